@@ -1,0 +1,1 @@
+"""What a drive says of itself."""

@@ -1,0 +1,1 @@
+"""What can cut power."""

@@ -1,0 +1,182 @@
+"""Abilities: what may be asked of equipment, without saying whose equipment it is.
+
+Every call that touches the wire takes a :class:`~rackloop.clock.Deadline` and raises a
+:class:`~rackloop.errors.LabError` when the box fails, :class:`~rackloop.errors.NotSupported` when it cannot do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from rackloop.clock import Deadline
+from rackloop.portmap import MapChange, PortMap
+
+
+class PortState(StrEnum):
+    """What the switch sees on a port."""
+
+    UP = "UP"
+    DOWN = "DOWN"
+    TRAIN = "TRAIN"
+
+
+@dataclass(frozen=True)
+class BoxIdentity:
+    """Who a piece of equipment says it is (``*IDN?`` and its like)."""
+
+    vendor: str
+    model: str
+    serial: str
+    firmware: str
+
+
+@dataclass(frozen=True)
+class LiveMap:
+    """The map a switch carries now and the generation that names it; every change adds one."""
+
+    generation: int
+    pairs: PortMap
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A map change that was executed: the new generation, and the harness's stamps around the trigger.
+
+    ``commanded_ns`` was taken just before the trigger was written, ``acknowledged_ns`` just after its
+    acknowledgement was read, both on the driver's clock: the switch acted between the two.
+    """
+
+    generation: int
+    commanded_ns: int
+    acknowledged_ns: int
+
+
+@runtime_checkable
+class Fabric(Protocol):
+    """Says which port is joined to which. One controller at a time, by fencing token."""
+
+    def identify(self, deadline: Deadline) -> BoxIdentity: ...
+    def port_count(self, deadline: Deadline) -> int: ...
+    def live_map(self, deadline: Deadline) -> LiveMap: ...
+    def apply(
+        self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None
+    ) -> Applied: ...
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]: ...
+    def take_lock(self, token: int, deadline: Deadline) -> None: ...
+    def release_lock(self, token: int, deadline: Deadline) -> None: ...
+    def save_boot_map(self, deadline: Deadline) -> None: ...
+    def boot_map(self, deadline: Deadline) -> PortMap: ...
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class PhyControl(Protocol):
+    """Takes the signal away from ports for a time. A repeated ``request_id`` does nothing."""
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None: ...
+    def flap(
+        self,
+        ports: Collection[int],
+        down_s: float,
+        up_s: float,
+        count: int,
+        deadline: Deadline,
+        *,
+        request_id: int,
+    ) -> None: ...
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]: ...
+
+
+@runtime_checkable
+class PowerPort(Protocol):
+    """Feeds one server, drive or box."""
+
+    def turn_on(self, deadline: Deadline) -> None: ...
+    def turn_off(self, deadline: Deadline) -> None: ...
+    def is_on(self, deadline: Deadline) -> bool: ...
+
+
+@dataclass(frozen=True)
+class DriveIdentity:
+    """What a drive says it is. Identifiers it does not report are absent from ``identifiers``.
+
+    ``identifiers`` has keys among ``wwn``, ``eui64``, ``nguid``, ``by_path`` and ``slot``.
+    """
+
+    model: str
+    serial: str
+    firmware: str
+    protocol: str
+    size_bytes: int
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Drive(Protocol):
+    """The drive that a server port sees now: identity and health counters by name."""
+
+    def identify(self, deadline: Deadline) -> DriveIdentity: ...
+    def health(self, deadline: Deadline) -> dict[str, int]: ...
+
+
+@dataclass(frozen=True)
+class BlockUsage:
+    """Who else uses a block device: each entry a sentence part such as ``mounted at /srv``; empty means nobody."""
+
+    claims: tuple[str, ...] = ()
+    is_boot_drive: bool = False
+
+
+@runtime_checkable
+class BlockDevice(Protocol):
+    """How I/O reaches a drive. ``fio_options`` gives fio's ``uri=`` or ``filename=`` and engine;
+    ``probe_target`` what rackprobe opens: a device path or an ``nbd+unix`` / ``nbd`` URI."""  # noqa: D205, D209
+
+    @property
+    def size_bytes(self) -> int: ...
+    def fio_options(self) -> dict[str, str]: ...
+    def probe_target(self) -> str: ...
+    def usage(self) -> BlockUsage: ...
+    def claim_exclusive(self) -> int | None:
+        """Open the device O_EXCL and return the descriptor, or None where nothing local can claim it (NBD).
+
+        Raises LabError when somebody else holds it.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended: its exit status and everything it printed."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+@runtime_checkable
+class Process(Protocol):
+    """A command that is running: lines come and go until it ends."""
+
+    def write_line(self, line: str) -> None: ...
+    def read_line(self, deadline: Deadline) -> str | None: ...
+    def wait(self, deadline: Deadline) -> Completed: ...
+    def kill(self) -> None: ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Where a command runs: on this machine or on a host.
+
+    ``put_text`` makes a file there and returns its path; ``find`` returns a program's path or None.
+    """
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed: ...
+    def start(self, argv: Sequence[str]) -> Process: ...
+    def find(self, program: str) -> str | None: ...
+    def put_text(self, name: str, text: str) -> str: ...
+    def close(self) -> None: ...

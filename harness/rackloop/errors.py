@@ -1,0 +1,121 @@
+"""Every error that reaches a caller of Rackloop, as one tree.
+
+::
+
+    RackloopError
+    ├── BadInput              what the user gave is wrong                       exit 2
+    │   ├── DescriptionError  a lab description or a plan, with every problem found
+    │   └── GuardRefused      the destructive guard would not mint a writable drive
+    ├── LabError              the bench failed, not the product                 exit 3
+    │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
+    │   ├── DeadlineExceeded  it answers too late
+    │   ├── ProtocolError     it answers, but not in its own language
+    │   └── FabricError       the switch refused a command
+    │       ├── LockedOut         another controller holds the control lock
+    │       └── StaleGeneration   the live map changed under the caller
+    ├── ToolError             a program the harness runs is missing, too old, or failed   exit 3
+    └── NotSupported          this box cannot do that; tests skip with the reason
+
+A message says what was expected, what was found, and what to do. ``OSError``, ``SerialException`` and
+``subprocess`` errors are mapped to this tree at the seam where I/O enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+EXIT_PASS = 0
+EXIT_PRODUCT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_LAB_FAILED = 3
+EXIT_INTERRUPTED = 130
+
+
+class RackloopError(Exception):
+    """Anything Rackloop raises on purpose. ``exit_code`` is what a command ends with when it is not handled."""
+
+    exit_code = EXIT_LAB_FAILED
+
+
+class BadInput(RackloopError):
+    """The user gave something wrong: a file, an option, a name. Nothing has been done."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with a file: where it stands (1-based line and column) and what to do about it."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}"
+        return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
+
+
+class DescriptionError(BadInput):
+    """A lab description or a plan is wrong. ``problems`` holds every problem found, in file order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class GuardRefused(BadInput):
+    """The destructive guard refused a write. ``reasons`` holds every reason, not the first."""
+
+    def __init__(self, drive: str, reasons: Sequence[str]) -> None:
+        self.drive = drive
+        self.reasons = tuple(reasons)
+        super().__init__(f"drive {drive} may not be written: " + "; ".join(self.reasons))
+
+
+class LabError(RackloopError):
+    """The bench failed: equipment, cabling, a peer. The product under test is not to blame."""
+
+
+class NotConnected(LabError):
+    """Nothing answers where something should. ``children`` names each failed part when several were tried."""
+
+    def __init__(self, message: str, children: Mapping[str, Exception] | None = None) -> None:
+        self.children = dict(children or {})
+        tree = "".join(f"\n  {name}: {error}" for name, error in self.children.items())
+        super().__init__(message + tree)
+
+
+class DeadlineExceeded(LabError):
+    """The other side did not answer before the caller's deadline."""
+
+
+class ProtocolError(LabError):
+    """The other side answered with bytes that are not in its protocol."""
+
+
+class FabricError(LabError):
+    """The switch refused a command. ``code`` is its SCPI error number, 0 where it gave none."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class LockedOut(FabricError):
+    """The control lock is held by a higher fencing token (-203)."""
+
+
+class StaleGeneration(FabricError):
+    """The live map is no longer the one the change was made for (-221)."""
+
+
+class ToolError(RackloopError):
+    """A program the harness runs (fio, rackd, rackprobe, allure) is missing, too old, or failed."""
+
+
+class NotSupported(RackloopError):
+    """The box, or this kind of lab, cannot do what was asked. ``str(error)`` is the reason a test skips with."""

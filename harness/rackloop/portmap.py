@@ -1,0 +1,121 @@
+"""Port maps of a circuit switch: which ports are joined, how a map changes, and what undoes the change."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PortMap:
+    """A set of disjoint port pairs, canonical: the lower port first, pairs ascending.
+
+    Raises ``ValueError`` where a port is joined to itself or used twice.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    _peer_of: dict[int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        canonical = tuple(sorted((min(pair), max(pair)) for pair in self.pairs))
+        peer_of: dict[int, int] = {}
+        for low, high in canonical:
+            if low == high:
+                raise ValueError(f"port {low} joined to itself")
+            for port, peer in ((low, high), (high, low)):
+                if port in peer_of:
+                    raise ValueError(f"port {port} used twice")
+                peer_of[port] = peer
+        object.__setattr__(self, "pairs", canonical)
+        object.__setattr__(self, "_peer_of", peer_of)
+
+    @classmethod
+    def of(cls, pairs: Iterable[Pair]) -> PortMap:
+        """The map with these pairs, in any order and orientation."""
+        return cls(tuple(pairs))
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def peer_of(self, port: int) -> int | None:
+        """The port joined to ``port``, or None."""
+        return self._peer_of.get(port)
+
+    def ports(self) -> frozenset[int]:
+        """Every port that is joined to another."""
+        return frozenset(self._peer_of)
+
+    def without(self, ports: Iterable[int]) -> PortMap:
+        """This map with every pair that touches ``ports`` taken away."""
+        gone = frozenset(ports)
+        return PortMap(tuple(pair for pair in self.pairs if not gone.intersection(pair)))
+
+    def canonical_text(self) -> str:
+        """The pair list the switch protocol writes and checksums: ``1!17,2!18``."""
+        return ",".join(f"{low}!{high}" for low, high in self.pairs)
+
+    def crc32(self) -> int:
+        """CRC-32 (IEEE 802.3) of :meth:`canonical_text`, as the switch computes it."""
+        return binascii.crc32(self.canonical_text().encode("ascii"))
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Join these pairs; a former partner of a port in them is left open, every other pair stays untouched."""
+
+    pairs: PortMap
+
+    def after(self, live: PortMap) -> PortMap:
+        """The map that stands once this change was executed on ``live``."""
+        return PortMap.of((*live.without(self.pairs.ports()), *self.pairs))
+
+
+@dataclass(frozen=True)
+class Full:
+    """Replace the whole map; pairs that are in both maps stay untouched."""
+
+    pairs: PortMap
+
+    def after(self, live: PortMap) -> PortMap:  # noqa: ARG002 - same shape as its siblings
+        """The map that stands once this change was executed."""
+        return self.pairs
+
+
+@dataclass(frozen=True)
+class Open:
+    """Unmap these ports; every other pair stays untouched."""
+
+    ports: frozenset[int]
+
+    def after(self, live: PortMap) -> PortMap:
+        """The map that stands once this change was executed on ``live``."""
+        return live.without(self.ports)
+
+
+MapChange = Partial | Full | Open
+
+
+def disturbed_ports(before: PortMap, after: PortMap) -> frozenset[int]:
+    """The ports whose circuit differs between two maps: only their PHYs are dropped by the change."""
+    return frozenset(
+        port for port in before.ports() | after.ports() if before.peer_of(port) != after.peer_of(port)
+    )
+
+
+def inverse(change: MapChange, live: PortMap) -> tuple[MapChange, ...]:
+    """The changes that, made in order, give the ports ``change`` disturbs on ``live`` their circuits back."""
+    disturbed = disturbed_ports(live, change.after(live))
+    back = tuple(pair for pair in live if disturbed.intersection(pair))
+    left_open = disturbed - {port for pair in back for port in pair}
+    undo: list[MapChange] = []
+    if left_open:
+        undo.append(Open(left_open))
+    if back:
+        undo.append(Partial(PortMap(back)))
+    return tuple(undo)

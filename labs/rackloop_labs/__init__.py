@@ -1,0 +1,1 @@
+"""The three ways to have a rack: mock, virtual, physical."""

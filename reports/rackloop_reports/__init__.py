@@ -1,0 +1,1 @@
+"""Views of a run's event stream: summary, JUnit, Allure, plots."""
