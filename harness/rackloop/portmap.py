@@ -103,9 +103,7 @@ MapChange = Partial | Full | Open
 
 def disturbed_ports(before: PortMap, after: PortMap) -> frozenset[int]:
     """The ports whose circuit differs between two maps: only their PHYs are dropped by the change."""
-    return frozenset(
-        port for port in before.ports() | after.ports() if before.peer_of(port) != after.peer_of(port)
-    )
+    return frozenset(port for port in before.ports() | after.ports() if before.peer_of(port) != after.peer_of(port))
 
 
 def inverse(change: MapChange, live: PortMap) -> tuple[MapChange, ...]:
