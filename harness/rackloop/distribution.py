@@ -1,0 +1,111 @@
+"""Samples of one quantity, and what may honestly be said of their quantiles.
+
+Confidence intervals on quantiles are distribution-free, from order statistics: the number of samples below the
+true q-quantile is Binomial(n, q), so the l-th and u-th smallest samples enclose it with a probability that depends
+on n and q alone (David and Nagaraja, Order Statistics, section 7.1). Where n is too small for an upper (or lower)
+bound at 95 %, that bound is None and the quantile is not claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+Interval = tuple[float | None, float | None]
+
+_TAIL = 0.025
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Distinct values, ascending, and how often each was seen.
+
+    Exact samples and the bins of a high dynamic range histogram (fio's json+, rackprobe's) both fit: a bin stands
+    as its value with its count. Raises ``ValueError`` when empty or not ascending.
+    """
+
+    values: tuple[float, ...]
+    counts: tuple[int, ...]
+    _cumulative: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.values or len(self.values) != len(self.counts):
+            raise ValueError("a distribution needs at least one value, and one count for each")
+        if any(low >= high for low, high in zip(self.values, self.values[1:], strict=False)):
+            raise ValueError("the values of a distribution are distinct and ascending")
+        if min(self.counts) < 1:
+            raise ValueError("every count is at least 1")
+        object.__setattr__(self, "_cumulative", tuple(accumulate(self.counts)))
+
+    @classmethod
+    def of(cls, samples: Iterable[float]) -> Distribution:
+        """The distribution of these samples."""
+        return cls.from_bins(Counter(samples))
+
+    @classmethod
+    def from_bins(cls, bins: Mapping[float, int]) -> Distribution:
+        """The distribution of a histogram: value -> count; empty bins are left out."""
+        seen = sorted((value, count) for value, count in bins.items() if count)
+        return cls(tuple(value for value, _ in seen), tuple(count for _, count in seen))
+
+    @property
+    def n(self) -> int:
+        """How many samples there are."""
+        return self._cumulative[-1]
+
+    @property
+    def minimum(self) -> float:
+        """The smallest sample."""
+        return self.values[0]
+
+    @property
+    def maximum(self) -> float:
+        """The largest sample."""
+        return self.values[-1]
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean."""
+        return math.fsum(value * count for value, count in zip(self.values, self.counts, strict=True)) / self.n
+
+    def order_statistic(self, rank: int) -> float:
+        """The ``rank``-th smallest sample, counted from 1."""
+        if not 1 <= rank <= self.n:
+            raise ValueError(f"rank {rank} of {self.n} samples")
+        return self.values[bisect_left(self._cumulative, rank)]
+
+    def quantile(self, q: float) -> float:
+        """The smallest sample with at least a share ``q`` of all samples at or below it (0 < q < 1)."""
+        return self.order_statistic(max(1, math.ceil(q * self.n - 1e-9)))
+
+    def quantile_ci95(self, q: float) -> Interval:
+        """An interval that holds the true ``q``-quantile with at least 95 %; None where n cannot bound it."""
+        from scipy.special import bdtr
+
+        n = self.n
+
+        def share_below(rank: int) -> float:
+            """The chance that at most ``rank`` samples lie below the quantile."""
+            return float(bdtr(rank, n, q))
+
+        low = bisect_right(range(n), _TAIL, key=share_below)
+        high = bisect_left(range(n), 1 - _TAIL, key=share_below) + 1
+        return (
+            self.order_statistic(low) if low >= 1 else None,
+            self.order_statistic(high) if high <= n else None,
+        )
+
+    def mean_ci95(self) -> Interval:
+        """A Student t interval for the mean; (None, None) with fewer than two samples."""
+        if self.n < 2:
+            return (None, None)
+        from scipy.special import stdtrit
+
+        mean = self.mean
+        squares = math.fsum(count * (value - mean) ** 2 for value, count in zip(self.values, self.counts, strict=True))
+        half = float(stdtrit(self.n - 1, 1 - _TAIL)) * math.sqrt(squares / (self.n - 1) / self.n)
+        return (mean - half, mean + half)

@@ -1,0 +1,74 @@
+"""Quantiles and their intervals: against exact binomial sums and by coverage."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackloop.distribution import Distribution
+from rackloop.seed import stream
+
+
+def exact_cdf(k: int, n: int, q: float) -> float:
+    return math.fsum(math.comb(n, i) * q**i * (1 - q) ** (n - i) for i in range(k + 1))
+
+
+@pytest.mark.parametrize(("n", "claimed"), [(367, False), (368, True), (400, True)])
+def test_p99_is_bounded_above_from_368_samples_on(n: int, claimed: bool) -> None:
+    _, high = Distribution.of(float(i) for i in range(n)).quantile_ci95(0.99)
+    assert (high is not None) is claimed
+
+
+@given(n=st.integers(1, 400), q=st.sampled_from([0.05, 0.5, 0.9, 0.99, 0.999]))
+def test_interval_ranks_are_the_tightest_that_hold_95_percent(n: int, q: float) -> None:
+    low, high = Distribution.of(float(rank) for rank in range(1, n + 1)).quantile_ci95(q)
+    if low is None:
+        assert exact_cdf(0, n, q) > 0.025
+    else:
+        assert exact_cdf(int(low) - 1, n, q) <= 0.025 + 1e-12
+        assert exact_cdf(int(low), n, q) > 0.025 - 1e-12
+    if high is None:
+        assert exact_cdf(n - 1, n, q) < 0.975
+    else:
+        assert exact_cdf(int(high) - 1, n, q) >= 0.975 - 1e-12
+        assert high == 1 or exact_cdf(int(high) - 2, n, q) < 0.975 + 1e-12
+
+
+def test_intervals_cover_the_true_quantile_as_often_as_they_claim() -> None:
+    draws = stream(20261120, "coverage")
+    hits = 0
+    for _ in range(400):
+        low, high = Distribution.of(draws.random() for _ in range(200)).quantile_ci95(0.9)
+        hits += (low is None or low <= 0.9) and (high is None or high >= 0.9)
+    assert hits >= 0.93 * 400
+
+
+@given(st.lists(st.integers(0, 50), min_size=1))
+def test_bins_and_samples_say_the_same(samples: list[int]) -> None:
+    exact = Distribution.of(float(sample) for sample in samples)
+    ordered = sorted(samples)
+    assert exact.n == len(samples)
+    assert [exact.order_statistic(rank) for rank in range(1, exact.n + 1)] == ordered
+    assert exact.quantile(0.5) == ordered[max(0, math.ceil(len(samples) / 2) - 1)]
+
+
+def test_a_million_samples_are_bounded_quickly() -> None:
+    low, high = Distribution.of(float(i) for i in range(1_000_000)).quantile_ci95(0.999)
+    assert low is not None
+    assert high is not None
+    assert low < 999_000 < high
+    assert high - low < 200
+
+
+@pytest.mark.parametrize("bad", [((), ()), ((1.0,), ()), ((2.0, 1.0), (1, 1)), ((1.0,), (0,))])
+def test_what_is_no_distribution_is_refused(bad: tuple[tuple[float, ...], tuple[int, ...]]) -> None:
+    with pytest.raises(ValueError, match=r"distribution|count"):
+        Distribution(*bad)
+
+
+def test_mean_interval_is_students() -> None:
+    low, high = Distribution.of([1.0, 2.0, 3.0, 4.0]).mean_ci95()
+    assert low == pytest.approx(2.5 - 3.18245 * 1.290994 / 2, rel=1e-4)
+    assert high == pytest.approx(2.5 + 3.18245 * 1.290994 / 2, rel=1e-4)
+    assert Distribution.of([1.0]).mean_ci95() == (None, None)
