@@ -1,0 +1,102 @@
+"""Where a lab's state lives on this machine: its store, its endpoints, its log, and whether it is up."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import BadInput, LabError
+
+# A Unix socket's path has 108 bytes on Linux, and the longest name below a lab's directory takes a few of them.
+_LONGEST_DIRECTORY = 108 - len("/control.sock\0")
+
+
+def state_root() -> Path:
+    """``$RACKLOOP_STATE_HOME``, else ``rackloop`` below the user's state directory (XDG base directories)."""
+    chosen = os.environ.get("RACKLOOP_STATE_HOME")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("rackloop")
+
+
+@dataclass(frozen=True)
+class LabState:
+    """The state directory of one lab: kept between runs; what ``up`` makes in it goes with ``down``."""
+
+    directory: Path
+
+    @classmethod
+    def of(cls, lab_name: str, *, root: Path | None = None) -> LabState:
+        """The state of the lab named so, its directory made if need be.
+
+        Raises BadInput where the directory cannot be made or its path is too long for a Unix socket.
+        """
+        directory = (root or state_root()) / "labs" / lab_name
+        if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
+            raise BadInput(
+                f"{directory} is too long for Unix sockets ({_LONGEST_DIRECTORY} bytes at most): "
+                "set RACKLOOP_STATE_HOME to a shorter directory"
+            )
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise BadInput(
+                f"cannot make the lab's state directory {directory}: {error.strerror}; set RACKLOOP_STATE_HOME"
+            ) from error
+        return cls(directory)
+
+    @property
+    def store(self) -> Path:
+        """The SQLite store: the undo journal and the fencing tokens."""
+        return self.directory / "store.sqlite"
+
+    @property
+    def endpoints_file(self) -> Path:
+        """What ``lab status --json`` prints, written by the lab once it is up."""
+        return self.directory / "endpoints.json"
+
+    @property
+    def log(self) -> Path:
+        """What the lab's processes said."""
+        return self.directory / "labd.log"
+
+    @property
+    def history(self) -> Path:
+        """Results of earlier runs, for trends in reports."""
+        return self.directory / "history.jsonl"
+
+    def take(self) -> int | None:
+        """Take the lab's lock for as long as the returned descriptor stays open; None where another process has it.
+
+        The lock is the kernel's (flock), so it ends with its holder however that ends.
+        """
+        fd = os.open(self.directory / "labd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        return fd
+
+    def is_held(self) -> bool:
+        """Whether a living process holds the lab's lock, that is, the lab is up or coming up."""
+        fd = self.take()
+        if fd is None:
+            return True
+        os.close(fd)
+        return False
+
+    def endpoints(self) -> dict[str, Any]:
+        """The endpoints of the running lab. Raises LabError where it is not up."""
+        if not self.is_held() or not self.endpoints_file.exists():
+            raise LabError(
+                f"lab {self.directory.name} is not up: start it with `rackloop lab up {self.directory.name}`"
+            )
+        found: dict[str, Any] = json.loads(self.endpoints_file.read_text())
+        return found

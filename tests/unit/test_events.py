@@ -1,0 +1,70 @@
+"""The event stream: numbered, read back whole, honest about what a killed run leaves."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput
+from rackloop.events import ActAnnounced, ActDone, EventLog, RemapSeen, Stage, Stamped, TestFinished, read_events
+
+
+def write_three(path: Path) -> None:
+    clock = VirtualClock(start_ns=7)
+    log = EventLog(path, clock)
+    log.write(ActAnnounced(act=1, test="t", ability="fabric", what={"change": "partial"}), durable=True)
+    clock.advance(1)
+    log.write(ActDone(act=1, test="t"))
+    log.write(RemapSeen("t", "comreset", "srv4", "p0", "d13", 4, [Stage("commanded", 9, "harness", 0)]))
+    log.close()
+
+
+def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    first, second, third = read_events(path)
+    assert first == Stamped(1, 7, ActAnnounced(act=1, test="t", ability="fabric", what={"change": "partial"}))
+    assert (second.seq, second.t_ns) == (2, 1_000_000_007)
+    assert isinstance(third.event, RemapSeen)
+    assert third.event.stages == [Stage("commanded", 9, "harness", 0)]
+
+
+def test_listeners_hear_every_event(tmp_path: Path) -> None:
+    heard: list[Stamped] = []
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    log.subscribe(heard.append)
+    log.write(TestFinished("t", "pass", None, None, 0.1))
+    log.close()
+    assert heard == list(read_events(log.path))
+
+
+def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [stamped.seq for stamped in read_events(path)] == [1, 2]
+
+
+def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], '{"kind":"nonsense"}', lines[2]]) + "\n")
+    with pytest.raises(BadInput, match=r"events\.jsonl:2"):
+        list(read_events(path))
+
+
+def test_a_stream_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    with pytest.raises(BadInput, match="--out"):
+        EventLog(path, VirtualClock())
+
+
+def test_fields_a_later_version_adds_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    record = json.loads(path.read_text().splitlines()[1]) | {"colour": "blue"}
+    path.write_text(json.dumps(record) + "\n")
+    assert [stamped.event for stamped in read_events(path)] == [ActDone(act=1, test="t")]

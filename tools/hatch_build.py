@@ -1,0 +1,18 @@
+"""The wheel's build hook: the example labs lie beside a package, so they are named one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class ExampleLabs(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
+    """Puts ``labs/*.yaml`` into ``rackloop_data/labs`` of a wheel; an editable install reads the checkout."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it collects files."""
+        if version == "standard":
+            for lab in sorted(Path(self.root, "labs").glob("*.yaml")):
+                build_data["force_include"][f"labs/{lab.name}"] = f"rackloop_data/labs/{lab.name}"
