@@ -1,0 +1,23 @@
+"""Abilities that write down how to undo each act before they make it, and the scopes that undo them.
+
+The sequence of every act: refuse where the lab may not be disturbed, read what is there now, announce the act in
+the event stream (durable), write its inverse to the undo journal (durable), act, record that it was done.
+"""
+
+from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
+from rackloop.journalled._recorder import ActRecorder
+from rackloop.journalled._scope import journalled, undoing
+from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, undo
+
+__all__ = [
+    "ActRecorder",
+    "Equipment",
+    "JournalledFabric",
+    "JournalledPhyControl",
+    "JournalledPowerPort",
+    "Outcome",
+    "UndoFailed",
+    "journalled",
+    "undo",
+    "undoing",
+]

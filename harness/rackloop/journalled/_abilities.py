@@ -1,0 +1,198 @@
+"""Fabric, PhyControl and PowerPort whose every act is in the undo journal before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from threading import Lock
+
+from rackloop.abilities import Applied, BoxIdentity, Fabric, LiveMap, PhyControl, PortState, PowerPort
+from rackloop.clock import Deadline
+from rackloop.errors import StaleGeneration
+from rackloop.journalled._acts import map_act, power_act, save_act, settle_act
+from rackloop.journalled._recorder import ActRecorder
+from rackloop.portmap import Full, MapChange, PortMap, inverse
+
+SWITCH = "switch"
+
+
+class JournalledFabric:
+    """A Fabric whose acts can be undone. Safe to use from several threads: one change at a time.
+
+    The map is read once and then known, because every change is executed only on the generation it was computed
+    for; one that another controller overtook is computed again on a fresh map, unless the caller gave a generation.
+    """
+
+    def __init__(self, fabric: Fabric, recorder: ActRecorder) -> None:
+        self._fabric = fabric
+        self._recorder = recorder
+        self._lock = Lock()
+        self._known: LiveMap | None = None
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:
+        """Who the switch says it is."""
+        return self._fabric.identify(deadline)
+
+    def port_count(self, deadline: Deadline) -> int:
+        """How many ports it has."""
+        return self._fabric.port_count(deadline)
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        """The live map, read from the switch."""
+        with self._lock:
+            self._known = self._fabric.live_map(deadline)
+            return self._known
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        """Make ``change``, having journalled what undoes it. Raises StaleGeneration, as the switch would."""
+        with self._lock:
+            while True:
+                live = self._map_for(if_generation, deadline)
+                try:
+                    return self._apply(change, live, deadline)
+                except StaleGeneration:
+                    if if_generation is not None or deadline.is_over():
+                        raise
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        """What the switch sees on ``ports``."""
+        return self._fabric.port_states(ports, deadline)
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:
+        """Take the control lock with a fencing token."""
+        self._fabric.take_lock(token, deadline)
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:
+        """Let go of the control lock."""
+        self._fabric.release_lock(token, deadline)
+
+    def save_boot_map(self, deadline: Deadline) -> None:
+        """Keep the live map as the power-on map, having journalled the one it replaces."""
+        before = self._fabric.boot_map(deadline)
+        self._recorder.perform(
+            "fabric",
+            SWITCH,
+            {"do": "save_boot_map"},
+            [save_act(before)],
+            lambda: self._fabric.save_boot_map(deadline),
+        )
+
+    def boot_map(self, deadline: Deadline) -> PortMap:
+        """The power-on map."""
+        return self._fabric.boot_map(deadline)
+
+    def close(self) -> None:
+        """Close the fabric beneath."""
+        self._fabric.close()
+
+    def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
+        if self._known is None or if_generation not in {None, self._known.generation}:
+            self._known = self._fabric.live_map(deadline)
+        if if_generation not in {None, self._known.generation}:
+            raise StaleGeneration(
+                f"the change was made for generation {if_generation}, the switch is at {self._known.generation}; "
+                "read the live map again",
+                code=-221,
+            )
+        return self._known
+
+    def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
+        self._known = None
+        applied = self._recorder.perform(
+            "fabric",
+            SWITCH,
+            {"do": "apply", "change": map_act(change), "generation": live.generation},
+            [map_act(undo) for undo in inverse(change, live.pairs)],
+            lambda: self._fabric.apply(change, deadline, if_generation=live.generation),
+            lambda done: {"generation": done.generation},
+        )
+        if applied.generation == live.generation + 1:
+            self._known = LiveMap(applied.generation, change.after(live.pairs))
+        return applied
+
+
+class JournalledPhyControl:
+    """A PhyControl whose drops are waited out by whoever undoes them: the signal comes back by itself.
+
+    ``fabric`` tells which ports had a signal before; only these are waited for.
+    """
+
+    def __init__(self, phy: PhyControl, fabric: Fabric, recorder: ActRecorder) -> None:
+        self._phy = phy
+        self._fabric = fabric
+        self._recorder = recorder
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        """Take the signal away from ``ports`` for ``down_s``."""
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "drop", "ports": sorted(ports), "down_ms": down_s * 1e3, "request_id": request_id},
+            [settle_act(self._with_signal(ports, deadline), down_s * 1e3)],
+            lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id),
+        )
+
+    def flap(
+        self,
+        ports: Collection[int],
+        down_s: float,
+        up_s: float,
+        count: int,
+        deadline: Deadline,
+        *,
+        request_id: int,
+    ) -> None:
+        """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart."""
+        times = {"down_ms": down_s * 1e3, "up_ms": up_s * 1e3, "count": count}
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "flap", "ports": sorted(ports), **times, "request_id": request_id},
+            [settle_act(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
+            lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
+        )
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        """Drops seen on each port."""
+        return self._phy.drop_counts(ports, deadline)
+
+    def _with_signal(self, ports: Collection[int], deadline: Deadline) -> list[int]:
+        states = self._fabric.port_states(ports, deadline)
+        return [port for port, state in states.items() if state is not PortState.DOWN]
+
+
+class JournalledPowerPort:
+    """A PowerPort that can be given its state back. ``name`` is what the lab calls it.
+
+    ``fabric`` is given where the port feeds the switch, whose live map goes with its power.
+    """
+
+    def __init__(self, port: PowerPort, name: str, recorder: ActRecorder, *, fabric: Fabric | None = None) -> None:
+        self._port = port
+        self._name = name
+        self._recorder = recorder
+        self._fabric = fabric
+
+    def turn_on(self, deadline: Deadline) -> None:
+        """Turn it on."""
+        self._switch(deadline, on=True)
+
+    def turn_off(self, deadline: Deadline) -> None:
+        """Turn it off."""
+        self._switch(deadline, on=False)
+
+    def is_on(self, deadline: Deadline) -> bool:
+        """Whether it is on."""
+        return self._port.is_on(deadline)
+
+    def _switch(self, deadline: Deadline, *, on: bool) -> None:
+        was_on = self._port.is_on(deadline)
+        undo = [power_act(on=was_on)]
+        if self._fabric is not None and was_on:
+            undo.append(map_act(Full(self._fabric.live_map(deadline).pairs)))
+        self._recorder.perform(
+            "power",
+            self._name,
+            {"do": "turn_on" if on else "turn_off"},
+            undo,
+            lambda: self._port.turn_on(deadline) if on else self._port.turn_off(deadline),
+        )

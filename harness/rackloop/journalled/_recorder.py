@@ -1,0 +1,86 @@
+"""The order in which every act on a rack is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from rackloop.actlog import ActLog
+from rackloop.errors import FabricError, LabError, NotSupported
+from rackloop.guard import Disturbable, require_may_disturb
+from rackloop.journal import Entry, Journal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ActRecorder:
+    """Makes acts on ``lab`` in the journalled order. ``run`` names the run in the journal; ``log`` may be left out.
+
+    ``keep`` is called with the entry of each act that may have happened.
+    """
+
+    lab: Disturbable
+    journal: Journal
+    run: str
+    log: ActLog | None = None
+    keep: Callable[[Entry], None] | None = None
+
+    def keeping(self, keep: Callable[[Entry], None]) -> ActRecorder:
+        """This recorder, calling ``keep`` as well."""
+        outer = self.keep
+
+        def both(entry: Entry) -> None:
+            if outer is not None:
+                outer(entry)
+            keep(entry)
+
+        return replace(self, keep=both)
+
+    def perform(
+        self,
+        ability: str,
+        resource: str,
+        what: Mapping[str, Any],
+        inverse: Sequence[Mapping[str, Any]],
+        act: Callable[[], T],
+        result: Callable[[T], Mapping[str, Any]] = lambda _: {},
+    ) -> T:
+        """Announce, journal, act, record. Raises what ``act`` raises.
+
+        An act that the box refused is marked as failed: nothing is left to undo. One that ended in any other way, a
+        lost acknowledgement or an interrupt, keeps standing, because it may have happened.
+        """
+        require_may_disturb(self.lab)
+        number = self.log.announce(ability, {"resource": resource, **what}) if self.log else 0
+        try:
+            entry = self.journal.intend(self.lab.name, self.run, ability, resource, what=what, inverse=inverse)
+        except LabError as error:
+            self._done(number, error=f"not made: {error}")
+            raise
+        try:
+            value = act()
+        except (FabricError, NotSupported) as error:
+            self.journal.failed(entry, str(error))
+            self._done(number, error=str(error))
+            raise
+        except BaseException as error:
+            self._keep(entry)
+            self._done(number, error=f"{type(error).__name__}: {error}")
+            raise
+        outcome = result(value)
+        try:
+            entry = self.journal.acted(entry, outcome)
+        finally:
+            self._keep(entry)
+        self._done(number, result=outcome)
+        return value
+
+    def _keep(self, entry: Entry) -> None:
+        if self.keep is not None:
+            self.keep(entry)
+
+    def _done(self, number: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
+        if self.log is not None:
+            self.log.done(number, error=error, result=result)

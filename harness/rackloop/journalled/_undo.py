@@ -1,0 +1,190 @@
+"""Undoing what the journal holds: power first, then the map, then the signal.
+
+A box without power cannot be asked anything; a port whose circuit is wrong never gets its signal back, and a map
+change takes the signal away itself. So each step stands on the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rackloop.abilities import Fabric, LiveMap, PhyControl, PortState, PowerPort
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, NotConnected, NotSupported, StaleGeneration
+from rackloop.journal import Entry, Journal
+from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
+from rackloop.portmap import Full, PortMap, disturbed_ports
+
+_POLL_NS = 5_000_000
+_MAP_ACTS = ("open", "join", "replace")
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What of a lab can be disturbed: its switch, the PHYs behind it, and power ports by the lab's names.
+
+    ``switch_power`` names the power port that feeds the switch, where one does.
+    """
+
+    fabric: Fabric
+    phy: PhyControl | None = None
+    power: Mapping[str, PowerPort] = field(default_factory=dict)
+    switch_power: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was undone, and for what was not, one sentence each that names it."""
+
+    undone: tuple[Entry, ...]
+    problems: tuple[str, ...]
+
+
+class UndoFailed(LabError):
+    """Something done to the rack could not be undone. ``problems`` names each; the journal still holds them."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("the rack was not given back as it was: " + "; ".join(self.problems) + "; run `rackloop heal`")
+
+
+def undo(entries: Sequence[Entry], equipment: Equipment, journal: Journal, deadline: Deadline) -> Outcome:
+    """Give the rack back what ``entries`` took, and mark those that were undone in one transaction.
+
+    Reality is asked before anything is changed, so entries that never happened and entries undone before are
+    harmless. Errors of the bench are collected, not raised, except where the journal itself refuses.
+    """
+    newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
+    left: dict[int, str] = {}
+    _restore_power(newest_first, equipment, deadline, left)
+    _restore_boot_map(newest_first, equipment, deadline, left)
+    _restore_map(newest_first, equipment, deadline, left)
+    _settle(newest_first, equipment, journal.boot_id, deadline, left)
+    done = tuple(entry for entry in newest_first if entry.id not in left)
+    if done:
+        journal.undone(done)
+    return Outcome(done, tuple(dict.fromkeys(left.values())))
+
+
+def apply_full(fabric: Fabric, live: LiveMap, wanted: PortMap, deadline: Deadline) -> None:
+    """Make ``wanted`` the live map in one change; pairs in both stay untouched, and nothing is sent where all are."""
+    if live.pairs != wanted:
+        fabric.apply(Full(wanted), deadline, if_generation=live.generation)
+
+
+def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) -> list[int]:
+    """Wait until each of ``ports`` is up or joined to nothing; the ports that are neither when time is over."""
+    waiting = list(ports)
+    while waiting:
+        mapped = fabric.live_map(deadline).pairs.ports()
+        states = fabric.port_states(waiting, deadline)
+        waiting = [port for port in waiting if port in mapped and states[port] is not PortState.UP]
+        if not waiting or deadline.is_over():
+            break
+        deadline.clock.sleep_until_ns(min(deadline.clock.now_ns() + _POLL_NS, deadline.at_ns))
+    return waiting
+
+
+def _restore_power(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+    by_name: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if acts_of(entry, "power"):
+            by_name.setdefault(entry.resource, []).append(entry)
+    for name, its_entries in by_name.items():
+        (act,) = acts_of(its_entries[-1], "power")
+        try:
+            _set_power(name, equipment, deadline, on=bool(act["on"]))
+        except (LabError, NotSupported) as error:
+            left.update((entry.id, f"power port {name}: {error}") for entry in its_entries)
+
+
+def _set_power(name: str, equipment: Equipment, deadline: Deadline, *, on: bool) -> None:
+    port = equipment.power.get(name)
+    if port is None:
+        raise LabError("the lab has no power port of this name any more; switch it by hand")
+    if port.is_on(deadline) == on:
+        return
+    if on:
+        port.turn_on(deadline)
+    else:
+        port.turn_off(deadline)
+    if port.is_on(deadline) != on:
+        raise LabError(f"was told to turn {'on' if on else 'off'} and did not; look at the outlet")
+
+
+def _restore_boot_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+    changed = [entry for entry in entries if acts_of(entry, "save")]
+    if not changed:
+        return
+    (act,) = acts_of(changed[-1], "save")
+    wanted, fabric = saved_map(act), equipment.fabric
+    try:
+        if fabric.boot_map(deadline) != wanted:
+            live = fabric.live_map(deadline)
+            apply_full(fabric, live, wanted, deadline)
+            fabric.save_boot_map(deadline)
+            apply_full(fabric, fabric.live_map(deadline), live.pairs, deadline)
+    except (LabError, NotSupported) as error:
+        left.update((entry.id, f"power-on map of the switch: {error}") for entry in changed)
+
+
+def _restore_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+    changed = [entry for entry in entries if acts_of(entry, *_MAP_ACTS)]
+    if not changed:
+        return
+    # A switch that has just been given power needs its time before it answers.
+    may_be_booting = any(acts_of(entry, "power") for entry in entries)
+    try:
+        wrong = _apply_restored(changed, equipment.fabric, deadline, may_be_booting=may_be_booting)
+    except (LabError, NotSupported) as error:
+        left.update((entry.id, f"port map: {error}") for entry in changed)
+        return
+    if wrong:
+        problem = f"ports {_listed(wrong)} did not take their circuits back; look for a stuck or unplugged port"
+        left.update((entry.id, problem) for entry in changed if wrong & map_ports(entry))
+
+
+def _apply_restored(
+    entries: Sequence[Entry], fabric: Fabric, deadline: Deadline, *, may_be_booting: bool
+) -> frozenset[int]:
+    retried = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
+    while True:
+        try:
+            live = fabric.live_map(deadline)
+            wanted = restored(live.pairs, entries)
+            apply_full(fabric, live, wanted, deadline)
+            return disturbed_ports(fabric.live_map(deadline).pairs, wanted)
+        except retried:
+            if deadline.is_over():
+                raise
+            deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _POLL_NS)
+
+
+def _settle(
+    entries: Sequence[Entry], equipment: Equipment, boot_id: str, deadline: Deadline, left: dict[int, str]
+) -> None:
+    waiting = {entry.id: set[int]() for entry in entries if acts_of(entry, "settle")}
+    if not waiting:
+        return
+    clock = deadline.clock
+    ends_ns = now_ns = clock.now_ns()
+    for entry in entries:
+        for act in acts_of(entry, "settle"):
+            waiting[entry.id].update(act["ports"])
+            # An act whose moment was lost with its process, or with the boot, was made by now at the latest.
+            began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else now_ns
+            ends_ns = max(ends_ns, began_ns + round(act["lasts_ms"] * 1e6))
+    clock.sleep_until_ns(min(ends_ns, deadline.at_ns))
+    try:
+        down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*waiting.values())), deadline))
+    except (LabError, NotSupported) as error:
+        left.update((number, f"signal of ports {_listed(ports)}: {error}") for number, ports in waiting.items())
+        return
+    for number, ports in waiting.items():
+        if down & ports:
+            left[number] = f"ports {_listed(down & ports)} have no signal; look at the cables and at what they lead to"
+
+
+def _listed(ports: frozenset[int] | set[int]) -> str:
+    return ", ".join(str(port) for port in sorted(ports))
