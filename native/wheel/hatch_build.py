@@ -1,0 +1,31 @@
+"""The wheel's build hook: builds the Rust programs and puts them in, tagged with the platform they were built on."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import platform_tags
+
+PROGRAMS = ("rackd", "rackprobe")
+
+
+class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
+    """Builds the workspace above this folder, which is one step with nothing to do when it is built already."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it collects files."""
+        workspace = Path(self.root).parent
+        target = workspace / "target"
+        subprocess.run(
+            ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", str(target)],
+            cwd=workspace,
+            check=True,
+        )
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{next(platform_tags())}"
+        for program in PROGRAMS:
+            build_data["force_include"][str(target / "release" / program)] = f"rackloop_native/bin/{program}"
+        build_data["force_include"][str(workspace.parent / "LICENSE")] = "rackloop_native/LICENSE"
