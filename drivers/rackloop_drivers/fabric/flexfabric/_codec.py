@@ -1,0 +1,201 @@
+"""The switch's SCPI dialect as pure functions: requests and answers to text and back. Does no I/O.
+
+A program line holds requests parted by ``;`` (IEEE 488.2-1992 chapter 7, SCPI 1999.0 volume 1 chapter 6). A header
+after a semicolon is looked up beside the one before it first, then from the root; a leading colon means the root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import product
+from typing import Any, TypeVar
+
+from rackloop_drivers.fabric.flexfabric import _answers as answers
+from rackloop_drivers.fabric.flexfabric import _messages as m
+from rackloop_drivers.fabric.flexfabric import _parameters as p
+from rackloop_drivers.fabric.flexfabric import _refusals as refusals
+from rackloop_drivers.fabric.flexfabric._refusals import Refusal
+
+T = TypeVar("T")
+
+_BYTE = p.Integer("mask", 0, 255)
+_TOKEN = p.Integer("token", 1)
+_GENERATION = p.Integer("generation", 0)
+_ID = p.Integer("id", 0)
+_PAIRS = p.Pairs()
+_PORTS = p.Ports()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    pattern: str
+    request: type[m.Request]
+    parameters: tuple[p.Parameter, ...] = ()
+    required: int = 0
+    answer: answers.Answer | None = None
+
+
+_TABLE = (
+    _Entry("*IDN?", m.Identify, answer=answers.IDENTITY),
+    _Entry("*RST", m.Reset),
+    _Entry("*CLS", m.ClearStatus),
+    _Entry("*ESR?", m.EventStatus, answer=answers.INTEGER),
+    _Entry("*ESE", m.SetEventEnable, (_BYTE,), 1),
+    _Entry("*ESE?", m.EventEnable, answer=answers.INTEGER),
+    _Entry("*SRE", m.SetServiceEnable, (_BYTE,), 1),
+    _Entry("*SRE?", m.ServiceEnable, answer=answers.INTEGER),
+    _Entry("*STB?", m.StatusByte, answer=answers.INTEGER),
+    _Entry("*OPC", m.NoteCompletion),
+    _Entry("*OPC?", m.AwaitCompletion, answer=answers.INTEGER),
+    _Entry("*WAI", m.Wait),
+    _Entry("*TST?", m.SelfTest, answer=answers.INTEGER),
+    _Entry("SYSTem:ERRor[:NEXT]?", m.NextError, answer=answers.ERROR),
+    _Entry("SYSTem:ERRor:COUNt?", m.ErrorCount, answer=answers.INTEGER),
+    _Entry("SYSTem:VERSion?", m.Version, answer=answers.VERSION),
+    _Entry("SYSTem:PORTs?", m.PortCount, answer=answers.INTEGER),
+    _Entry("SYSTem:LOCK:REQuest", m.RequestLock, (_TOKEN,), 1),
+    _Entry("SYSTem:LOCK:RELease", m.ReleaseLock, (_TOKEN,), 1),
+    _Entry("SYSTem:LOCK?", m.LockHolder, answer=answers.INTEGER),
+    _Entry("ROUTe:LOAD", m.LoadPartial, (_PAIRS,), 1),
+    _Entry("ROUTe:LOAD:FULL", m.LoadFull, (_PAIRS,), 1),
+    _Entry("ROUTe:LOAD?", m.StagedMap, answer=answers.PAIRS),
+    _Entry("ROUTe:LOAD:CRC?", m.StagedCrc, answer=answers.INTEGER),
+    _Entry("ROUTe:LOAD:CLEar", m.ClearStaged),
+    _Entry("TRIGger[:ROUTe]", m.Trigger, (_GENERATION,)),
+    _Entry("ROUTe:GENeration?", m.Generation, answer=answers.INTEGER),
+    _Entry("ROUTe:MAP?", m.LivePairs, (_PORTS,), answer=answers.PAIRS),
+    _Entry("ROUTe:STATe?", m.States, (_PORTS,), 1, answers.STATES),
+    _Entry("ROUTe:OPEN", m.OpenPorts, (_PORTS, _GENERATION), 1),
+    _Entry("ROUTe:OPEN:ALL", m.OpenAll, (_GENERATION,)),
+    _Entry("PHY:DROP", m.DropPhy, (_PORTS, p.Milliseconds("down time"), _ID), 2),
+    _Entry(
+        "PHY:FLAP",
+        m.FlapPhy,
+        (_PORTS, p.Milliseconds("down time"), p.Milliseconds("up time"), p.Integer("count", 1, p.MOST_FLAPS), _ID),
+        4,
+    ),
+    _Entry("PHY:COUNt?", m.DropCounts, (_PORTS,), 1, answers.INTEGERS),
+    _Entry("CONFiguration:SAVE", m.SaveMap),
+    _Entry("CONFiguration:BOOT?", m.BootMap, answer=answers.PAIRS),
+)
+
+
+def _spellings(pattern: str) -> set[str]:
+    """Every upper-case header that means ``pattern``: long or short nodes, with and without the optional one."""
+    query = "?" if pattern.endswith("?") else ""
+    choices: list[tuple[str, ...]] = []
+    for node in re.findall(r"\[:\w+\]|[*\w]+", pattern):
+        name = node.strip("[:]")
+        short = name if name.startswith("*") else "".join(c for c in name if c.isupper())
+        choices.append((name.upper(), short, "") if node.startswith("[") else (name.upper(), short))
+    return {":".join(filter(None, nodes)) + query for nodes in product(*choices)}
+
+
+_BY_HEADER = {spelling: entry for entry in _TABLE for spelling in _spellings(entry.pattern)}
+_BY_REQUEST = {entry.request: entry for entry in _TABLE}
+_SHORTEST = {entry.request: min(_spellings(entry.pattern), key=len) for entry in _TABLE}
+_HEADER = re.compile(r"(:?)([A-Za-z]+(?::[A-Za-z]+)*\??|\*[A-Za-z]+\??)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One request of a line as the switch reads it: understood, or refused; ``path`` is where the next is looked up."""
+
+    request: m.Request | None
+    refusal: Refusal | None
+    path: str
+
+
+@lru_cache(maxsize=2048)
+def _parse_short(text: str, path: str, port_count: int) -> Unit:
+    return _parse(text, path, port_count)
+
+
+_LONGEST_REMEMBERED = 256
+
+
+def parse_line(line: bytes, port_count: int) -> list[Unit]:
+    """What a line asks of a switch with ``port_count`` ports. Never raises, whatever the bytes."""
+    try:
+        text = line.decode("ascii")
+    except UnicodeDecodeError:
+        return [Unit(None, Refusal(refusals.COMMAND_ERROR, "not ASCII"), "")]
+    units: list[Unit] = []
+    path = ""
+    for part in text.split(";"):
+        if stripped := part.strip():
+            parse = _parse_short if len(stripped) <= _LONGEST_REMEMBERED else _parse
+            units.append(unit := parse(stripped, path, port_count))
+            path = unit.path
+    return units
+
+
+def _parse(text: str, path: str, port_count: int) -> Unit:
+    header, *rest = text.split(maxsplit=1)
+    match = _HEADER.fullmatch(header)
+    if match is None:
+        return Unit(None, Refusal(refusals.COMMAND_ERROR, f"{header} is no header"), path)
+    name = match[2].upper()
+    if name.startswith("*"):
+        full, next_path = name, path
+    else:
+        full = name if match[1] or path + name not in _BY_HEADER else path + name
+        next_path = full[: full.rfind(":") + 1]
+    entry = _BY_HEADER.get(full)
+    if entry is None or (match[1] and name.startswith("*")):
+        return Unit(None, Refusal(refusals.UNDEFINED_HEADER, header), path)
+    try:
+        return Unit(_build(entry, rest[0] if rest else "", port_count), None, next_path)
+    except Refusal as refusal:
+        return Unit(None, refusal, next_path)
+
+
+def _build(entry: _Entry, text: str, port_count: int) -> m.Request:
+    given = p.split_parameters(text)
+    if len(given) > len(entry.parameters):
+        raise Refusal(refusals.PARAMETER_NOT_ALLOWED, f"{entry.pattern} takes {len(entry.parameters)}")
+    if len(given) < entry.required or "" in given:
+        raise Refusal(refusals.MISSING_PARAMETER, f"{entry.pattern} needs {entry.required}")
+    values = [kind.read(value, port_count) for kind, value in zip(entry.parameters, given, strict=False)]
+    return entry.request(*values)
+
+
+@lru_cache(maxsize=512)
+def format_request(request: m.Request) -> str:
+    """The request in its shortest spelling, from the root: ``:ROUT:GEN?``, ``*IDN?``."""
+    header = _SHORTEST[type(request)]
+    given = (getattr(request, field.name) for field in fields(request))
+    kinds = _BY_REQUEST[type(request)].parameters
+    text = ",".join(kind.write(value) for kind, value in zip(kinds, given, strict=True) if value is not None)
+    root = header if header.startswith("*") else f":{header}"
+    return f"{root} {text}" if text else root
+
+
+def format_line(requests: Sequence[m.Request]) -> bytes:
+    """One program line, ended by LF."""
+    return ";".join(map(format_request, requests)).encode("ascii") + b"\n"
+
+
+def is_query(request: m.Request) -> bool:
+    """Whether the switch answers this request."""
+    return isinstance(request, m.Query)
+
+
+def format_answer(query: m.Query[T], value: T) -> str:
+    """The switch's answer to ``query``."""
+    return _answer_kind(query).write(value)
+
+
+def parse_answer(query: m.Query[T], text: str) -> T:
+    """What the switch's answer to ``query`` means. Raises ``ValueError`` where it cannot be an answer to it."""
+    value: T = _answer_kind(query).read(text)
+    return value
+
+
+def _answer_kind(query: m.Query[Any]) -> answers.Answer:
+    kind = _BY_REQUEST[type(query)].answer
+    assert kind is not None, query  # noqa: S101 - the table gives every query an answer
+    return kind

@@ -1,0 +1,128 @@
+"""One controller's connection to the simulated switch, whatever wire it comes by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from rackloop_drivers.fabric.flexfabric._engine import SwitchCore, SwitchSession
+from rackloop_drivers.fabric.flexfabric._line_reader import LineReader
+from rackloop_drivers.fabric.flexfabric._mischief import Act, Mischief, Rule
+from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+
+_MOST_WAITING_LINES = 256
+
+
+class Switch(Protocol):
+    """What a connection needs of the switch it belongs to."""
+
+    core: SwitchCore
+    mischief: Mischief
+
+    def power_cycle(self) -> Awaitable[None]:
+        """Cut the power and give it back at once."""
+        ...
+
+
+class Connection:
+    """Bytes in, answers out, one line at a time.
+
+    A line that needs nothing from outside is answered before :meth:`feed` returns. Where the matrix answers later,
+    the session's coroutine is resumed straight from the future it awaits, without a task in between.
+    ``throttle`` is called with True when more lines wait than the input buffer should hold, with False when they
+    have been taken.
+    """
+
+    def __init__(self, switch: Switch, output: PacedLine, throttle: Callable[[bool], None] = lambda _on: None) -> None:
+        self._switch = switch
+        self._output = output
+        self._throttle = throttle
+        self._is_throttled = False
+        self._is_blocked = False
+        self._is_open = True
+        self._power_up(SwitchSession(switch.core))
+
+    def _power_up(self, session: SwitchSession) -> None:
+        self._session = session
+        self._reader = LineReader()
+        self._lines: deque[bytes | None] = deque()
+        self._running: Coroutine[Any, Any, None] | None = None
+
+    def restart(self) -> None:
+        """The switch lost power and has it again: session, staged map, half lines and unsent answers are gone."""
+        self._output.clear()
+        self._power_up(SwitchSession(self._switch.core, after_power_on=True))
+        self._pump()
+
+    def close(self) -> None:
+        """The controller has gone."""
+        self._is_open = False
+        self._output.clear()
+        self._lines.clear()
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the wire."""
+        self._lines.extend(self._reader.feed(data))
+        self._pump()
+
+    def block(self, *, is_blocked: bool) -> None:
+        """Take no further lines while the controller does not read its answers."""
+        self._is_blocked = is_blocked
+        self._pump()
+
+    def _pump(self) -> None:
+        while self._lines and self._running is None and not self._is_blocked:
+            line = self._lines.popleft()
+            if line is None:
+                self._session.overrun()
+            elif line:
+                self._running = self._take(line)
+                self._resume(self._running)
+        if self._is_throttled != (crowded := len(self._lines) > _MOST_WAITING_LINES):
+            self._is_throttled = crowded
+            self._throttle(crowded)
+
+    def _resume(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            awaited: asyncio.Future[Any] = coroutine.send(None)
+        except StopIteration:
+            if self._running is coroutine:
+                self._running = None
+        else:
+            awaited.add_done_callback(lambda _done: self._go_on(coroutine))
+
+    def _go_on(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._resume(coroutine)
+        self._pump()
+
+    async def _take(self, line: bytes) -> None:
+        session = self._session
+        rule = self._switch.mischief.verdict(line)
+        if rule is None:
+            if answer := await session.execute(line):
+                self._send(session, answer)
+            return
+        if rule.act is Act.POWER_LOSS_BEFORE:
+            await self._switch.power_cycle()
+            return
+        if rule.act is Act.STUCK_PORT and rule.port is not None:
+            await self._switch.core.matrix.stick(rule.port, stuck=True)
+        answer = await session.execute(line)
+        if rule.act is Act.POWER_LOSS_AFTER:
+            await self._switch.power_cycle()
+        elif answer:
+            self._send_badly(session, answer, rule)
+
+    def _send(self, session: SwitchSession, answer: bytes, delay_s: float = 0.0) -> None:
+        if self._is_open and session is self._session:
+            self._output.send(answer, delay_s)
+
+    def _send_badly(self, session: SwitchSession, answer: bytes, rule: Rule) -> None:
+        if rule.act is Act.GARBLED:
+            answer = self._switch.mischief.garble(answer)
+        elif rule.act is Act.DOUBLED:
+            answer += answer
+        if rule.act is not Act.LOST:
+            self._send(session, answer, rule.delay_s if rule.act is Act.LATE else 0.0)

@@ -1,0 +1,229 @@
+"""The FlexFabric switch as Rackloop uses it: a :class:`~rackloop.abilities.Fabric` and a PHY control."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+
+from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, StaleGeneration
+from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
+from rackloop_drivers.fabric.flexfabric import _messages as m
+from rackloop_drivers.fabric.flexfabric._refusals import SETTINGS_CONFLICT
+from rackloop_drivers.fabric.flexfabric._session import (
+    ANSWER_LOST,
+    ANSWER_WITHIN_S,
+    ATTEMPTS,
+    BAUD,
+    Exchange,
+    FlexFabricSession,
+)
+
+
+def open_flexfabric(
+    url: str,
+    clock: Clock,
+    deadline: Deadline,
+    token: int | None = None,
+    *,
+    answer_within_s: float = ANSWER_WITHIN_S,
+    baud: int = BAUD,
+    on_exchange: Callable[[Exchange], None] | None = None,
+) -> FlexFabricSession:
+    """Open a switch and take its control lock where ``token`` is given.
+
+    ``url`` is ``tcp://HOST:PORT``, a device path, ``socket://HOST:PORT`` or ``rfc2217://HOST:PORT``.
+    ``answer_within_s`` is how long an answer may stay away before it counts as lost.
+
+    Raises :class:`~rackloop.errors.NotConnected` (nobody there), :class:`~rackloop.errors.DeadlineExceeded`
+    (silent), :class:`~rackloop.errors.ProtocolError` (noise, or another box) or
+    :class:`~rackloop.errors.LockedOut` (a higher token was granted).
+    """
+    session = FlexFabricSession(
+        url, clock, token=token, answer_within_s=answer_within_s, baud=baud, on_exchange=on_exchange
+    )
+    session.connect(deadline)
+    return session
+
+
+class FlexFabric:
+    """The switch's port map.
+
+    A change is staged, read back, compared with what was meant and only then triggered, guarded by the generation.
+    When the acknowledgement of the trigger is lost, the generation and the live map tell whether it was done.
+    """
+
+    def __init__(self, session: FlexFabricSession) -> None:
+        self.session = session
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:
+        """Who the switch says it is."""
+        identity: BoxIdentity
+        (identity,) = self.session.ask((m.Identify(),), deadline)
+        return identity
+
+    def port_count(self, deadline: Deadline) -> int:
+        """How many ports it has, numbered from 1."""
+        count: int
+        (count,) = self.session.ask((m.PortCount(),), deadline)
+        return count
+
+    def generation(self, deadline: Deadline) -> int:
+        """How often the live map has changed."""
+        generation: int
+        (generation,) = self.session.ask((m.Generation(),), deadline)
+        return generation
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        """The live map and the generation that names it, read together."""
+        return self._live(None, deadline)
+
+    def _live(self, ports: tuple[int, ...] | None, deadline: Deadline) -> LiveMap:
+        while True:
+            before, pairs, after = self.session.ask((m.Generation(), m.LivePairs(ports), m.Generation()), deadline)
+            if before == after:
+                return LiveMap(after, pairs)
+            if deadline.is_over():
+                raise DeadlineExceeded(f"{self.session.url}: the live map keeps changing; stop the other controller")
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        """Change the live map, exactly once.
+
+        Raises :class:`~rackloop.errors.StaleGeneration` where the generation is not ``if_generation``, or changes
+        before the trigger; :class:`~rackloop.errors.FabricError` where the switch refuses, where ports do not
+        follow, and where after a lost acknowledgement the switch is in neither the old nor the intended state.
+        """
+        with self.session.exclusive():
+            before = self.live_map(deadline)
+            if if_generation is not None and before.generation != if_generation:
+                raise StaleGeneration(
+                    f"{self.session.url}: expected generation {if_generation}, found {before.generation}: "
+                    "the live map has changed; read it and decide anew",
+                    SETTINGS_CONFLICT,
+                )
+            attempt = 1
+            while True:
+                command = self._prepare(change, before.generation, deadline)
+                commanded_ns = self.session.clock.now_ns()
+                try:
+                    self.session.act_once(command, deadline)
+                except ANSWER_LOST as lost:
+                    if self._was_done(change, before, deadline, lost):
+                        return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
+                    if attempt == ATTEMPTS:
+                        raise
+                    attempt += 1
+                else:
+                    applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
+                    self._check_followed(change, before, deadline)
+                    return applied
+
+    def _prepare(self, change: MapChange, generation: int, deadline: Deadline) -> m.Request:
+        if isinstance(change, Open):
+            return m.OpenPorts(tuple(sorted(change.ports)), generation)
+        load = m.LoadFull(change.pairs) if isinstance(change, Full) else m.LoadPartial(change.pairs)
+        staged, crc = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc())
+        if staged != change.pairs or crc != change.pairs.crc32():
+            raise FabricError(
+                f"{self.session.url}: expected ({change.pairs.canonical_text()}) to be staged, found "
+                f"({staged.canonical_text()}) with CRC {crc}; nothing was triggered; check the line and try again"
+            )
+        return m.Trigger(generation)
+
+    def _was_done(self, change: MapChange, before: LiveMap, deadline: Deadline, lost: LabError) -> bool:
+        """Whether a change whose acknowledgement was lost has been made. Raises where that cannot be said."""
+        intended = LiveMap(before.generation + 1, change.after(before.pairs))
+        found = self.live_map(deadline)
+        if found == intended:
+            return True
+        if found.generation == before.generation:
+            return False
+        raise FabricError(
+            f"{self.session.url}: the acknowledgement of a map change was lost ({lost}); expected generation "
+            f"{before.generation} (not done) or {intended.generation} with ({intended.pairs.canonical_text()}) (done), "
+            f"found {found.generation} with ({found.pairs.canonical_text()}); the switch lost power or another "
+            "controller changed it: bring the rack back to its baseline"
+        )
+
+    def _check_followed(self, change: MapChange, before: LiveMap, deadline: Deadline) -> None:
+        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put."""
+        intended = change.after(before.pairs)
+        ports = disturbed_ports(before.pairs, intended)
+        if not ports:
+            return
+        found = self._live(tuple(sorted(ports)), deadline)
+        if found.generation != before.generation + 1:
+            return
+        stuck = sorted(port for port in ports if found.pairs.peer_of(port) != intended.peer_of(port))
+        if stuck:
+            raise FabricError(
+                f"{self.session.url}: the switch acknowledged a map change that ports {stuck} did not follow: "
+                f"expected {[intended.peer_of(port) for port in stuck]} at their other ends, found "
+                f"{[found.pairs.peer_of(port) for port in stuck]}; check these ports"
+            )
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        """What the switch sees on each port."""
+        wanted = tuple(sorted(set(ports)))
+        if not wanted:
+            return {}
+        (states,) = self.session.ask((m.States(wanted),), deadline)
+        return dict(zip(wanted, states, strict=True))
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:
+        """Take the control lock, and present the token again whenever the session has to reconnect."""
+        self.session.act(m.RequestLock(token), deadline)
+        self.session.token = token
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:
+        """Give the control lock back."""
+        self.session.act(m.ReleaseLock(token), deadline)
+        self.session.token = None
+
+    def save_boot_map(self, deadline: Deadline) -> None:
+        """Keep the live map as the one the switch starts with."""
+        self.session.act(m.SaveMap(), deadline)
+
+    def boot_map(self, deadline: Deadline) -> PortMap:
+        """The map the switch starts with."""
+        pairs: PortMap
+        (pairs,) = self.session.ask((m.BootMap(),), deadline)
+        return pairs
+
+    def close(self) -> None:
+        """Close the session, and with it every ability that shares it."""
+        self.session.close()
+
+
+class FlexFabricPhy:
+    """The switch's power over the signal of each port. A request is retried under the same id until it is answered."""
+
+    def __init__(self, session: FlexFabricSession) -> None:
+        self.session = session
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        """Take the signal away for ``down_s``; returns when the switch has begun."""
+        self.session.act(m.DropPhy(tuple(sorted(set(ports))), _milliseconds(down_s), request_id), deadline)
+
+    def flap(
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
+    ) -> None:
+        """Take the signal away ``count`` times; returns when the switch has begun."""
+        wanted = tuple(sorted(set(ports)))
+        request = m.FlapPhy(wanted, _milliseconds(down_s), _milliseconds(up_s), count, request_id)
+        self.session.act(request, deadline)
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        """Drops the switch has seen on each port."""
+        wanted = tuple(sorted(set(ports)))
+        if not wanted:
+            return {}
+        (counts,) = self.session.ask((m.DropCounts(wanted),), deadline)
+        return dict(zip(wanted, counts, strict=True))
+
+
+def _milliseconds(seconds: float) -> float:
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise BadInput(f"a signal cannot be away for {seconds} s; give a length of time from 0 s to an hour")
+    return seconds * 1000

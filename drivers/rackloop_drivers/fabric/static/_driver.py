@@ -1,0 +1,65 @@
+"""Fixed cabling as a :class:`~rackloop.abilities.Fabric`, so that tests which need a switch can say why they skip."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NoReturn
+
+from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
+from rackloop.clock import Deadline
+from rackloop.errors import NotSupported
+from rackloop.portmap import MapChange, PortMap
+
+
+class StaticFabric:
+    """The cables of a rack that has no switch. ``cabling`` is what joins what, numbered as the lab describes it.
+
+    The live map and the boot map are the cabling, at generation 0 for ever. Whatever needs a switch raises
+    :class:`~rackloop.errors.NotSupported`.
+    """
+
+    def __init__(self, cabling: PortMap) -> None:
+        self._cabling = cabling
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:  # noqa: ARG002 - an ability's signature
+        """Cables, which have no serial number."""
+        return BoxIdentity("none", "fixed cabling", "none", "none")
+
+    def port_count(self, deadline: Deadline) -> int:  # noqa: ARG002 - an ability's signature
+        """The highest number a cable's end has."""
+        return max(self._cabling.ports(), default=0)
+
+    def live_map(self, deadline: Deadline) -> LiveMap:  # noqa: ARG002 - an ability's signature
+        """The cabling."""
+        return LiveMap(0, self._cabling)
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:  # noqa: ARG002
+        """Cables cannot be switched."""
+        _refuse("its ports cannot be mapped anew")
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:  # noqa: ARG002
+        """Cables do not report."""
+        _refuse("nothing reports the state of its ports")
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:  # noqa: ARG002 - an ability's signature
+        """Cables need no controller."""
+        _refuse("there is no switch to lock")
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:  # noqa: ARG002 - an ability's signature
+        """Cables need no controller."""
+        _refuse("there is no switch to lock")
+
+    def save_boot_map(self, deadline: Deadline) -> None:  # noqa: ARG002 - an ability's signature
+        """Cables keep themselves."""
+        _refuse("its map cannot be saved")
+
+    def boot_map(self, deadline: Deadline) -> PortMap:  # noqa: ARG002 - an ability's signature
+        """The cabling, which a power cycle does not change."""
+        return self._cabling
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise NotSupported(f"this rack has fixed cabling: {reason}")
