@@ -1,0 +1,38 @@
+"""Names: how a message quotes what it found and guesses what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_LONGEST_QUOTE = 60
+_LONGEST_LIST = 12
+
+
+def quoted(text: str) -> str:
+    """``text`` in quotes, cut where it is long."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
+
+
+def kind_of(value: object) -> str:
+    """What was found where something else was expected."""
+    match value:
+        case None:
+            return "nothing"
+        case str():
+            return quoted(value)
+        case dict():
+            return "a mapping"
+        case _:
+            return "a list"
+
+
+def guess(found: str, known: Iterable[str]) -> str:
+    """``did you mean 'd01'?`` where a known name is close to ``found``, else the known names."""
+    names = sorted(str(name) for name in known)
+    if close := difflib.get_close_matches(found[:_LONGEST_QUOTE], names, n=1):
+        return f"did you mean {close[0]!r}?"
+    if not names:
+        return "there are none"
+    shown = ", ".join(names[:_LONGEST_LIST])
+    return f"known: {shown}" + (f" and {len(names) - _LONGEST_LIST} more" if len(names) > _LONGEST_LIST else "")

@@ -1,0 +1,308 @@
+"""The nouns of a lab description: what is wired in a rack, data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+
+from rackloop.description._examine import Description
+from rackloop.description._fields import (
+    Endpoint,
+    Eui64,
+    File,
+    Flag,
+    Name,
+    Nguid,
+    Outlet,
+    SecretReference,
+    ServerPort,
+    Size,
+    Text,
+    Wwn,
+    matching,
+    one_of,
+    whole,
+)
+from rackloop.description._names import guess
+from rackloop.description._profiles import PROFILES, Profile
+from rackloop.errors import BadInput, NotSupported
+from rackloop.portmap import PortMap
+
+REFERENCE_SWITCH_PORTS = 160
+T = TypeVar("T")
+
+IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
+
+
+class LabKind(StrEnum):
+    """Which of the three ways to have a rack."""
+
+    MOCK = "mock"
+    VIRTUAL = "virtual"
+    PHYSICAL = "physical"
+
+
+class FabricDriver(StrEnum):
+    """What joins ports to ports."""
+
+    FLEXFABRIC = "flexfabric"
+    STATIC = "static"
+
+
+class Stack(StrEnum):
+    """How a server's HBA, kernel and driver take a drive that appears: 200, 90, 10 and 1 ms until it is online."""
+
+    VANILLA = "vanilla"
+    NO_TIMEOUTS = "no_timeouts"
+    WARM_PORT = "warm_port"
+    COMRESET = "comreset"
+
+
+class BmcDriver(StrEnum):
+    """What a baseboard management controller speaks."""
+
+    REDFISH = "redfish"
+    IPMI = "ipmi"
+
+
+class PduDriver(StrEnum):
+    """What a power distribution unit speaks."""
+
+    REDFISH = "redfish"
+    APC = "apc"
+    CYBERPOWER = "cyberpower"
+
+
+def _default_ports(data: Mapping[str, Any]) -> int:
+    return 0 if data.get("driver") is FabricDriver.STATIC else REFERENCE_SWITCH_PORTS
+
+
+class Control(Description):
+    """Where the switch takes its commands."""
+
+    tcp: Endpoint | None = None
+    """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
+    serial: (
+        Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
+    ) = None
+    """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
+    baud: Annotated[int, whole(300, 4_000_000)] = 115_200
+    """The serial line's speed in bits per second, 8N1."""
+
+
+class Fabric(Description):
+    """What joins server ports to drives: a circuit switch, or fixed cabling."""
+
+    driver: Annotated[FabricDriver, one_of(FabricDriver, FabricDriver)]
+    """The kind of fabric: flexfabric, the reference circuit switch, or static, drives attached for good."""
+    ports: Annotated[int, whole(2, 4096)] = Field(default_factory=_default_ports)
+    """How many ports the switch has, numbered from 1."""
+    control: Control = Control(tcp="auto", serial="auto")
+    """Where the switch takes its commands."""
+    pace: Flag = False
+    """Whether a simulated serial line is held to the speed of its baud rate."""
+
+
+class Bmc(Description):
+    """A server's baseboard management controller."""
+
+    driver: Annotated[BmcDriver, one_of(BmcDriver, BmcDriver)]
+    """What the controller speaks: redfish or ipmi."""
+    address: Text | None = None
+    """Its URL (redfish) or host name (ipmi); a simulated lab makes its own."""
+    user: Text | None = None
+    """The account on the controller."""
+    password: SecretReference | None = None
+    """Where the account's password is kept."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_driver_alone(cls, data: Any) -> Any:
+        return {"driver": data} if isinstance(data, str) else data
+
+
+class Server(Description):
+    """A server and its HBA ports."""
+
+    stack: Annotated[Stack, one_of(Stack, Stack)] = Stack.VANILLA
+    """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
+    ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
+    """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
+    bmc: Bmc | None = None
+    """The baseboard management controller: a driver's name, or a mapping with its address and account."""
+    outlet: Outlet | None = None
+    """The PDU outlet that feeds the server, such as pdu1/1."""
+    ssh: (
+        Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")] | None
+    ) = None
+    """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
+    known_hosts: File | None = None
+    """The known_hosts file with the server's SSH key, relative to this file."""
+    user: Text = "root"
+    """The account to log in to."""
+    password: SecretReference | None = None
+    """Where the account's password is kept, if it has one."""
+    key_file: File | None = None
+    """The private SSH key to log in with, relative to this file; by default the agent's keys."""
+
+
+class Drive(Description):
+    """A drive: what it is, who it is, and where it is plugged in."""
+
+    profile: Annotated[str, one_of(PROFILES)]
+    """The kind of drive: sata-ssd, sata-hdd, sas-hdd or nvme-ssd."""
+    model: Text = Field(default_factory=lambda data: PROFILES[data["profile"]].model)
+    """The model as the drive reports it; the profile's in a simulated lab."""
+    firmware: Text = Field(default_factory=lambda data: PROFILES[data["profile"]].firmware)
+    """The firmware revision as the drive reports it; the profile's in a simulated lab."""
+    serial: Text
+    """The serial number as the drive reports it."""
+    wwn: Wwn | None = None
+    """The World Wide Name: 16 hexadecimal digits, 32 for NAA 6."""
+    eui64: Eui64 | None = None
+    """The EUI-64 of an NVMe namespace: 16 hexadecimal digits."""
+    nguid: Nguid | None = None
+    """The NGUID of an NVMe namespace: 32 hexadecimal digits."""
+    by_path: Text | None = None
+    """The name under /dev/disk/by-path."""
+    slot: Text | None = None
+    """The slot it sits in: a number in its expander, else the enclosure's or PCIe slot's name."""
+    size: Size
+    """The size, such as 8 GiB or 1.92 TB."""
+    port: Annotated[int, whole(1, 4096)] | None = None
+    """The switch port it is wired to."""
+    expander: Name | None = None
+    """The SAS expander it sits in; needs slot."""
+    attached: ServerPort | None = None
+    """The server port it is attached to in a rack without a switch, such as srv1/p0."""
+    scratch: Flag
+    """Whether tests may erase it: true if no byte on it is worth keeping, false and it is never written."""
+
+    @property
+    def traits(self) -> Profile:
+        """What all drives of its profile have in common."""
+        return PROFILES[self.profile]
+
+    @property
+    def identifiers(self) -> dict[str, str]:
+        """The identifiers given besides the serial, with the keys of ``abilities.DriveIdentity.identifiers``."""
+        return {name: value for name in IDENTIFIERS if (value := getattr(self, name)) is not None}
+
+    @property
+    def expander_slot(self) -> int | None:
+        """The number of its slot in its expander, None where it is not in one."""
+        return int(self.slot) if self.expander is not None and self.slot is not None else None
+
+
+class Expander(Description):
+    """A SAS expander with drives in its slots."""
+
+    port: Annotated[int, whole(1, 4096)] | None = None
+    """The switch port its uplink is wired to."""
+    attached: ServerPort | None = None
+    """The server port its uplink is attached to in a rack without a switch, such as srv1/p0."""
+    slots: Annotated[int, whole(1, 256)]
+    """How many slots it has, numbered from 0."""
+
+
+class Pdu(Description):
+    """A power distribution unit."""
+
+    driver: Annotated[PduDriver, one_of(PduDriver, PduDriver)]
+    """What the unit speaks: redfish, apc or cyberpower (SNMP)."""
+    outlets: Annotated[int, whole(1, 256)]
+    """How many outlets it has, numbered from 1."""
+    address: Text | None = None
+    """Its URL (redfish) or host name (SNMP); a simulated lab makes its own."""
+    user: Text | None = None
+    """The account on the unit."""
+    password: SecretReference | None = None
+    """Where the account's password, or the SNMP community, is kept."""
+
+
+class Lab(Description):
+    """A rack as its description says it is wired. Names are keys; every cross-reference leads somewhere."""
+
+    name: Name
+    """The lab's identity; its state is kept under this name."""
+    kind: Annotated[LabKind, one_of(LabKind, LabKind)]
+    """The way to have the rack: mock (processes), virtual (QEMU guests) or physical."""
+    store: Annotated[
+        str,
+        matching(
+            r"sqlite|postgresql://[\x21-\x7e]{1,512}", "'sqlite', or a URL such as postgresql://db.lab.example/rackloop"
+        ),
+    ] = "sqlite"
+    """Where leases and the undo journal are kept: sqlite, or a postgresql:// URL that several people share."""
+    fabric: Fabric
+    """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""
+    servers: Annotated[Mapping[Name, Server], Field(min_length=1)]
+    """The servers by name."""
+    drives: Annotated[Mapping[Name, Drive], Field(min_length=1)]
+    """The drives by a name of your choosing, such as d01."""
+    expanders: Mapping[Name, Expander] = {}
+    """The SAS expanders by name."""
+    pdus: Mapping[Name, Pdu] = {}
+    """The power distribution units by name."""
+    baseline: Mapping[Name, Mapping[Name, Name]] = {}
+    """The cabling every test starts from: for each server, its ports and the drive or expander each is joined to."""
+
+    _source: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="after")
+    def _remember_source(self, info: ValidationInfo) -> Self:
+        self._source = (info.context or {})["file"]
+        return self
+
+    @property
+    def source(self) -> Path:
+        """The file this description was read from."""
+        return self._source
+
+    @property
+    def has_switch(self) -> bool:
+        """Whether ports can be remapped."""
+        return self.fabric.driver is not FabricDriver.STATIC
+
+    def switch_port(self, server: str, port: str) -> int:
+        """The switch port that a server's HBA port is wired to.
+
+        Raises BadInput for an unknown name, NotSupported where the rack has no switch.
+        """
+        ports = _named(self.servers, server, "server").ports
+        number = _named(ports, port, f"port of {server}")
+        return self._wired(number)
+
+    def where_is(self, drive: str) -> int:
+        """The switch port a drive is reached through, its own or its expander's; raises as :meth:`switch_port` does."""
+        described = _named(self.drives, drive, "drive")
+        return self._wired(self.expanders[described.expander].port if described.expander else described.port)
+
+    def baseline_map(self) -> PortMap:
+        """The port map every test starts from; empty where the rack has no switch."""
+        if not self.has_switch:
+            return PortMap()
+        return PortMap.of(
+            (
+                self.switch_port(server, port),
+                self._wired(self.expanders[far].port) if far in self.expanders else self.where_is(far),
+            )
+            for server, joined in self.baseline.items()
+            for port, far in joined.items()
+        )
+
+    def _wired(self, port: int | None) -> int:
+        if port is None:
+            raise NotSupported(f"the rack {self.name} has no switch: its drives are attached to servers for good")
+        return port
+
+
+def _named(mapping: Mapping[str, T], name: str, what: str) -> T:
+    try:
+        return mapping[name]
+    except KeyError:
+        raise BadInput(f"no {what} is named {name!r}; {guess(name, mapping)}") from None

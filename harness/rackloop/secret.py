@@ -1,0 +1,96 @@
+"""Secrets by reference: a description names where a password is kept, never the password."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from rackloop.errors import BadInput, NotSupported
+
+_VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's own variable, it names a file
+
+
+class Secret(Protocol):
+    """A password, community or key kept elsewhere. Its ``repr`` shows where, never what."""
+
+    @abstractmethod
+    def reveal(self) -> str:
+        """The secret itself, read now. Raises BadInput where it is not there, NotSupported without Ansible's vault."""
+        ...
+
+
+@dataclass(frozen=True)
+class EnvironmentSecret(Secret):
+    """``{env: NAME}``: an environment variable of the harness."""
+
+    name: str
+
+    def reveal(self) -> str:
+        """The variable's value."""
+        if not (value := os.environ.get(self.name)):
+            raise BadInput(
+                f"the environment variable {self.name} is not set, and a secret is to be read from it; export it"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class FileSecret(Secret):
+    """``{file: PATH}``: a file that holds nothing else; a newline at its end does not count."""
+
+    path: Path
+
+    def reveal(self) -> str:
+        """The file's text."""
+        if not (value := _read(self.path).removesuffix("\n").removesuffix("\r")):
+            raise BadInput(f"the secret file {self.path} is empty; write the secret into it")
+        return value
+
+
+@dataclass(frozen=True)
+class VaultSecret(Secret):
+    """``{vault: {file: PATH, key: NAME}}``: a key of a mapping in a file that ``ansible-vault`` encrypted.
+
+    The vault's password comes from the file that the environment variable ANSIBLE_VAULT_PASSWORD_FILE names, as it
+    does for Ansible itself.
+    """
+
+    path: Path
+    key: str
+
+    def reveal(self) -> str:
+        """The text at the key, exactly as written in the vault."""
+        try:
+            vault = import_module("ansible_vault")
+        except ImportError:
+            raise NotSupported(
+                f"the secret {self.key!r} is in the Ansible vault {self.path}, and the ansible-vault package is not "
+                "installed; install it, or keep the secret in an environment variable or a file"
+            ) from None
+        from rackloop.description import compose
+
+        if not (password_file := os.environ.get(_VAULT_PASSWORD_FILE)):
+            raise BadInput(f"{_VAULT_PASSWORD_FILE} is not set; let it name the file with the password of {self.path}")
+        encrypted = _read(self.path)
+        try:
+            plain = vault.Vault(_read(Path(password_file)).strip()).load_raw(encrypted)
+        except Exception as error:  # noqa: BLE001 - Ansible's errors have no common public base
+            raise BadInput(f"{self.path} cannot be opened with the password in {password_file}: {error}") from None
+        value = compose(plain.decode("utf-8"), str(self.path)).value
+        found = value.get(self.key) if isinstance(value, dict) else None
+        if not isinstance(found, str):
+            raise BadInput(
+                f"the vault {self.path} holds no text under the key {self.key!r}; add it with ansible-vault edit"
+            )
+        return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the secret file {path} cannot be read: {error}; check its name, owner and mode") from None

@@ -1,0 +1,68 @@
+"""Quantities as people write them, ``2 ms`` or ``8 GiB``, and as the code holds them: SI base units.
+
+The units in use are ``s``, ``B``, ``B/s`` and ``1`` (a count or a ratio). Prefixes are the SI ones (``280 MB/s``) and
+the binary ones of IEC 80000-13 (``4 KiB``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+
+_EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1": "0.95 or 95 %"}
+_LONG_TIMES = {"min": 60, "h": 3600}
+_LONG_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(min|h)")
+_LONGEST_TEXT = 64
+
+
+@lru_cache(maxsize=4096)
+def parse_quantity(text: str, unit: str) -> float:
+    """The value of ``text`` in ``unit``, an SI base unit: ``parse_quantity("2 ms", "s") == 0.002``.
+
+    Times may also be given in ``min`` and ``h``, ratios in ``%``. Raises ``ValueError`` with a sentence part that says
+    what was expected and found, where ``text`` is no such quantity, is negative or is not finite.
+    """
+    from quantiphy import QuantiPhyError, Quantity
+
+    stripped = text.strip()
+    expected = f"expected a quantity in {unit} such as {_EXAMPLES.get(unit, f'1 {unit}')}"
+    if len(stripped) > _LONGEST_TEXT:
+        raise ValueError(f"{expected}, found a text of {len(stripped)} characters")
+    # "min" would otherwise be read as milli-inches.
+    if unit == "s" and (long_time := _LONG_TIME.fullmatch(stripped)):
+        return float(long_time[1]) * _LONG_TIMES[long_time[2]]
+    try:
+        quantity = Quantity(stripped, binary=True)
+    except QuantiPhyError:
+        raise ValueError(f"{expected}, found {text!r}") from None
+    value = float(quantity)
+    if unit == "1":
+        value, found_unit = (value / 100, "1") if quantity.units == "%" else (value, quantity.units or "1")
+    else:
+        found_unit = quantity.units
+    if not found_unit:
+        raise ValueError(f"{expected}, found {text!r}, which has no unit")
+    if found_unit != unit:
+        raise ValueError(f"{expected}, found {text!r}")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{expected}, finite and not negative, found {text!r}")
+    return value
+
+
+def parse_size(text: str) -> int:
+    """The whole number of bytes that ``text`` says: ``parse_size("4 KiB") == 4096``; raises ``ValueError`` as above."""
+    size = parse_quantity(text, "B")
+    if not size.is_integer():
+        raise ValueError(f"expected a whole number of bytes such as 8 GiB, found {text!r}")
+    return int(size)
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """``value`` in SI base units, for people, in three digits: ``1.23 ms``, ``8 GiB``, ``280 MB/s``, ``0.95``."""
+    from quantiphy import Quantity
+
+    if unit == "1":
+        return f"{value:.3g}"
+    quantity = Quantity(value, unit)
+    return quantity.binary(prec=2) if unit == "B" else quantity.render(prec=2)
