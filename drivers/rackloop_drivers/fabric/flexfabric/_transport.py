@@ -7,6 +7,7 @@ less time than pyserial's own loop.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -19,7 +20,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, NotConnected
 
 _READ_SIZE = 65536
-_WRITE_WAIT_S = 5.0
+_SLICE_S = 0.02
 
 
 class Transport(Protocol):
@@ -103,12 +104,14 @@ class DescriptorTransport:
 
 
 class PortTransport:
-    """A pyserial port that has no file descriptor, such as ``rfc2217://``."""
+    """A pyserial port that has no file descriptor, such as ``rfc2217://``.
+
+    Its time-out is set once: with RFC 2217 every change of a setting is negotiated anew.
+    """
 
     def __init__(self, url: str, port: _Port) -> None:
         self._url = url
         self._port = port
-        port.write_timeout = _WRITE_WAIT_S
 
     def write(self, data: bytes, deadline: Deadline) -> None:  # noqa: ARG002 - the port has a time-out of its own
         """Send all of ``data``."""
@@ -116,11 +119,12 @@ class PortTransport:
             self._port.write(data)
 
     def read(self, timeout_s: float) -> bytes:
-        """Whatever has come."""
+        """Whatever has come, waiting in slices of 20 ms."""
         with _mapped(self._url):
-            self._port.timeout = timeout_s
-            first = self._port.read(1)
-            return first + self._port.read(self._port.in_waiting) if first else b""
+            for _ in range(max(1, math.ceil(timeout_s / _SLICE_S))):
+                if first := self._port.read(1):
+                    return first + self._port.read(self._port.in_waiting)
+        return b""
 
     def close(self) -> None:
         """Let go of the wire."""
@@ -128,9 +132,6 @@ class PortTransport:
 
 
 class _Port(Protocol):
-    timeout: float | None
-    write_timeout: float | None
-
     @property
     def in_waiting(self) -> int: ...
     def read(self, size: int = 1, /) -> bytes: ...
@@ -155,7 +156,7 @@ def open_transport(url: str, deadline: Deadline, baud: int) -> Transport:
 
     try:
         with _mapped(url):
-            port = serial_for_url(url, baudrate=baud, timeout=0, exclusive=True)
+            port = serial_for_url(url, baudrate=baud, timeout=_SLICE_S, exclusive=True)
     except ValueError as error:
         raise BadInput(
             f"{url}: this is no way to a switch ({error}); give tcp://HOST:PORT, a device such as /dev/ttyUSB0, "
