@@ -1,1 +1,7 @@
 """The three ways to have a rack: mock, virtual, physical."""
+
+from rackloop_labs.bench import Bench
+from rackloop_labs.mock import MockLab
+from rackloop_labs.open_lab import open_lab
+
+__all__ = ["Bench", "MockLab", "open_lab"]

@@ -37,7 +37,7 @@ OutOption = Annotated[
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Replay with this seed; chosen and printed if absent.")]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape of an option callback
+def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -47,10 +47,10 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape of an 
 
 @app.callback()
 def _root(
-    version: Annotated[  # noqa: ARG001 - handled by its callback
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
-    ] = False,  # noqa: FBT002
+    ] = False,
 ) -> None:
     pass
 
@@ -76,7 +76,7 @@ def run(
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
     workers: Annotated[int, typer.Option("-n", metavar="WORKERS", min=1, help="Racks to run on side by side.")] = 1,
-    dry_run: Annotated[  # noqa: FBT002
+    dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
 ) -> None:
@@ -114,8 +114,8 @@ def lab_check(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="LAB...", help="Files, folders of files, or names of labs.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,  # noqa: FBT002
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
 ) -> None:
     """Check lab descriptions: every problem at once, with its place and what to do."""
     from rackloop_cli import lab_check as verb
@@ -142,7 +142,7 @@ def lab_down(lab: LabArgument) -> None:
 @lab_app.command("status", epilog="Example: [bold]rackloop lab status mock --json[/bold]")
 def lab_status(
     lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
 ) -> None:
     """Say whether a lab is up and where everything in it answers."""
     from rackloop_cli import lab as verb
@@ -169,7 +169,7 @@ def fabric_map(
     pairs: Annotated[
         list[str], typer.Argument(metavar="PAIR...", help="Pairs such as 1!117, or names such as srv1.p0=d05.")
     ],
-    full: Annotated[bool, typer.Option("--full", help="Replace the whole map.")] = False,  # noqa: FBT002
+    full: Annotated[bool, typer.Option("--full", help="Replace the whole map.")] = False,
 ) -> None:
     """Join ports; every other circuit stays as it is."""
     from rackloop_cli import fabric as verb

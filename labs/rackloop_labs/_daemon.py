@@ -1,0 +1,112 @@
+"""Starting, finding and ending the process that is a mock lab."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import DeadlineExceeded, LabError
+from rackloop.lab import Lab
+from rackloop.state import LabState
+
+_POLL_NS = 2_000_000
+
+
+@dataclass
+class Leash:
+    """Ties a lab to this process: the lab ends when the leash is let go, however this process ends."""
+
+    fd: int
+
+    def let_go(self) -> None:
+        """Tell the lab to end."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def start(lab: Lab, state: LabState, seed: int, deadline: Deadline, *, leashed: bool) -> Leash | None:
+    """Start labd for ``lab`` and return once everything in it answers.
+
+    With ``leashed`` the lab lives no longer than the returned leash. Raises LabError with what labd said when it
+    ends instead, DeadlineExceeded when it takes too long.
+    """
+    ready_read, ready_write = os.pipe()
+    leash_read, leash_write = os.pipe() if leashed else (-1, -1)
+    arguments = [sys.executable, "-m", "rackloop_labs.labd", str(lab.source)]
+    arguments += ["--state", str(state.directory), "--seed", str(seed), "--ready-fd", str(ready_write)]
+    passed = [ready_write]
+    if leashed:
+        arguments += ["--leash-fd", str(leash_read)]
+        passed.append(leash_read)
+    try:
+        with state.log.open("wb") as log:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=passed,
+                start_new_session=True,
+            )
+        for fd in passed:
+            os.close(fd)
+        _wait_until_ready(process, ready_read, lab, state, deadline)
+    except BaseException:
+        if leashed:
+            os.close(leash_write)
+        raise
+    finally:
+        os.close(ready_read)
+    return Leash(leash_write) if leashed else None
+
+
+def _wait_until_ready(
+    process: subprocess.Popen[bytes], ready: int, lab: Lab, state: LabState, deadline: Deadline
+) -> None:
+    readable, _, _ = select.select([ready], [], [], deadline.remaining_s())
+    if readable and os.read(ready, 16):
+        # The lab outlives this process, so nobody here will ever wait for it: that is what a daemon is.
+        process.returncode = 0
+        return
+    if readable:
+        process.wait()
+        raise LabError(f"lab {lab.name} did not come up: {_last_words(state)}")
+    process.kill()
+    process.wait()
+    raise DeadlineExceeded(f"lab {lab.name} is not up in time; see {state.log}")
+
+
+def _last_words(state: LabState) -> str:
+    lines = state.log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("labd: ") if lines else f"it said nothing; see {state.log}"
+
+
+def stop(state: LabState, clock: Clock, deadline: Deadline) -> bool:
+    """End the lab whose state this is, and return once it is gone; False where it was not up.
+
+    Raises DeadlineExceeded when it does not end, having killed it.
+    """
+    if not state.is_held():
+        return False
+    pid = int(state.endpoints()["pid"])
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    wait_until_gone(state, clock, deadline)
+    return True
+
+
+def wait_until_gone(state: LabState, clock: Clock, deadline: Deadline) -> None:
+    """Return once no process holds the lab; past the deadline kill the one that does and raise DeadlineExceeded."""
+    while state.is_held():
+        if deadline.is_over():
+            with suppress(ProcessLookupError):
+                os.kill(int(state.endpoints()["pid"]), signal.SIGKILL)
+            raise DeadlineExceeded(f"lab {state.directory.name} did not end in time and was killed; see {state.log}")
+        clock.sleep_until_ns(clock.now_ns() + _POLL_NS)

@@ -1,0 +1,36 @@
+"""A rack that is up and open: every ability on everything in it, whichever of the three ways it is had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from rackloop.abilities import BlockDevice, Drive, Executor
+from rackloop.clock import Clock
+from rackloop.journalled import Equipment
+from rackloop.lab import Lab
+from rackloop_labs.attach_log import AttachLog
+
+
+class Bench(Protocol):
+    """What a lab gives whoever works on it. Close it when done; the lab stays up.
+
+    ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from where ``executor`` runs
+    commands for that server. ``attach_log`` follows drives coming and going; ``announce`` tells servers that the
+    drives behind these switch ports are about to change. Each raises NotSupported where this kind of lab, or this
+    rack, has no such thing.
+    """
+
+    @property
+    def lab(self) -> Lab: ...  # noqa: D102
+    @property
+    def clock(self) -> Clock: ...  # noqa: D102
+    @property
+    def equipment(self) -> Equipment: ...  # noqa: D102
+    def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102
+    def device(self, server: str, port: str) -> BlockDevice: ...  # noqa: D102
+    def executor(self, server: str) -> Executor: ...  # noqa: D102
+    def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
+    def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102

@@ -1,0 +1,161 @@
+"""labd, the process that is a mock lab while it is up: it owns rackd and every simulated box.
+
+Started by :mod:`rackloop_labs.mock`, never imported. It holds the lab's lock for as long as it lives, writes the
+endpoints once everything answers, and leaves no process and no socket behind when it is told to end. Killed, it
+takes rackd with it (the kernel signals rackd when its parent dies), and the next ``up`` clears the rest away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from rackloop.native import find_binary
+
+from rackloop.errors import LabError, RackloopError
+from rackloop.lab import Lab, load_lab
+from rackloop.state import LabState
+from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
+from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+
+_READY_S = 20.0
+_STOP_S = 2.0
+_SERIAL_LINE = "switch.tty"
+_SWITCH_MEMORY = "switch.json"
+_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, _SERIAL_LINE, _SWITCH_MEMORY, "rackd.json")
+
+
+def main() -> None:
+    """Run the lab named on the command line until it is told to end; what goes wrong is said on standard error."""
+    parser = argparse.ArgumentParser(prog="labd", description="The process behind a mock lab.")
+    parser.add_argument("lab", type=Path, help="the lab description")
+    parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
+    parser.add_argument("--seed", type=int, required=True, help="seed of everything random in the simulated rack")
+    parser.add_argument("--ready-fd", type=int, required=True, help="written to once the lab is up")
+    parser.add_argument("--leash-fd", type=int, help="the lab ends when the other end of this pipe is closed")
+    options = parser.parse_args()
+    state = LabState(options.state)
+    lock = state.take()
+    if lock is None:
+        sys.exit("labd: another process is this lab")
+    try:
+        asyncio.run(_live(load_lab(options.lab), state, options))
+    except RackloopError as error:
+        sys.exit(f"labd: {error}")
+
+
+async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
+    _clear(state)
+    told_to_end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_end.set)
+    if options.leash_fd is not None:
+        loop.add_reader(options.leash_fd, told_to_end.set)
+    async with contextlib.AsyncExitStack() as stack:
+        rackd = await _start_rackd(lab, state, options.seed)
+        stack.push_async_callback(_stop, rackd)
+        matrix = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
+        stack.push_async_callback(matrix.close)
+        peer = SwitchPeer(matrix, state_path=state.directory / _SWITCH_MEMORY)
+        stack.push_async_callback(peer.close)
+        endpoints = await _endpoints(lab, state, peer)
+        _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
+        stack.callback(_clear, state)
+        os.write(options.ready_fd, b"up\n")
+        os.close(options.ready_fd)
+        waits = [asyncio.create_task(rackd.wait()), asyncio.create_task(told_to_end.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not told_to_end.is_set():
+            raise LabError(f"rackd ended by itself with status {rackd.returncode}; see {state.log}")
+
+
+async def _start_rackd(lab: Lab, state: LabState, seed: int) -> asyncio.subprocess.Process:
+    config = state.directory / "rackd.json"
+    config.write_text(json.dumps(rackd_config(lab, str(state.directory), seed)))
+    rackd = await asyncio.create_subprocess_exec(
+        find_binary("rackd"), "--config", config, "--exit-with-parent", stdout=asyncio.subprocess.PIPE
+    )
+    assert rackd.stdout is not None  # noqa: S101 - asked for above
+    try:
+        line = await asyncio.wait_for(rackd.stdout.readline(), _READY_S)
+    except TimeoutError:
+        line = b""
+    if not line:
+        await _stop(rackd)
+        raise LabError(f"rackd did not come up within {_READY_S:g} s; see {state.log}")
+    return rackd
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _STOP_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+async def _endpoints(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, Any]:
+    """Open the switch's lines and say where everything answers, in the shape that ``lab status --json`` prints."""
+    control = lab.fabric.control
+    wanted = 0 if control.tcp in {None, "auto"} else int(control.tcp.rpartition(":")[2])
+    host, port = await peer.serve_tcp("127.0.0.1", wanted)
+    tty = peer.serve_pty(state.directory / _SERIAL_LINE, baud=control.baud, is_paced=lab.fabric.pace)
+    return {
+        "lab": lab.name,
+        "kind": lab.kind,
+        "pid": os.getpid(),
+        "source": str(lab.source),
+        "switch": {"tty": tty, "tcp": f"{host}:{port}"},
+        "nbd": str(state.directory / NBD_SOCKET),
+        "control": str(state.directory / CONTROL_SOCKET),
+        "servers": {
+            name: {
+                "ssh": None,
+                "ports": {
+                    port_name: {"export": f"{name}.{port_name}", "drive": lab.baseline.get(name, {}).get(port_name)}
+                    for port_name in server.ports
+                },
+                "bmc": None,
+            }
+            for name, server in lab.servers.items()
+        },
+        "drives": {
+            name: {
+                "serial": drive.serial,
+                "wwn": drive.wwn,
+                "protocol": drive.traits.protocol,
+                "bytes": drive.size,
+                "port": lab.where_is(name),
+            }
+            for name, drive in lab.drives.items()
+        },
+        "pdu": None,
+    }
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Readers see the old file or the new one, never half of it."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
+def _clear(state: LabState) -> None:
+    state.endpoints_file.unlink(missing_ok=True)
+    for name in _LEFT_BEHIND:
+        (state.directory / name).unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The mock lab: a rack of processes on this machine, no root needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from rackloop.abilities import BlockDevice, Drive, Executor
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput
+from rackloop.journalled import Equipment
+from rackloop.lab import Lab
+from rackloop.local_executor import LocalExecutor
+from rackloop.seed import choose_seed
+from rackloop.state import LabState
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.drive import RackdDrive
+from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
+from rackloop_drivers.power import RackdPowerPort
+from rackloop_drivers.rackd import RackdControl
+from rackloop_labs import _daemon
+from rackloop_labs._daemon import Leash
+from rackloop_labs.attach_log import AttachLog
+
+_UP_S = 20.0
+_DOWN_S = 10.0
+_CONNECT_S = 5.0
+
+
+class MockLab:
+    """Brings the mock rack of ``lab`` up and down. Its state is kept under the lab's name."""
+
+    def __init__(self, lab: Lab, clock: Clock, state: LabState | None = None) -> None:
+        self.lab = lab
+        self.clock = clock
+        self.state = state or LabState.of(lab.name)
+
+    def up(self, *, leashed: bool = False, seed: int | None = None) -> Leash | None:
+        """Bring the rack up at its baseline map; it stays up until :meth:`down`, or ``leashed`` until let go.
+
+        Raises BadInput where it is up already, LabError where it does not come up.
+        """
+        if self.state.is_held():
+            raise BadInput(f"lab {self.lab.name} is up already: use it, or `rackloop lab down {self.lab.name}` first")
+        deadline = Deadline.after(self.clock, _UP_S)
+        return _daemon.start(self.lab, self.state, choose_seed() if seed is None else seed, deadline, leashed=leashed)
+
+    def down(self) -> bool:
+        """Take the rack down and leave nothing behind; False where it was not up."""
+        return _daemon.stop(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
+
+    def release(self, leash: Leash) -> None:
+        """End a leashed rack and return once nothing is left of it."""
+        leash.let_go()
+        _daemon.wait_until_gone(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
+
+    def status(self) -> dict[str, Any]:
+        """Every endpoint, with the drive that each server port sees now. Raises LabError where the lab is not up."""
+        endpoints = self.state.endpoints()
+        control = RackdControl(Path(endpoints["control"]), self.clock)
+        try:
+            live = dict(control.request("get_map", Deadline.after(self.clock, _CONNECT_S))["pairs"])
+        finally:
+            control.close()
+        behind = {drive["port"]: name for name, drive in endpoints["drives"].items()}
+        behind |= {expander.port: name for name, expander in self.lab.expanders.items()}
+        peers = live | {high: low for low, high in live.items()}
+        for server, described in self.lab.servers.items():
+            for port, number in described.ports.items():
+                endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
+        return endpoints
+
+    def open(self, token: int | None, on_exchange: Callable[[Exchange], None] | None = None) -> MockBench:
+        """The bench of the running rack, its switch locked with the fencing ``token`` if one is given."""
+        return MockBench(self.lab, self.clock, self.state.endpoints(), token, on_exchange)
+
+
+class MockBench:
+    """The :class:`~rackloop_labs.bench.Bench` of a mock rack that is up."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        clock: Clock,
+        endpoints: dict[str, Any],
+        token: int | None,
+        on_exchange: Callable[[Exchange], None] | None,
+    ) -> None:
+        self.lab = lab
+        self.clock = clock
+        self.endpoints = endpoints
+        deadline = Deadline.after(clock, _CONNECT_S)
+        self.switch = open_flexfabric(
+            f"socket://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
+        )
+        self.rackd = RackdControl(Path(endpoints["control"]), clock)
+        targets = ["switch", *(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
+        self.equipment = Equipment(
+            fabric=FlexFabric(self.switch),
+            phy=FlexFabricPhy(self.switch),
+            power={target: RackdPowerPort(self.rackd, target) for target in targets},
+            switch_power="switch",
+        )
+        self._executor = LocalExecutor(clock)
+        self._largest = max(drive.size for drive in lab.drives.values())
+
+    def drive(self, server: str, port: str) -> Drive:
+        """The drive that is mapped to the port now, asked of rackd."""
+        self.lab.switch_port(server, port)
+        return RackdDrive(self.rackd, server=server, port=port)
+
+    def device(self, server: str, port: str) -> BlockDevice:
+        """The port's NBD export; as large as the rack's largest drive, whichever is mapped."""
+        export = self.endpoints["servers"][server]["ports"][port]["export"]
+        return NbdExport(Path(self.endpoints["nbd"]), export, self._largest)
+
+    def executor(self, server: str) -> Executor:  # noqa: ARG002 - every server of a mock rack is this machine
+        """Where commands for the server run: on this machine, which every server of a mock rack is."""
+        return self._executor
+
+    def attach_log(self) -> AttachLog:
+        """The truth of the simulated rack: when it acted, when PHYs trained, when drives came online."""
+        return AttachLog(self.rackd.subscribe())
+
+    def announce(self, switch_ports: Collection[int]) -> None:
+        """Tell the servers that the drives behind these ports are about to change (COMRESET on notice)."""
+        self.rackd.request("announce", Deadline.after(self.clock, _CONNECT_S), ports=sorted(switch_ports))
+
+    def close(self) -> None:
+        """Close every connection and end what still runs; the rack stays up."""
+        self._executor.close()
+        self.switch.close()
+        self.rackd.close()

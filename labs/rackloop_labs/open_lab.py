@@ -1,0 +1,49 @@
+"""One way to a bench, whichever kind the lab is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from rackloop.clock import Clock
+from rackloop.errors import BadInput
+from rackloop.lab import Lab, LabKind
+from rackloop.state import LabState
+from rackloop_drivers.fabric.flexfabric import Exchange
+from rackloop_labs.bench import Bench
+from rackloop_labs.mock import MockLab
+from rackloop_labs.physical import PhysicalBench
+
+
+@contextmanager
+def open_lab(
+    lab: Lab,
+    clock: Clock,
+    state: LabState,
+    token: int | None,
+    *,
+    seed: int | None = None,
+    bring_up: bool = True,
+    on_exchange: Callable[[Exchange], None] | None = None,
+) -> Iterator[Bench]:
+    """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
+
+    Raises BadInput where the lab is of a kind that cannot be had, LabError where it does not answer or, without
+    ``bring_up``, is not up.
+    """
+    if lab.kind is LabKind.VIRTUAL:
+        raise BadInput(
+            f"lab {lab.name} is of kind virtual, which this version cannot bring up; use kind mock or physical"
+        )
+    if lab.kind is LabKind.PHYSICAL:
+        with closing(PhysicalBench(lab, clock, token, on_exchange)) as bench:
+            yield bench
+        return
+    mock = MockLab(lab, clock, state)
+    leash = mock.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
+    try:
+        with closing(mock.open(token, on_exchange)) as bench:
+            yield bench
+    finally:
+        if leash is not None:
+            mock.release(leash)

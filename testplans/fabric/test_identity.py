@@ -1,0 +1,46 @@
+"""Identity: after many random remaps every server reads exactly the drive the map says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop_fixtures import Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"remaps": 1000, "check_every": 50}
+MEASURES = {"identity.remaps": "1", "identity.reads": "1", "identity.wrong": "1", "identity.map_wrong": "1"}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="remap at random many times and show that every server reads exactly the drive it should",
+    requires=["fabric.remap", "probe"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """Every drive that is dealt among the servers gets an identified sector."""
+    return [drive for server in lab.servers for drive in lab.drives_of(server)]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """About 4 ms a remap, and the slowest stack's 200 ms a check of every port."""
+    return 1 + parameters["remaps"] * 0.004 + parameters["remaps"] / parameters["check_every"] * 0.22
+
+
+def test_identity(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Deal drives to random ports; check the quick ports at once and every port now and then."""
+    with rack.remapping(rack.lab.servers) as remapping:
+        for turn in range(1, parameters["remaps"] + 1):
+            remapping.deal(rack.chance)
+            if turn % parameters["check_every"] == 0:
+                remapping.check_all()
+            progress(turn, parameters["remaps"], "remaps")
+        remapping.check_all()
+    measure("identity.remaps", parameters["remaps"])
+    measure("identity.reads", remapping.reads)
+    measure("identity.wrong", remapping.wrong)
+    measure("identity.map_wrong", remapping.map_wrong)

@@ -1,0 +1,59 @@
+"""Remap latency of each driver stack: the Flexible Fabric paper's Figure 2, measured at the first verified read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop_fixtures import Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"remaps": 400, "stacks": ["vanilla", "no_timeouts", "warm_port", "comreset"]}
+MEASURES = {"remap.latency": "s", "remap.attach": "s", "remap.switch": "s"}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="measure how long a drive takes from the switch command to its first verified read, for each driver stack",
+    requires=["fabric.remap", "probe"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drives that get an identified sector: those the measured servers hold at the baseline."""
+    return [drive for server in _servers(lab, parameters) for drive in lab.drives_of(server)]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The slowest stack sets the pace: 200 ms a round, a remap on each of its ports in every round."""
+    rounds = max(parameters["remaps"] / max(1, len(lab.servers[name].ports)) for name in _servers(lab, parameters))
+    return 2 + 0.21 * rounds
+
+
+def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    return [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+
+
+def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Rotate the drives of each server among its ports, all servers side by side."""
+    servers = _servers(rack.lab, parameters)
+    assert servers, f"no server of lab {rack.lab.name} has one of the stacks {parameters['stacks']}"
+    with rack.remapping(servers) as remapping, ThreadPoolExecutor(len(servers)) as threads:
+
+        def rotate(server: str) -> None:
+            remaps = 0
+            while remaps < parameters["remaps"]:
+                remaps += len(remapping.rotate(server))
+                progress(remapping.seen, parameters["remaps"] * len(servers), "remaps")
+
+        for finished in [threads.submit(rotate, server) for server in servers]:
+            finished.result()
+    for server in servers:
+        seen = remapping.timelines(server)[: parameters["remaps"]]
+        stack = rack.lab.servers[server].stack
+        measure("remap.latency", [remap.latency_s for remap in seen], stack=stack)
+        measure("remap.attach", [remap.attach_s for remap in seen], stack=stack)
+        measure("remap.switch", [remap.switch_s for remap in seen], stack=stack)

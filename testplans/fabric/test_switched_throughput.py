@@ -1,0 +1,72 @@
+"""Throughput with and without switching the drive at every read: the Flexible Fabric paper's Figure 3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.units import format_quantity
+from rackloop_fixtures import Measure, Progress, Rack
+
+KIB, MIB = 1 << 10, 1 << 20
+PARAMETERS: dict[str, Any] = {
+    "blocks": [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
+    "reads": 24,
+    "stack": "comreset",
+}
+MEASURES = {"throughput.steady": "B/s", "throughput.switched": "B/s", "throughput.ratio": "1"}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="measure what switching the drive behind a port at every read costs in throughput, by block size",
+    requires=["fabric.remap", "probe"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The two drives that take turns behind the port: they are filled with identified blocks."""
+    return lab.drives_of(_server(lab, parameters))[:2]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A few milliseconds a read and about 1 s a GiB."""
+    return 1 + sum(parameters["reads"] * (0.005 + 2 * block / (1 << 30)) for block in parameters["blocks"])
+
+
+def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
+    servers = [name for name, server in lab.servers.items() if server.stack == parameters["stack"]]
+    assert servers, f"no server of lab {lab.name} has the stack {parameters['stack']}"
+    return servers[0]
+
+
+def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Read a block, swap the drive, read a block; then the same reads on one drive."""
+    server = _server(rack.lab, parameters)
+    port, spare = list(rack.lab.servers[server].ports)[:2]
+    drives = [rack.drive_at(server, port), rack.drive_at(server, spare)]
+    largest = max(parameters["blocks"])
+    labels = [rack.fill(server, at, size_bytes=largest) for at in (port, spare)]
+    for done, block in enumerate(parameters["blocks"]):
+        size = format_quantity(block, "B")
+        progress(done, len(parameters["blocks"]), "block sizes")
+        with rack.swap_reads(server, port, block_bytes=block) as reads:
+            steady = [reads.read(labels[0]).duration_s for _ in range(parameters["reads"])]
+            switched = []
+            for turn in range(1, parameters["reads"] + 1):
+                started_ns = rack.clock.now_ns()
+                rack.attach(server, {port: drives[turn % 2], spare: drives[(turn + 1) % 2]})
+                read = reads.read(labels[turn % 2])
+                switched.append((read.completed_ns - started_ns) / 1e9)
+            if parameters["reads"] % 2:
+                rack.attach(server, {port: drives[0], spare: drives[1]})
+        measure("throughput.steady", [block / seconds for seconds in steady], block=size)
+        measure("throughput.switched", [block / seconds for seconds in switched], block=size)
+        measure("throughput.ratio", _median(steady) / _median(switched), block=size)
+
+
+def _median(samples: list[float]) -> float:
+    return sorted(samples)[len(samples) // 2]

@@ -1,0 +1,81 @@
+"""I/O on mappings that stay, while everything around them is remapped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.portmap import Full, Partial, PortMap
+from rackloop_fixtures import Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"remaps": 100, "iodepth": 4, "size": 64 << 20}
+MEASURES = {
+    "undisturbed.errors": "1",
+    "undisturbed.lost": "1",
+    "undisturbed.stall": "s",
+    "undisturbed.latency": "s",
+    "undisturbed.remaps": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="show that full and partial remaps leave the mappings that stay alone: no error, no lost I/O",
+    requires=["fabric.remap", "fio"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """The drive on the first port of each server: fio writes and verifies it."""
+    return [lab.drives_of(server)[0] for server in lab.servers]
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """What is done to the ports beside those that are watched."""
+    return [f"{parameters['remaps']} full and partial remaps of every other port"]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A quiet stretch for comparison, then about 30 ms a remap."""
+    return 4 + 0.03 * parameters["remaps"]
+
+
+def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Write and verify with fio on one port of each server; remap all the others meanwhile."""
+    staying = {name: next(iter(server.ports)) for name, server in rack.lab.servers.items()}
+    kept = PortMap.of(
+        (rack.lab.switch_port(server, port), rack.lab.where_is(rack.drive_at(server, port)))
+        for server, port in staying.items()
+    )
+    others = rack.baseline.without(kept.ports())
+
+    with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as quiet:
+        rack.clock.sleep_until_ns(rack.clock.now_ns() + 1_500_000_000)
+    with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as busy:
+        for turn in range(parameters["remaps"]):
+            shuffled = _shuffled(rack, others)
+            partial = turn % 2 == 0
+            rack.fabric.apply(
+                Partial(shuffled) if partial else Full(PortMap.of((*kept, *shuffled))), rack.deadline()
+            )
+            rack.clock.sleep_until_ns(rack.clock.now_ns() + rack.chance.randrange(5, 30) * 1_000_000)
+            progress(turn, parameters["remaps"], "remaps")
+
+    measure("undisturbed.remaps", parameters["remaps"])
+    for phase, runs in (("quiet", quiet), ("remapping", busy)):
+        for server, result in runs.results.items():
+            measure("undisturbed.errors", result.total_errors, server=server, phase=phase)
+            measure("undisturbed.lost", result.lost, server=server, phase=phase)
+            measure("undisturbed.stall", result.longest_stall_s, server=server, phase=phase)
+            measure("undisturbed.latency", result.latency, server=server, phase=phase)
+
+
+def _shuffled(rack: Rack, pairs: PortMap) -> PortMap:
+    """The same server ports with the same drives, dealt anew."""
+    lows = [low for low, _ in pairs]
+    highs = [high for _, high in pairs]
+    rack.chance.shuffle(highs)
+    return PortMap.of(zip(lows, highs, strict=True))

@@ -1,0 +1,82 @@
+"""`rackloop lab up|down|status`: the mock rack as something that runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.lab import Lab, LabKind, load_lab
+from rackloop_labs import MockLab
+
+
+def up(name: str) -> int:
+    """Bring the lab up and leave it running."""
+    lab = _mock(name)
+    clock = RealClock()
+    started_ns = clock.now_ns()
+    MockLab(lab, clock).up()
+    seconds = (clock.now_ns() - started_ns) / 1e9
+    Console().print(
+        f"lab {lab.name} is up ({seconds:.1f} s, simulated): {len(lab.servers)} servers, {len(lab.drives)} drives. "
+        f"`rackloop lab status {name}` says where everything answers.",
+        soft_wrap=True,
+    )
+    return EXIT_PASS
+
+
+def down(name: str) -> int:
+    """Take the lab down; a lab that is not up is a lab that is down."""
+    lab = _mock(name)
+    was_up = MockLab(lab, RealClock()).down()
+    Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
+    return EXIT_PASS
+
+
+def status(name: str, *, as_json: bool) -> int:
+    """Print every endpoint of a lab that is up; one that is not is exit 3."""
+    lab = _mock(name)
+    mock = MockLab(lab, RealClock())
+    if not mock.state.is_held():
+        if as_json:
+            print(json.dumps({"lab": lab.name, "kind": lab.kind, "up": False}))
+        else:
+            Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
+        return EXIT_LAB_FAILED
+    endpoints = mock.status()
+    if as_json:
+        print(json.dumps({"up": True, **endpoints}, indent=2))
+    else:
+        _print(endpoints)
+    return EXIT_PASS
+
+
+def _print(endpoints: dict[str, Any]) -> None:
+    console = Console()
+    switch = endpoints["switch"]
+    console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
+    console.print(f"switch: {switch['tcp']}, {switch['tty']}", soft_wrap=True)
+    console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
+    table = Table("server port", "NBD export", "drive", "serial", "protocol")
+    for server in endpoints["servers"].values():
+        for port in server["ports"].values():
+            drive = endpoints["drives"].get(port["drive"], {})
+            table.add_row(
+                port["export"],
+                port["export"],
+                port["drive"] or "-",
+                drive.get("serial", "-"),
+                drive.get("protocol", "-"),
+            )
+    console.print(table)
+
+
+def _mock(name: str) -> Lab:
+    lab = load_lab(name)
+    if lab.kind is not LabKind.MOCK:
+        raise BadInput(f"lab {lab.name} is of kind {lab.kind}: only a mock lab can be brought up or taken down here")
+    return lab

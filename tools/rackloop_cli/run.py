@@ -1,0 +1,171 @@
+"""`rackloop run` and `rackloop demo`: a plan on a lab, from validation to the report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from rackloop.lab import Lab, load_lab
+from rackloop.plan import Plan, load_plan
+from rich.console import Console
+
+from rackloop.clock import RealClock
+from rackloop.data import data_path
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, BadInput, ToolError
+from rackloop.state import LabState
+
+if TYPE_CHECKING:
+    from rackloop_fixtures._selection import Foreseen
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to run."""
+
+    plan: str
+    lab: str
+    out: Path | None = None
+    seed: int | None = None
+    expression: str | None = None
+    workers: int = 1
+    dry_run: bool = False
+
+
+def run(request: Request) -> int:
+    """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched."""
+    tests_root = data_path("testplans")
+    lab = load_lab(request.lab)
+    plan = load_plan(request.plan, tests_root)
+    files = [str(tests_root / entry.path) for entry in plan.tests]
+    if request.dry_run:
+        return _dry_run(request, files, lab, plan)
+    directory = _fresh_directory(request.out, plan, lab)
+    status = _run_pytest(request, files, directory)
+    return _report(directory, lab, status)
+
+
+def _run_pytest(request: Request, files: list[str], directory: Path) -> int:
+    from rackloop_fixtures import Observer
+
+    observer = Observer()
+    arguments = [
+        *_common_arguments(request, files),
+        f"--rackloop-out={directory}",
+        f"--alluredir={directory / 'allure-results'}",
+    ]
+    with _terminate_as_interrupt():
+        pytest_status = _pytest_main(arguments, observer)
+    if observer.status is not None:
+        return EXIT_INTERRUPTED if observer.interrupted else observer.status
+    return EXIT_BAD_INPUT if pytest_status == _USAGE_ERROR else EXIT_LAB_FAILED
+
+
+_USAGE_ERROR = 4
+
+
+def _common_arguments(request: Request, files: list[str]) -> list[str]:
+    ini = data_path("testplans") / "pytest.ini"
+    arguments = [
+        *dict.fromkeys(files),
+        f"-c{ini}",
+        f"--rootdir={ini.parent}",
+        f"--rackloop-plan={request.plan}",
+        f"--rackloop-lab={request.lab}",
+    ]
+    if request.seed is not None:
+        arguments.append(f"--rackloop-seed={request.seed}")
+    if request.expression:
+        arguments.append(f"-k={request.expression}")
+    return arguments
+
+
+def _pytest_main(arguments: list[str], *plugins: object) -> int:
+    import pytest
+
+    return int(pytest.main(arguments, plugins=list(plugins)))
+
+
+def _dry_run(request: Request, files: list[str], lab: Lab, plan: Plan) -> int:
+    from rackloop_fixtures import Observer
+
+    observer = Observer()
+    status = _pytest_main([*_common_arguments(request, files), "--rackloop-dry-run", "-qq", "--no-header"], observer)
+    if observer.foreseen is None:
+        return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
+    Console().print(_foreseen_table(observer.foreseen, plan, lab))
+    return 0
+
+
+def _foreseen_table(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> object:
+    from rich.table import Table
+
+    total_s = sum(test.estimate_s for test in foreseen)
+    table = Table(title=f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
+    for column in ("test", "this test will", "drives erased", "faults", "about"):
+        table.add_column(column)
+    for test in foreseen:
+        drives = ", ".join(test.erases) or "none"
+        table.add_row(test.test, test.purpose, drives, ", ".join(test.faults) or "none", f"{test.estimate_s:.0f} s")
+    table.caption = f"{len(foreseen)} tests, about {total_s:.0f} s, {len(_all_erased(foreseen))} drives erased"
+    return table
+
+
+def _all_erased(foreseen: list[Foreseen]) -> set[str]:
+    return {drive for test in foreseen for drive in test.erases}
+
+
+def _report(directory: Path, lab: Lab, status: int) -> int:
+    """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
+    from rackloop_reports.table import render as render_table
+
+    from rackloop_reports import render
+
+    console = Console()
+    if not (directory / "events.jsonl").exists():
+        return status
+    try:
+        rendered = render(directory, history=LabState.of(lab.name).history)
+    except ToolError as error:
+        print(f"rackloop: {error}", file=sys.stderr)
+        return status or EXIT_LAB_FAILED
+    console.print(render_table(rendered.summary))
+    console.print(f"Report: {rendered.index}", soft_wrap=True)
+    return status
+
+
+def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Path:
+    """The directory for the results, made; raises BadInput where it cannot be or holds something already."""
+    if chosen is None:
+        stamp = RealClock().wall().astimezone().strftime("%Y%m%d-%H%M%S")
+        chosen = Path("runs") / f"{plan.plan}-{lab.name}-{stamp}"
+    try:
+        chosen.mkdir(parents=True, exist_ok=True)
+        occupied = any(chosen.iterdir())
+        writable = os.access(chosen, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise BadInput(f"cannot use {chosen} for the results: {error.strerror}; choose another --out") from error
+    if occupied:
+        raise BadInput(f"{chosen} is not empty: results are never mixed; choose another --out")
+    if not writable:
+        raise BadInput(f"{chosen} cannot be written; choose another --out")
+    return chosen.resolve()
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Have SIGTERM end a run as Ctrl-C does: the rack is healed and the report written."""
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
