@@ -1,0 +1,200 @@
+//! One target's prober: reads one sector again and again until the expected drive answers.
+
+use nbd::Patience;
+use sector::{judge, Expected, Verdict, SECTOR_BYTES};
+use serde_json::{json, Value};
+
+use crate::buffer::Buffer;
+use crate::clock::{instant, now_ns, sleep_until, SpinSlot};
+use crate::failure::Failure;
+use crate::lines::emit;
+use crate::tally::Tally;
+use crate::target::{Access, Done, Request, Target};
+use crate::uevent::{Arrivals, Device};
+
+/// An order to wait for a drive.
+#[derive(Debug)]
+pub struct Arm {
+    /// Echoed in every event.
+    pub id: u64,
+    /// What a read must bring back.
+    pub expected: Expected,
+    /// When the order came.
+    pub armed_ns: u64,
+    /// When to give up.
+    pub until_ns: u64,
+}
+
+/// What an arm has seen so far.
+#[derive(Debug, Default)]
+struct Seen {
+    reads: u64,
+    tally: Tally,
+    errors: u64,
+    last_error: Option<String>,
+    first_try_submit_ns: Option<u64>,
+    last_old_ns: Option<u64>,
+}
+
+/// Reads one sector of one target. A target that breaks is opened again at every poll.
+pub struct Prober {
+    name: String,
+    lba: u64,
+    poll_ns: u64,
+    may_spin: bool,
+    device: Option<Device>,
+    arrivals: Arrivals,
+    target: Option<Target>,
+}
+
+impl Prober {
+    pub fn new(
+        name: &str,
+        lba: u64,
+        poll_us: u64,
+        may_spin: bool,
+        device: Option<Device>,
+        arrivals: Arrivals,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            lba,
+            poll_ns: poll_us.saturating_mul(1000),
+            may_spin,
+            device,
+            arrivals,
+            target: None,
+        }
+    }
+
+    /// Open the target before the first arm. A device that is not there yet is no failure; an export must be.
+    pub fn open_first(&mut self) -> Result<(), Failure> {
+        let is_path = !nbd::uri::NbdUri::is_meant(&self.name);
+        if is_path && !std::path::Path::new(&self.name).exists() {
+            return Ok(());
+        }
+        self.target = Some(Target::open(&self.name, Access::Read, 1)?);
+        Ok(())
+    }
+
+    /// Poll until the expected drive answers or the time is over; returns the event that says which.
+    pub fn run(&mut self, arm: &Arm) -> Value {
+        emit(&json!({"event": "armed", "id": arm.id, "t_ns": arm.armed_ns}));
+        let slot = self.may_spin.then(SpinSlot::take).flatten();
+        let patience = Patience {
+            until: Some(instant(arm.until_ns)),
+            spin: slot.is_some(),
+        };
+        let mut seen = Seen::default();
+        loop {
+            let begin_ns = now_ns();
+            if begin_ns >= arm.until_ns {
+                return gave_up(arm, &seen);
+            }
+            match self.read(&mut seen, patience) {
+                Ok(None) => return gave_up(arm, &seen),
+                Ok(Some(done)) => {
+                    if self.is_right(arm, &mut seen, &done) {
+                        return self.verified(arm, &seen, &done);
+                    }
+                }
+                Err(message) => {
+                    self.target = None;
+                    seen.errors += 1;
+                    seen.last_error = Some(message);
+                }
+            }
+            let next_ns = begin_ns.saturating_add(self.poll_ns).min(arm.until_ns);
+            sleep_until(next_ns, slot.is_some());
+        }
+    }
+
+    /// One read. `None`: time ran out while it was held; what becomes of it is of no interest any more.
+    fn read(&mut self, seen: &mut Seen, patience: Patience) -> Result<Option<Done>, String> {
+        let target = match &mut self.target {
+            Some(target) => target,
+            closed => {
+                let opened = Target::open(&self.name, Access::Read, 1)
+                    .map_err(|failure| failure.to_string())?;
+                closed.insert(opened)
+            }
+        };
+        seen.first_try_submit_ns.get_or_insert_with(now_ns);
+        let request = Request::Read(
+            self.lba.saturating_mul(SECTOR_BYTES as u64),
+            Buffer::new(SECTOR_BYTES),
+        );
+        let id = target.submit(request).map_err(|error| error.to_string())?;
+        seen.reads += 1;
+        loop {
+            match target
+                .receive(patience)
+                .map_err(|error| error.to_string())?
+            {
+                Some(done) if done.id != id => (),
+                done => return Ok(done),
+            }
+        }
+    }
+
+    fn is_right(&mut self, arm: &Arm, seen: &mut Seen, done: &Done) -> bool {
+        let buffer = match (&done.result, &done.buffer) {
+            (Ok(()), Some(buffer)) => buffer,
+            (result, _) => {
+                seen.errors += 1;
+                seen.last_error = result.as_ref().err().cloned();
+                if !nbd::uri::NbdUri::is_meant(&self.name) {
+                    self.target = None;
+                }
+                return false;
+            }
+        };
+        let finding = judge(buffer.as_ref(), self.lba, &arm.expected);
+        let verdict = seen.tally.count(self.lba, &finding);
+        if verdict == Verdict::WrongDrive {
+            seen.last_old_ns = Some(done.complete_ns);
+        }
+        verdict == Verdict::Right
+    }
+
+    fn verified(&self, arm: &Arm, seen: &Seen, done: &Done) -> Value {
+        let online_ns = self
+            .device
+            .as_ref()
+            .and_then(|device| self.arrivals.since(device, arm.armed_ns));
+        json!({
+            "event": "verified",
+            "id": arm.id,
+            "armed_ns": arm.armed_ns,
+            "t_ns": done.complete_ns,
+            "first_try_submit_ns": seen.first_try_submit_ns,
+            "submit_ns": done.submit_ns,
+            "reads": seen.reads,
+            "wrong_drive": seen.tally.of(Verdict::WrongDrive),
+            "errors": seen.errors,
+            "verdicts": seen.tally.verdicts(),
+            "last_old_ns": seen.last_old_ns,
+            "gap_ns": seen.last_old_ns.map(|last_old_ns| done.complete_ns - last_old_ns),
+            "online_ns": online_ns,
+        })
+    }
+}
+
+fn gave_up(arm: &Arm, seen: &Seen) -> Value {
+    let reason = match &seen.last_error {
+        Some(error) => format!("no read verified in time; the last error: {error}"),
+        None => "no read verified in time".to_owned(),
+    };
+    json!({
+        "event": "gave_up",
+        "id": arm.id,
+        "armed_ns": arm.armed_ns,
+        "t_ns": now_ns(),
+        "reason": reason,
+        "reads": seen.reads,
+        "errors": seen.errors,
+        "verdicts": seen.tally.verdicts(),
+        "offenders": seen.tally.offenders(),
+        "last_old_ns": seen.last_old_ns,
+    })
+}

@@ -1,0 +1,41 @@
+//! Buffers that direct I/O accepts.
+
+use sector::SECTOR_BYTES;
+
+/// Bytes whose first stands at a multiple of 4096 in memory.
+#[derive(Debug)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Buffer {
+    /// A zeroed buffer of `length` bytes.
+    pub fn new(length: usize) -> Self {
+        let bytes = vec![0; length + SECTOR_BYTES];
+        let start = bytes.as_ptr().align_offset(SECTOR_BYTES);
+        Self {
+            bytes,
+            start,
+            length,
+        }
+    }
+
+    /// Make it shorter; longer than it was made it never gets.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.length]
+    }
+}
+
+impl AsMut<[u8]> for Buffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+}

@@ -1,0 +1,319 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use clap::{Args, Parser, Subcommand};
+use sector::{Drive, Expected, SECTOR_BYTES};
+
+use crate::failure::Failure;
+use crate::target::Target;
+
+/// I/O and timing probe of Rackloop.
+///
+/// Writes sectors that say who they are, reads them back, and stamps what happens in nanoseconds of CLOCK_MONOTONIC.
+/// A TARGET is a block device, a file, nbd+unix:///NAME?socket=PATH or nbd://HOST:PORT/NAME. Addresses (LBA) count
+/// sectors of 4 KiB. Results are JSON on standard output. Exit status: 0 done, 1 data was not right, 2 bad input,
+/// 3 the target failed.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write identified sectors; one of them (--sectors 1) labels a drive
+    #[command(
+        after_help = "Example: rackprobe write 'nbd+unix:///drive.d01?socket=/run/lab/nbd.sock' \\\n  \
+        --serial RL000001 --allow-write RL000001 --sectors 1 --generation 1 --seed 7"
+    )]
+    Write(WriteArgs),
+    /// Read sectors back and say of each what it is
+    #[command(
+        after_help = "Example: rackprobe verify /dev/nvme0n1 --serial RL000001 --generation 1 --sectors 256"
+    )]
+    Verify(VerifyArgs),
+    /// Measure how long drives take to come back after remaps
+    #[command(
+        after_help = "The configuration, one line on standard input or --config FILE:\n  \
+        {\"targets\":[{\"name\":\"srv1.p0\",\"target\":\"nbd+unix:///srv1.p0?socket=/run/lab/nbd.sock\",\"lba\":0}]}\n\
+        Then commands, one a line, on standard input:\n  \
+        {\"op\":\"arm\",\"id\":1,\"target\":\"srv1.p0\",\"expect\":{\"serial\":\"RL000002\",\"generation\":1},\"timeout_ms\":5000}\n  \
+        {\"op\":\"quit\"}"
+    )]
+    Remap(RemapArgs),
+    /// Watch the I/O of a mapping that stays: longest stall, percentiles, errors, lost I/O, wrong data
+    #[command(
+        after_help = "Example: rackprobe watch /dev/nvme0n1 --serial RL000001 --sectors 256 --pace-us 500 \
+        --duration-ms 10000\nEnds with {\"op\":\"quit\"} or the end of standard input, or after --duration-ms."
+    )]
+    Watch(WatchArgs),
+    /// Read a block, let the drive behind the port be swapped, read the next: the worst case
+    #[command(
+        after_help = "Example: rackprobe swap /dev/nvme0n1 --serial RL000001 --block 4KiB --reads 100\n\
+        After each {\"event\":\"read_done\"} it waits for {\"op\":\"next\",\"expect\":{\"serial\":\"RL000002\",\"generation\":1}};\n\
+        with --no-swap it reads on at once, for comparison."
+    )]
+    Swap(SwapArgs),
+    /// Measure generation and verification of identified sectors on a memory buffer, on one core
+    #[command(after_help = "Example: rackprobe bench --bytes 64MiB --rounds 20")]
+    Bench(BenchArgs),
+}
+
+/// A serial, and the guard's word that its drive may be written.
+#[derive(Debug, Args)]
+pub struct Permission {
+    /// Serial of the drive, stamped into every sector
+    #[arg(long)]
+    pub serial: String,
+    /// The serial again, from whoever made sure that this drive may be erased
+    #[arg(long, value_name = "SERIAL")]
+    pub allow_write: Option<String>,
+}
+
+impl Permission {
+    /// The drive, where nothing is written.
+    pub fn named_drive(&self) -> Result<Drive, Failure> {
+        drive(&self.serial)
+    }
+
+    /// The drive that may be written.
+    pub fn drive(&self) -> Result<Drive, Failure> {
+        match &self.allow_write {
+            Some(allowed) if *allowed == self.serial => drive(&self.serial),
+            Some(allowed) => Err(Failure::BadInput(format!(
+                "--allow-write is for drive {allowed}, not for {}: nothing is written",
+                self.serial
+            ))),
+            None => Err(Failure::BadInput(format!(
+                "writing erases data: give --allow-write {} once it is sure that this drive may be erased",
+                self.serial
+            ))),
+        }
+    }
+}
+
+fn drive(serial: &str) -> Result<Drive, Failure> {
+    Drive::new(serial).map_err(|error| Failure::BadInput(error.to_string()))
+}
+
+/// Which write it is.
+#[derive(Debug, Args)]
+pub struct WriteIdentity {
+    /// Generation of the write: a later write has a higher one
+    #[arg(long, default_value_t = 1)]
+    pub generation: u64,
+    /// Seed of the run, part of every payload
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// What reads should bring back.
+#[derive(Debug, Args)]
+pub struct ExpectArgs {
+    /// Serial of the expected drive
+    #[arg(long)]
+    pub serial: String,
+    /// Expected generation
+    #[arg(long, default_value_t = 1)]
+    pub generation: u64,
+    /// Expected seed; without it any seed is right
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+impl ExpectArgs {
+    /// The expectation, checked.
+    pub fn expected(&self) -> Result<Expected, Failure> {
+        Ok(Expected {
+            drive: drive(&self.serial)?,
+            generation: self.generation,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Which sectors, in which portions.
+#[derive(Debug, Args)]
+pub struct Range {
+    /// First sector
+    #[arg(long, default_value_t = 0)]
+    pub start_lba: u64,
+    /// How many sectors
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub sectors: u64,
+    /// Bytes of one request
+    #[arg(long, default_value = "1MiB", value_parser = block_bytes)]
+    pub block: u64,
+}
+
+impl Range {
+    /// Sectors of one request.
+    pub fn block_sectors(&self) -> u64 {
+        self.block / SECTOR_BYTES as u64
+    }
+
+    /// Bytes of the whole range.
+    pub fn bytes(&self) -> u64 {
+        self.sectors * SECTOR_BYTES as u64
+    }
+
+    /// Refuse a range that does not lie in the target, or a block it does not take.
+    pub fn check(&self, target: &Target) -> Result<(), Failure> {
+        let there = target.bytes() / SECTOR_BYTES as u64;
+        if self
+            .start_lba
+            .checked_add(self.sectors)
+            .is_none_or(|end| end > there)
+        {
+            return Err(Failure::BadInput(format!(
+                "{}: {} sectors from sector {} do not fit: it has {there} sectors of 4 KiB",
+                target.name(),
+                self.sectors,
+                self.start_lba
+            )));
+        }
+        if self.block > target.max_request_bytes() {
+            return Err(Failure::BadInput(format!(
+                "{}: a block of {} bytes is too long: it takes {} bytes at most",
+                target.name(),
+                self.block,
+                target.max_request_bytes()
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn block_bytes(text: &str) -> Result<u64, String> {
+    let bytes = text
+        .parse::<ByteSize>()
+        .map_err(|error| format!("write it like 4KiB or 1MiB: {error}"))?
+        .as_u64();
+    let most = u64::from(nbd::proto::MAX_REQUEST_BYTES);
+    if bytes == 0 || bytes % SECTOR_BYTES as u64 != 0 || bytes > most {
+        return Err("it must be a multiple of 4KiB, at most 64MiB".to_owned());
+    }
+    Ok(bytes)
+}
+
+/// How many requests are in flight.
+#[derive(Debug, Args)]
+pub struct Queue {
+    /// Requests in flight
+    #[arg(long, default_value_t = 4, value_parser = queue_depth)]
+    pub queue_depth: usize,
+}
+
+fn queue_depth(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(depth @ 1..=256) => Ok(depth),
+        _ => Err("it is a number from 1 to 256".to_owned()),
+    }
+}
+
+/// `write`.
+#[derive(Debug, Args)]
+pub struct WriteArgs {
+    /// NBD URI, block device or file
+    pub target: String,
+    #[command(flatten)]
+    pub permission: Permission,
+    #[command(flatten)]
+    pub identity: WriteIdentity,
+    #[command(flatten)]
+    pub range: Range,
+    #[command(flatten)]
+    pub queue: Queue,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// NBD URI, block device or file
+    pub target: String,
+    #[command(flatten)]
+    pub expected: ExpectArgs,
+    #[command(flatten)]
+    pub range: Range,
+    #[command(flatten)]
+    pub queue: Queue,
+}
+
+/// `remap`.
+#[derive(Debug, Args)]
+pub struct RemapArgs {
+    /// Configuration file; without it the configuration is the first line of standard input
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Stamp the kernel's block device events too
+    #[arg(long)]
+    pub uevents: bool,
+}
+
+/// `watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// NBD URI, block device or file
+    pub target: String,
+    #[command(flatten)]
+    pub permission: Permission,
+    #[command(flatten)]
+    pub range: Range,
+    /// Expected generation of what is read, or the first generation written
+    #[arg(long, default_value_t = 1)]
+    pub generation: u64,
+    /// Expected seed (without it any is right), or the seed written (without it 0)
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Write each block under a new generation before it is read; needs --allow-write
+    #[arg(long)]
+    pub write: bool,
+    /// Time from one I/O to the next; 0 goes on at once
+    #[arg(long, default_value_t = 0)]
+    pub pace_us: u64,
+    /// Ask for completions instead of sleeping until they come: finer, at the price of a core
+    #[arg(long)]
+    pub spin: bool,
+    /// Time from one interval event to the next
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub interval_ms: u64,
+    /// End after this time
+    #[arg(long)]
+    pub duration_ms: Option<u64>,
+    /// At the end, an I/O that does not complete within this time is lost
+    #[arg(long, default_value_t = 2000)]
+    pub drain_ms: u64,
+}
+
+/// `swap`.
+#[derive(Debug, Args)]
+pub struct SwapArgs {
+    /// NBD URI, block device or file
+    pub target: String,
+    #[command(flatten)]
+    pub expected: ExpectArgs,
+    #[command(flatten)]
+    pub range: Range,
+    /// How many blocks are read; they go through the range and start again at its end
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub reads: u64,
+    /// Do not wait for a swap between the reads
+    #[arg(long)]
+    pub no_swap: bool,
+}
+
+/// `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Size of the buffer
+    #[arg(long, default_value = "64MiB", value_parser = block_bytes)]
+    pub bytes: u64,
+    /// How often the buffer is written and verified
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+}

@@ -1,0 +1,70 @@
+//! CLOCK_MONOTONIC in nanoseconds, the clock rackd and the harness stamp with, and waiting on it to the microsecond.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{clock_nanosleep_absolute, sched_yield, ClockId};
+use rustix::time::{clock_gettime, Timespec};
+
+const NS_PER_S: u64 = 1_000_000_000;
+/// A sleep ends up to this late; the rest is spun.
+const SPIN_NS: u64 = 150_000;
+
+/// Now.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // CLOCK_MONOTONIC counts up from the boot: neither part is ever negative.
+    now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
+}
+
+/// The moment `when_ns` for interfaces that take an [`Instant`], which is the same clock.
+pub fn instant(when_ns: u64) -> Instant {
+    let left = Duration::from_nanos(when_ns.saturating_sub(now_ns()));
+    let now = Instant::now();
+    // A deadline in a time that the clock cannot show never comes; a day is as good as never here.
+    now.checked_add(left)
+        .unwrap_or(now + Duration::from_secs(86_400))
+}
+
+/// Return at `when_ns`: to the microsecond where `precise`, else when the kernel wakes the thread.
+pub fn sleep_until(when_ns: u64, precise: bool) {
+    let wake_ns = if precise {
+        when_ns.saturating_sub(SPIN_NS)
+    } else {
+        when_ns
+    };
+    while now_ns() < wake_ns {
+        let wake = Timespec {
+            tv_sec: (wake_ns / NS_PER_S) as i64,
+            tv_nsec: (wake_ns % NS_PER_S) as i64,
+        };
+        // Interrupted by a signal: the loop asks the clock again.
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &wake);
+    }
+    while now_ns() < when_ns {
+        sched_yield();
+    }
+}
+
+static SPINNERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to spin: one core of the machine is always left to the others.
+pub struct SpinSlot(());
+
+impl SpinSlot {
+    /// The right to spin until the slot is dropped, or `None` where enough threads do.
+    pub fn take() -> Option<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let most = cores.saturating_sub(1).max(1);
+        let taken = SPINNERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
+            (n < most).then_some(n + 1)
+        });
+        taken.is_ok().then_some(Self(()))
+    }
+}
+
+impl Drop for SpinSlot {
+    fn drop(&mut self) {
+        SPINNERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}

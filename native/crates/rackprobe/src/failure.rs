@@ -1,0 +1,22 @@
+//! Why a command ends without a result, and the exit status that says so.
+
+/// One line for a person; its kind decides the exit status.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// What was asked for is wrong: exit status 2.
+    #[error("{0}")]
+    BadInput(String),
+    /// The target, or what the command stands on, failed: exit status 3.
+    #[error("{0}")]
+    Target(String),
+}
+
+impl Failure {
+    /// The exit status of the process.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::BadInput(_) => 2,
+            Self::Target(_) => 3,
+        }
+    }
+}

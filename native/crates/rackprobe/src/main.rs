@@ -1,0 +1,52 @@
+//! rackprobe: runs where the I/O is, writes and reads sectors that say who they are, and stamps what happens.
+
+mod arm;
+mod bench;
+mod buffer;
+mod bulk;
+mod cli;
+mod clock;
+mod failure;
+mod lines;
+mod record;
+mod remap;
+mod swap;
+mod tally;
+mod target;
+mod uevent;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+
+/// Exit status of `verify` where a sector was not right.
+const NOT_RIGHT: u8 = 1;
+
+fn main() -> ExitCode {
+    match run(&Cli::parse().command) {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            eprintln!("rackprobe: {failure}");
+            failure.exit_status().into()
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<u8, Failure> {
+    match command {
+        Command::Write(args) => lines::emit(&bulk::write(args)?),
+        Command::Verify(args) => {
+            let (result, all_right) = bulk::verify(args)?;
+            lines::emit(&result);
+            return Ok(if all_right { 0 } else { NOT_RIGHT });
+        }
+        Command::Remap(args) => remap::run(args)?,
+        Command::Watch(args) => watch::run(args)?,
+        Command::Swap(args) => swap::run(args)?,
+        Command::Bench(args) => lines::emit(&bench::run(args)?),
+    }
+    Ok(0)
+}

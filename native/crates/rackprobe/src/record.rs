@@ -1,0 +1,100 @@
+//! What a period of I/O came to: latencies in an HDR histogram, the longest with its moment, errors, verdicts.
+
+use base64::prelude::{Engine, BASE64_STANDARD};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::Histogram;
+use serde_json::{json, Value};
+
+use crate::tally::Tally;
+use crate::target::Done;
+
+/// Latencies are recorded from 1 ns to this with three digits: ten minutes, twenty times a link time-out.
+const LONGEST_NS: u64 = 600_000_000_000;
+
+/// The longest I/O of a period.
+#[derive(Debug, Clone, Copy, Default)]
+struct Longest {
+    ns: u64,
+    submit_ns: u64,
+    complete_ns: u64,
+}
+
+/// What a period saw.
+pub struct Record {
+    histogram: Histogram<u64>,
+    longest: Longest,
+    errors: u64,
+    last_error: Option<String>,
+    bytes: u64,
+    /// The judged sectors.
+    pub tally: Tally,
+}
+
+impl Record {
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3);
+        Self {
+            histogram: histogram.expect("the bounds are constants that fit"),
+            longest: Longest::default(),
+            errors: 0,
+            last_error: None,
+            bytes: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Count an I/O of `bytes` that came back.
+    pub fn add(&mut self, done: &Done, bytes: u64) {
+        let ns = done.complete_ns - done.submit_ns;
+        self.histogram.saturating_record(ns);
+        if ns > self.longest.ns {
+            self.longest = Longest {
+                ns,
+                submit_ns: done.submit_ns,
+                complete_ns: done.complete_ns,
+            };
+        }
+        match &done.result {
+            Ok(()) => self.bytes += bytes,
+            Err(error) => {
+                self.errors += 1;
+                self.last_error = Some(error.clone());
+            }
+        }
+    }
+
+    /// How many I/Os came back.
+    pub fn completed(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Every latency in ns, as HDR histogram V2, deflated, base64: what other HDR libraries decode.
+    pub fn encoded_histogram(&self) -> String {
+        let mut raw = Vec::new();
+        let encoded = V2DeflateSerializer::new().serialize(&self.histogram, &mut raw);
+        encoded.expect("a histogram of these bounds fits into memory");
+        BASE64_STANDARD.encode(raw)
+    }
+
+    /// The period as fields of an event.
+    pub fn fields(&self) -> Value {
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let at = |quantile| us(self.histogram.value_at_quantile(quantile));
+        json!({
+            "completed": self.histogram.len(),
+            "errors": self.errors,
+            "last_error": self.last_error,
+            "bytes": self.bytes,
+            "max_us": us(self.longest.ns),
+            "max_submit_ns": self.longest.submit_ns,
+            "max_complete_ns": self.longest.complete_ns,
+            "mean_us": self.histogram.mean() / 1000.0,
+            "p50_us": at(0.5),
+            "p90_us": at(0.9),
+            "p99_us": at(0.99),
+            "p999_us": at(0.999),
+            "verdicts": self.tally.verdicts(),
+            "offenders": self.tally.offenders(),
+        })
+    }
+}

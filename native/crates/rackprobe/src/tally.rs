@@ -1,0 +1,73 @@
+//! Verdicts counted by name, and the first sectors that were not right.
+
+use sector::{judge, Expected, Finding, Verdict, SECTOR_BYTES};
+use serde::Serialize;
+use serde_json::{json, Map, Value};
+
+/// Offenders that are described one by one; the rest is only counted.
+const OFFENDERS: usize = 16;
+
+/// What the judged sectors came to.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    counts: [u64; Verdict::ALL.len()],
+    offenders: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct Offender<'a> {
+    lba: u64,
+    verdict: &'static str,
+    found_serial: Option<&'a str>,
+    found_lba: Option<u64>,
+    found_generation: Option<u64>,
+    found_seed: Option<u64>,
+    torn_generations: &'a [u64],
+}
+
+impl Tally {
+    /// Judge each sector of `block`, which was read at `lba`, and count it. Returns whether all were right.
+    pub fn judge(&mut self, block: &[u8], lba: u64, expected: &Expected) -> bool {
+        let mut all_right = true;
+        for (sector, lba) in block.chunks_exact(SECTOR_BYTES).zip(lba..) {
+            all_right &= self.count(lba, &judge(sector, lba, expected)) == Verdict::Right;
+        }
+        all_right
+    }
+
+    /// Count one finding.
+    pub fn count(&mut self, lba: u64, finding: &Finding) -> Verdict {
+        self.counts[finding.verdict as usize] += 1;
+        if finding.verdict != Verdict::Right && self.offenders.len() < OFFENDERS {
+            let found = finding.found.as_ref();
+            self.offenders.push(json!(Offender {
+                lba,
+                verdict: finding.verdict.name(),
+                found_serial: found.map(|found| found.serial.as_str()),
+                found_lba: found.map(|found| found.lba),
+                found_generation: found.map(|found| found.generation),
+                found_seed: found.map(|found| found.seed),
+                torn_generations: &finding.torn_generations,
+            }));
+        }
+        finding.verdict
+    }
+
+    /// How many sectors had that verdict.
+    pub fn of(&self, verdict: Verdict) -> u64 {
+        self.counts[verdict as usize]
+    }
+
+    /// Every verdict's count by its name.
+    pub fn verdicts(&self) -> Map<String, Value> {
+        Verdict::ALL
+            .iter()
+            .map(|&verdict| (verdict.name().to_owned(), json!(self.of(verdict))))
+            .collect()
+    }
+
+    /// The first sectors that were not right, in the order in which they were judged.
+    pub fn offenders(&self) -> &[Value] {
+        &self.offenders
+    }
+}

@@ -1,0 +1,136 @@
+//! A block device or a file: threads that each do one blocking, direct read or write at a time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use nbd::Patience;
+use rustix::fs::OFlags;
+
+use super::{Access, Broken, Done, Request};
+use crate::clock;
+
+/// An open device or file and the threads that serve it. A thread that the kernel holds is left to the kernel.
+pub struct FileTarget {
+    bytes: u64,
+    next_id: u64,
+    requests: Sender<(u64, Request)>,
+    done: Receiver<Done>,
+}
+
+impl FileTarget {
+    pub fn open(path: &str, access: Access, depth: usize) -> io::Result<Self> {
+        let kind = std::fs::metadata(path)?.file_type();
+        if !kind.is_block_device() && !kind.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is neither a block device nor a file",
+            ));
+        }
+        let exclusive = access == Access::Write && kind.is_block_device();
+        let mut file = open_direct(path, access, exclusive)?;
+        let bytes = file.seek(SeekFrom::End(0))?;
+        let (requests, incoming) = channel();
+        let (outgoing, done) = channel();
+        let (file, incoming) = (Arc::new(file), Arc::new(Mutex::new(incoming)));
+        for _ in 0..depth {
+            let (file, incoming, outgoing) =
+                (Arc::clone(&file), Arc::clone(&incoming), outgoing.clone());
+            std::thread::spawn(move || serve(&file, &incoming, &outgoing));
+        }
+        Ok(Self {
+            bytes,
+            next_id: 0,
+            requests,
+            done,
+        })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn submit(&mut self, request: Request) -> Result<u64, Broken> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let sent = self.requests.send((id, request));
+        sent.map_err(|_| threads_are_gone())?;
+        Ok(id)
+    }
+
+    pub fn receive(&mut self, patience: Patience) -> Result<Option<Done>, Broken> {
+        let Some(until) = patience.until else {
+            return self.done.recv().map(Some).map_err(|_| threads_are_gone());
+        };
+        match self
+            .done
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            Ok(done) => Ok(Some(done)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(threads_are_gone()),
+        }
+    }
+}
+
+fn threads_are_gone() -> Broken {
+    Broken("its threads ended".to_owned())
+}
+
+/// Open past the page cache; a file system that knows no direct I/O (tmpfs) is opened through it.
+fn open_direct(path: &str, access: Access, exclusive: bool) -> io::Result<File> {
+    let open = |flags: OFlags| {
+        let flags = if exclusive {
+            flags | OFlags::EXCL
+        } else {
+            flags
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(access == Access::Write);
+        // The kernel's flag word is an int; no flag used here reaches its sign bit.
+        options.custom_flags(flags.bits() as i32).open(path)
+    };
+    match open(OFlags::DIRECT) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(OFlags::empty()),
+        Err(error) if exclusive && error.kind() == io::ErrorKind::ResourceBusy => Err(io::Error::new(
+            error.kind(),
+            "somebody holds the device (a mount, swap, RAID or another writer): it is not written",
+        )),
+        opened => opened,
+    }
+}
+
+fn serve(file: &File, incoming: &Mutex<Receiver<(u64, Request)>>, outgoing: &Sender<Done>) {
+    loop {
+        let next = incoming
+            .lock()
+            .expect("no thread panics while it waits")
+            .recv();
+        let Ok((id, request)) = next else {
+            return;
+        };
+        let submit_ns = clock::now_ns();
+        let (result, buffer) = match request {
+            Request::Read(offset, mut buffer) => {
+                (file.read_exact_at(buffer.as_mut(), offset), Some(buffer))
+            }
+            Request::Write(offset, buffer) => {
+                (file.write_all_at(buffer.as_ref(), offset), Some(buffer))
+            }
+            Request::Flush => (file.sync_data(), None),
+        };
+        let done = Done {
+            id,
+            buffer,
+            result: result.map_err(|error| error.to_string()),
+            submit_ns,
+            complete_ns: clock::now_ns(),
+        };
+        if outgoing.send(done).is_err() {
+            return;
+        }
+    }
+}

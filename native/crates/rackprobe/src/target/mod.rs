@@ -1,0 +1,187 @@
+//! What is probed: an NBD export, a block device or a file, with many requests in flight and every one stamped.
+
+mod file;
+
+use std::collections::HashMap;
+use std::io;
+
+use nbd::client::{Client, Command};
+use nbd::proto::flag;
+use nbd::uri::NbdUri;
+use nbd::Patience;
+
+use crate::buffer::Buffer;
+use crate::clock;
+use crate::failure::Failure;
+use file::FileTarget;
+
+/// What a target is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only.
+    Read,
+    /// Reads and writes; a block device is claimed, so that a mounted one is refused.
+    Write,
+}
+
+/// A request to a target.
+#[derive(Debug)]
+pub enum Request {
+    /// Fill the buffer from a byte offset.
+    Read(u64, Buffer),
+    /// Write the buffer at a byte offset.
+    Write(u64, Buffer),
+    /// Make completed writes durable.
+    Flush,
+}
+
+/// A request that came back. Stamps are CLOCK_MONOTONIC.
+#[derive(Debug)]
+pub struct Done {
+    /// What [`Target::submit`] returned for it.
+    pub id: u64,
+    /// The buffer of a read or a write.
+    pub buffer: Option<Buffer>,
+    /// The system's words for the error, where it failed.
+    pub result: Result<(), String>,
+    /// Just before it was sent.
+    pub submit_ns: u64,
+    /// Just after its last byte came.
+    pub complete_ns: u64,
+}
+
+/// The target is of no further use; opening it again may help.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(String);
+
+enum Backend {
+    Nbd {
+        client: Box<Client<Buffer>>,
+        submitted_ns: HashMap<u64, u64>,
+    },
+    File(FileTarget),
+}
+
+/// An open target.
+pub struct Target {
+    name: String,
+    backend: Backend,
+}
+
+impl Target {
+    /// Open `name`, an NBD URI or a path, for up to `depth` requests in flight.
+    ///
+    /// # Errors
+    /// [`Failure::BadInput`] for a URI that is none, [`Failure::Target`] where it cannot be opened as asked.
+    pub fn open(name: &str, access: Access, depth: usize) -> Result<Self, Failure> {
+        let backend = if NbdUri::is_meant(name) {
+            let uri = NbdUri::parse(name).map_err(|error| Failure::BadInput(error.to_string()))?;
+            let client = Client::connect(&uri)
+                .map_err(|error| Failure::Target(format!("{name}: {error}")))?;
+            if access == Access::Write && client.export().has(flag::READ_ONLY) {
+                return Err(Failure::Target(format!("{name}: the export is read-only")));
+            }
+            Backend::Nbd {
+                client: Box::new(client),
+                submitted_ns: HashMap::new(),
+            }
+        } else {
+            let file = FileTarget::open(name, access, depth);
+            Backend::File(file.map_err(|error| Failure::Target(format!("{name}: {error}")))?)
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            backend,
+        })
+    }
+
+    /// The name it was opened by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        match &self.backend {
+            Backend::Nbd { client, .. } => client.export().bytes,
+            Backend::File(file) => file.bytes(),
+        }
+    }
+
+    /// Longest request it takes.
+    pub fn max_request_bytes(&self) -> u64 {
+        match &self.backend {
+            Backend::Nbd { client, .. } => client.export().max_request_bytes.into(),
+            Backend::File(_) => nbd::proto::MAX_REQUEST_BYTES.into(),
+        }
+    }
+
+    /// Whether [`Request::Flush`] means anything to it.
+    pub fn can_flush(&self) -> bool {
+        match &self.backend {
+            Backend::Nbd { client, .. } => client.export().has(flag::SEND_FLUSH),
+            Backend::File(_) => true,
+        }
+    }
+
+    /// Send a request; its id comes back in [`Done`].
+    ///
+    /// # Errors
+    /// [`Broken`] where the connection is gone.
+    pub fn submit(&mut self, request: Request) -> Result<u64, Broken> {
+        match &mut self.backend {
+            Backend::Nbd {
+                client,
+                submitted_ns,
+            } => {
+                let submit_ns = clock::now_ns();
+                let id = client.submit(match request {
+                    Request::Read(offset, buffer) => Command::Read { offset, buffer },
+                    Request::Write(offset, buffer) => Command::Write { offset, buffer },
+                    Request::Flush => Command::Flush,
+                })?;
+                submitted_ns.insert(id, submit_ns);
+                Ok(id)
+            }
+            Backend::File(file) => file.submit(request),
+        }
+    }
+
+    /// The next request that comes back, in any order, or `None` where patience ran out first.
+    ///
+    /// # Errors
+    /// [`Broken`] where the connection is gone.
+    pub fn receive(&mut self, patience: Patience) -> Result<Option<Done>, Broken> {
+        match &mut self.backend {
+            Backend::Nbd {
+                client,
+                submitted_ns,
+            } => {
+                let completion = client.receive(patience)?;
+                let complete_ns = clock::now_ns();
+                Ok(completion.map(|completion| Done {
+                    id: completion.cookie,
+                    buffer: completion.buffer,
+                    result: completion.result.map_err(errno_text),
+                    submit_ns: submitted_ns
+                        .remove(&completion.cookie)
+                        .unwrap_or(complete_ns),
+                    complete_ns,
+                }))
+            }
+            Backend::File(file) => file.receive(patience),
+        }
+    }
+}
+
+impl From<nbd::Error> for Broken {
+    fn from(error: nbd::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The protocol fixes its error numbers to Linux values, so the system knows their names.
+fn errno_text(errno: u32) -> String {
+    io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(i32::MAX)).to_string()
+}

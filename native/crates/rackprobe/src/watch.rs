@@ -1,0 +1,218 @@
+//! The I/O of a mapping that stays: one request at a time, each latency recorded, each sector judged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use nbd::Patience;
+use sector::{Expected, SECTOR_BYTES};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::buffer::Buffer;
+use crate::cli::WatchArgs;
+use crate::clock::{instant, now_ns, sleep_until, SpinSlot};
+use crate::failure::Failure;
+use crate::lines::{commands, emit};
+use crate::record::Record;
+use crate::target::{Access, Broken, Done, Request, Target};
+
+const NS_PER_MS: u64 = 1_000_000;
+/// How often a request that is held is looked after, so that intervals and the end come in time.
+const LOOK_NS: u64 = 10 * NS_PER_MS;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum WatchCommand {
+    Quit {},
+}
+
+/// A watch that is going on.
+struct Watch<'a> {
+    args: &'a WatchArgs,
+    target: Target,
+    expected: Expected,
+    spins: bool,
+    stop: Arc<AtomicBool>,
+    end_ns: u64,
+    submitted: u64,
+    whole: Record,
+    interval: Record,
+    interval_end_ns: u64,
+}
+
+/// `rackprobe watch`. The result is a line whether or not the target lasted.
+pub fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let drive = if args.write {
+        args.permission.drive()?
+    } else {
+        args.permission.named_drive()?
+    };
+    let access = if args.write {
+        Access::Write
+    } else {
+        Access::Read
+    };
+    let target = Target::open(&args.target, access, 1)?;
+    args.range.check(&target)?;
+    let slot = args.spin.then(SpinSlot::take).flatten();
+    let start_ns = now_ns();
+    let mut watch = Watch {
+        args,
+        target,
+        expected: Expected {
+            drive,
+            generation: args.generation,
+            seed: args.seed.or(args.write.then_some(0)),
+        },
+        spins: slot.is_some(),
+        stop: stop_on_quit(args.duration_ms.is_none()),
+        end_ns: args.duration_ms.map_or(u64::MAX, |ms| {
+            start_ns.saturating_add(ms.saturating_mul(NS_PER_MS))
+        }),
+        submitted: 0,
+        whole: Record::new(),
+        interval: Record::new(),
+        interval_end_ns: start_ns + args.interval_ms * NS_PER_MS,
+    };
+    emit(&json!({"event": "ready", "t_ns": start_ns}));
+    let ended = watch.go_on();
+    let end_ns = now_ns();
+    let mut result = watch.whole.fields();
+    result["event"] = json!("result");
+    result["start_ns"] = json!(start_ns);
+    result["t_ns"] = json!(end_ns);
+    result["submitted"] = json!(watch.submitted);
+    result["lost"] = json!(watch.submitted - watch.whole.completed());
+    result["histogram"] = json!(watch.whole.encoded_histogram());
+    emit(&result);
+    ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
+}
+
+/// A flag that `quit` sets, and the end of standard input where nothing else would end the watch.
+fn stop_on_quit(ends_with_input: bool) -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        for command in commands::<WatchCommand>() {
+            match command {
+                Ok(WatchCommand::Quit {}) => {
+                    flag.store(true, Ordering::Relaxed);
+                    return;
+                }
+                Err(message) => emit(&json!({"event": "error", "id": null, "message": message})),
+            }
+        }
+        if ends_with_input {
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    stop
+}
+
+impl Watch<'_> {
+    /// I/O after I/O until the end; an I/O that is still held then and does not complete in time is left behind.
+    fn go_on(&mut self) -> Result<(), Broken> {
+        let block = self.args.range.block.min(self.args.range.bytes());
+        let sectors = block / SECTOR_BYTES as u64;
+        let blocks = self.args.range.sectors / sectors;
+        let mut buffer = Some(Buffer::new(block as usize));
+        let mut next_ns = now_ns();
+        for n in 0.. {
+            if !self.wait_until(next_ns) {
+                return Ok(());
+            }
+            next_ns = now_ns().max(next_ns.saturating_add(self.args.pace_us.saturating_mul(1000)));
+            let lba = self.args.range.start_lba + n % blocks * sectors;
+            let offset = lba * SECTOR_BYTES as u64;
+            let mut lent = buffer.take().unwrap_or_else(|| Buffer::new(block as usize));
+            if self.args.write {
+                self.expected.generation = self.args.generation + n / blocks;
+                let seed = self.expected.seed.unwrap_or_default();
+                sector::fill(
+                    lent.as_mut(),
+                    &self.expected.drive,
+                    lba,
+                    self.expected.generation,
+                    seed,
+                );
+                let Some(written) = self.one(Request::Write(offset, lent))? else {
+                    return Ok(());
+                };
+                let failed = written.result.is_err();
+                lent = written
+                    .buffer
+                    .unwrap_or_else(|| Buffer::new(block as usize));
+                if failed {
+                    buffer = Some(lent);
+                    continue;
+                }
+            }
+            let Some(read) = self.one(Request::Read(offset, lent))? else {
+                return Ok(());
+            };
+            if let (Ok(()), Some(bytes)) = (&read.result, &read.buffer) {
+                self.whole.tally.judge(bytes.as_ref(), lba, &self.expected);
+                self.interval
+                    .tally
+                    .judge(bytes.as_ref(), lba, &self.expected);
+            }
+            buffer = read.buffer;
+        }
+        Ok(())
+    }
+
+    /// One I/O, recorded. `None`: the watch is over and the I/O is lost.
+    fn one(&mut self, request: Request) -> Result<Option<Done>, Broken> {
+        self.submitted += 1;
+        let id = self.target.submit(request)?;
+        let mut give_up_ns = u64::MAX;
+        loop {
+            let look_ns = now_ns() + LOOK_NS;
+            let patience = Patience {
+                until: Some(instant(look_ns)),
+                spin: self.spins,
+            };
+            if let Some(done) = self.target.receive(patience)?.filter(|done| done.id == id) {
+                let bytes = done
+                    .buffer
+                    .as_ref()
+                    .map_or(0, |buffer| buffer.as_ref().len() as u64);
+                self.whole.add(&done, bytes);
+                self.interval.add(&done, bytes);
+                return Ok(Some(done));
+            }
+            if !self.goes_on() {
+                give_up_ns = give_up_ns
+                    .min(look_ns.saturating_add(self.args.drain_ms.saturating_mul(NS_PER_MS)));
+            }
+            if look_ns >= give_up_ns {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Wait for the moment of the next I/O. `false`: the watch is over.
+    fn wait_until(&mut self, when_ns: u64) -> bool {
+        while self.goes_on() {
+            if now_ns() >= when_ns {
+                return true;
+            }
+            sleep_until(when_ns.min(now_ns() + LOOK_NS), self.spins);
+        }
+        false
+    }
+
+    /// Whether the watch is to go on; tells of each interval that is over.
+    fn goes_on(&mut self) -> bool {
+        let now_ns = now_ns();
+        if now_ns >= self.interval_end_ns {
+            let mut interval = std::mem::replace(&mut self.interval, Record::new()).fields();
+            interval["event"] = json!("interval");
+            interval["t_ns"] = json!(now_ns);
+            interval["in_flight"] = json!(self.submitted - self.whole.completed());
+            emit(&interval);
+            self.interval_end_ns = now_ns + self.args.interval_ms * NS_PER_MS;
+        }
+        now_ns < self.end_ns && !self.stop.load(Ordering::Relaxed)
+    }
+}
