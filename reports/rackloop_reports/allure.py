@@ -1,0 +1,161 @@
+"""Allure 3: from a directory of results to a directory of HTML, with the history of the lab."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import BadInput, ToolError
+from rackloop_reports._files import write_atomically
+from rackloop_reports.allure_results import CATEGORIES
+
+INDEX = "index.html"
+_INSTALLED = Path("allure", "node_modules", "allure", "cli.js")
+_MADE_HERE = ".rackloop-report"
+_HISTORY_LIMIT = 100
+_TIMEOUT_S = 120
+_INSTALL = "run `./rackloop demo` once, which installs it"
+
+
+@dataclass(frozen=True)
+class AllureTool:
+    """The two programs that make the HTML: Node.js, and Allure's entry script for it."""
+
+    node: Path
+    script: Path
+
+
+def find_node() -> Path:
+    """Node.js: ``$RACKLOOP_NODE``, else ``node`` on PATH, which ``./rackloop`` puts there. Raises ToolError."""
+    chosen = os.environ.get("RACKLOOP_NODE")
+    found = shutil.which(chosen or "node")
+    if found is None:
+        where = f"RACKLOOP_NODE={chosen} is not a program" if chosen else "node is not on PATH"
+        raise ToolError(f"no Node.js for the HTML report: {where}; install Node.js 20 or newer, or {_INSTALL}")
+    return Path(found)
+
+
+def find_allure() -> Path:
+    """Allure 3's entry script: ``$RACKLOOP_ALLURE``, else what ``allure`` on PATH is, else the checkout's own.
+
+    Raises ToolError saying where it was looked for and what to do.
+    """
+    chosen = os.environ.get("RACKLOOP_ALLURE")
+    if chosen:
+        if Path(chosen).is_file():
+            return Path(chosen).resolve()
+        raise ToolError(f"no Allure 3 for the HTML report: RACKLOOP_ALLURE={chosen} is not a file; unset it or mend it")
+    on_path = shutil.which("allure")
+    # Allure 2 is a Java program of the same name; ours is a script of the npm package.
+    if on_path and Path(on_path).resolve().suffix == ".js":
+        return Path(on_path).resolve()
+    own = Path(__file__).resolve().parents[2] / ".rackloop" / _INSTALLED
+    if own.is_file():
+        return own
+    raise ToolError(f"no Allure 3 for the HTML report, neither on PATH nor at {own}; {_INSTALL}, then report again")
+
+
+def generate(
+    results: Path, report_dir: Path, history: Path | None, *, title: str, started_ms: int, tool: AllureTool
+) -> Path:
+    """Make the HTML report of ``results`` in ``report_dir`` and return its ``index.html``.
+
+    The directory is replaced whole, and only if an earlier call made it: BadInput otherwise. With ``history``, a
+    JSON-lines file, trends show the runs that stand in it from before ``started_ms``, and the run is put in its
+    place there, once, however often it is reported. Raises ToolError where Allure fails; needs no network.
+    """
+    if report_dir.exists() and any(report_dir.iterdir()) and not (report_dir / _MADE_HERE).exists():
+        raise BadInput(f"{report_dir} holds files that no report put there; move them away and report again")
+    with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
+        made, earlier = Path(made_in, "report"), Path(made_in, "history.jsonl")
+        with _locked(history):
+            entries = _read_history(history, title) if history else []
+            earlier.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] < started_ms))
+            _run(tool, results, made, _config(title, made, earlier))
+            if history:
+                own = json.loads(earlier.read_text().splitlines()[-1]) | {"timestamp": started_ms}
+                kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]
+                write_atomically(history, "".join(map(_line, kept)))
+        (made / _MADE_HERE).touch()
+        if report_dir.exists():
+            report_dir.rename(Path(made_in, "old"))
+        made.rename(report_dir)
+    return report_dir / INDEX
+
+
+def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
+    return {
+        "name": title,
+        "output": str(output),
+        "historyPath": str(history),
+        "appendHistory": True,
+        "categories": {"rules": list(CATEGORIES)},
+        "plugins": {
+            "awesome": {
+                "options": {
+                    "reportName": title,
+                    "reportLanguage": "en",
+                    "singleFile": False,
+                    "groupBy": ["epic", "feature", "story"],
+                    "stepTreeExpansion": "expand_failed_only",
+                }
+            },
+            "agent": {"enabled": False},
+        },
+    }
+
+
+def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any]) -> None:
+    config_file = made.with_name("allurerc.json")
+    config_file.write_text(json.dumps(config))
+    command = [str(tool.node), str(tool.script), "generate", "--config", str(config_file), str(results.resolve())]
+    try:
+        done = subprocess.run(command, cwd=made.parent, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except OSError as error:
+        raise ToolError(f"cannot start {tool.node}: {error.strerror}; install Node.js 20 or newer") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(
+            f"Allure made no report in {_TIMEOUT_S} s; look at the load of this machine, try again"
+        ) from error
+    if done.returncode or not (made / INDEX).is_file():
+        said = (done.stderr or done.stdout).strip()[-600:]
+        raise ToolError(f"Allure failed with status {done.returncode}: {said or 'it said nothing'}; check its install")
+
+
+@contextmanager
+def _locked(history: Path | None) -> Iterator[None]:
+    """Two runs of a lab that end together take turns at its history."""
+    if history is None:
+        yield
+        return
+    history.parent.mkdir(parents=True, exist_ok=True)
+    with history.with_name(f"{history.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _read_history(history: Path, title: str) -> list[dict[str, Any]]:
+    """The runs in ``history`` but the one called ``title``; lines that are no entry are left out."""
+    lines = history.read_text().splitlines() if history.exists() else []
+    entries = []
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("timestamp"), int) and entry.get("name") != title:
+            entries.append(entry)
+    return entries
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False) + "\n"

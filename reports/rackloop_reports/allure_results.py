@@ -1,0 +1,210 @@
+"""Allure results from events: what allure-pytest wrote is completed, what it never wrote is made up for.
+
+Everything made here has a name beginning with ``rackloop-`` that depends on the run and the test alone, and is
+removed before it is made again: completing the same results twice gives the same results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import BadInput
+from rackloop.verdict import Verdict
+from rackloop_reports._files import write_atomically
+from rackloop_reports.gallery import Plot, plots_of
+from rackloop_reports.metrics import metrics_of
+from rackloop_reports.record import KILLED, RunRecord, TestRecord
+from rackloop_reports.tables import description_html, exchanges_text, remaps_csv
+
+TEST_LABEL = "rackloop_test"
+_OURS = "rackloop-"
+_STATUS = {
+    Verdict.PASS: "passed",
+    Verdict.FAIL: "failed",
+    Verdict.UNKNOWN: "unknown",
+    Verdict.BLOCKED: "broken",
+    Verdict.SKIPPED: "skipped",
+}
+_MEDIA = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv", "txt": "text/plain"}
+_TREE = ("epic", "feature", "story")
+# What a reader looks for first: whose fault it is. The message of a result begins with these words.
+CATEGORIES: tuple[Mapping[str, Any], ...] = (
+    {"name": "The product failed", "messageRegex": r"^fail, cause product:[\s\S]*"},
+    {"name": "The test is at fault", "messageRegex": r"^(fail|unknown), cause test:[\s\S]*"},
+    {"name": "The harness is at fault", "messageRegex": r"^(fail|unknown), cause harness:[\s\S]*"},
+    {"name": "The lab is at fault", "messageRegex": r"^(fail|unknown), cause lab:[\s\S]*"},
+    {"name": "Blocked by something broken", "messageRegex": r"^blocked[\s\S]*"},
+    {"name": "Unknown", "messageRegex": r"^unknown[\s\S]*"},
+)
+
+Json = dict[str, Any]
+
+
+def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
+    """Bring the Allure results in ``results`` up to what the events of ``run`` say; files lie below ``run_dir``.
+
+    Raises BadInput where a result there is not readable or the directory cannot be written.
+    """
+    try:
+        results.mkdir(exist_ok=True)
+        for old in results.glob(f"{_OURS}*"):
+            old.unlink()
+    except OSError as error:
+        raise BadInput(f"cannot write {results}: {error.strerror}; report from a copy you may write to") from error
+    written = _by_test(results)
+    whole_run = list(plots_of(run.tests, run))
+    for test in run.tests:
+        _complete_test(test, run, results, run_dir, written.get(test.id))
+    _write_json(results / f"{_OURS}globals.json", _globals(run, whole_run, results))
+    _write_json(results / f"{_OURS}perf.json", metrics_of(run))
+    _write_json(results / "categories.json", list(CATEGORIES))
+    write_atomically(results / "environment.properties", _environment(run))
+
+
+def _by_test(results: Path) -> dict[str, Path]:
+    """The results that carry a test's label, by test."""
+    return {
+        str(label["value"]): path
+        for path in sorted(results.glob("*-result.json"))
+        for label in _read_json(path).get("labels", ())
+        if label.get("name") == TEST_LABEL
+    }
+
+
+def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Path, written: Path | None) -> None:
+    path = written or results / f"{_OURS}{_digest(run.title, test.id)}-result.json"
+    result = _read_json(path) if written else _made_result(test, run)
+    ours = list(_attachments(test, run, results, run_dir))
+    theirs = [
+        attachment
+        for attachment in result.get("attachments", ())
+        if not str(attachment.get("source", "")).startswith(_OURS)
+    ]
+    labels = [label for label in result.get("labels", ()) if not _is_own_label(label)]
+    labels += [{"name": "rackloop_verdict", "value": str(test.verdict)}]
+    if test.cause:
+        labels.append({"name": "rackloop_cause", "value": str(test.cause)})
+    if run.is_simulated:
+        labels.append({"name": "tag", "value": "simulated"})
+    result |= {
+        # Known by its identity in the plan, so that its history survives a change of file or parameters.
+        "historyId": _digest(run.started.plan, test.id),
+        "testCaseId": _digest(run.started.plan, test.id),
+        "status": _STATUS[test.verdict],
+        "descriptionHtml": description_html(test, run),
+        "labels": labels,
+        "attachments": theirs + ours,
+    }
+    result["statusDetails"] = {**result.get("statusDetails", {}), "message": _message(test)} if test.reason else {}
+    _write_json(path, result)
+
+
+def _made_result(test: TestRecord, run: RunRecord) -> Json:
+    """A result for a test that allure-pytest wrote none of."""
+    folder, _, name = test.id.rpartition("/")
+    labels = [{"name": key, "value": value} for key, value in test.labels.items() if key in _TREE]
+    return {
+        "uuid": _digest(run.title, test.id),
+        "name": name.replace("_", " ").capitalize(),
+        "fullName": test.id,
+        "titlePath": [run.started.plan, *folder.split("/")] if folder else [run.started.plan],
+        "stage": "finished",
+        "start": run.wall_ms(test.started_ns),
+        "stop": run.wall_ms(test.ended_ns),
+        "labels": [{"name": TEST_LABEL, "value": test.id}, *labels],
+        "parameters": [{"name": key, "value": value} for key, value in test.labels.items() if key not in _TREE],
+    }
+
+
+def _is_own_label(label: Mapping[str, Any]) -> bool:
+    return label.get("name") in {"rackloop_verdict", "rackloop_cause"} or label == {"name": "tag", "value": "simulated"}
+
+
+def _message(test: TestRecord) -> str:
+    cause = f", cause {test.cause}" if test.cause else ""
+    return f"{test.verdict}{cause}: {test.reason}"
+
+
+def _attachments(test: TestRecord, run: RunRecord, results: Path, run_dir: Path) -> Iterator[Json]:
+    key = _digest(run.title, test.id)[:12]
+    for plot in plots_of([test], run):
+        yield _attach_plot(plot, key, results)
+    if test.remaps:
+        yield _attach("Remaps", "csv", remaps_csv(test.remaps, run).encode(), key, results)
+    if test.exchanges:
+        yield _attach("Switch exchanges", "txt", exchanges_text(test.exchanges, run).encode(), key, results)
+    for number, attached in enumerate(test.attachments):
+        source = (run_dir / attached.path).resolve()
+        # A path of an edited stream must not pull files from elsewhere into a report that is passed around.
+        if not source.is_relative_to(run_dir.resolve()) or not source.is_file():
+            continue
+        name = f"{_OURS}{key}-{number}-attachment{source.suffix}"
+        shutil.copyfile(source, results / name)
+        yield {"name": attached.name, "source": name, "type": attached.media_type}
+
+
+def _attach_plot(plot: Plot, key: str, results: Path) -> Json:
+    return _attach(plot.name, plot.kind, plot.data, key, results)
+
+
+def _attach(name: str, extension: str, data: bytes, key: str, results: Path) -> Json:
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    source = f"{_OURS}{key}-{slug}-attachment.{extension}"
+    write_atomically(results / source, data)
+    return {"name": name, "source": source, "type": _MEDIA[extension]}
+
+
+def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
+    stamp = run.wall_ms(run.ended_ns)
+    attachments = [_attach_plot(plot, "run", results) for plot in plots]
+    if run.exchanges:
+        attachments.append(
+            _attach(
+                "Switch exchanges outside tests", "txt", exchanges_text(run.exchanges, run).encode(), "run", results
+            )
+        )
+    errors = [] if run.finished else [{"message": KILLED, "timestamp": stamp}]
+    return {"attachments": [{**entry, "timestamp": stamp} for entry in attachments], "errors": errors}
+
+
+def _environment(run: RunRecord) -> str:
+    """Allure's environment block, a Java properties file."""
+    facts = {
+        "Plan": run.started.plan,
+        "Lab": run.lab,
+        "Results": "simulated" if run.is_simulated else "measured",
+        "Seed": str(run.started.seed),
+        "Started": run.started.wall,
+        **{f"Version of {name}": version for name, version in run.started.versions.items()},
+        **run.started.environment,
+    }
+    for dut in run.started.duts:
+        parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))
+        facts[f"Drive {dut.get('id')}"] = ", ".join(str(part) for part in parts if part)
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in facts.items())
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\\=:#! ]", r"\\\g<0>", " ".join(text.split()))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _read_json(path: Path) -> Json:
+    try:
+        found: Json = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path} is not an Allure result ({error}); remove it and report again") from error
+    return found
+
+
+def _write_json(path: Path, content: object) -> None:
+    write_atomically(path, json.dumps(content, ensure_ascii=False))

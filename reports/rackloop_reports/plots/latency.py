@@ -1,0 +1,189 @@
+"""Plots of remap latency: the paper's Figure 2, and the whole distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from rackloop.distribution import Distribution, Interval
+from rackloop_reports.plots._style import (
+    BLACK,
+    CYCLE,
+    GREY,
+    Source,
+    blank,
+    make_y_logarithmic,
+    milliseconds,
+    put_caption,
+    stack_title,
+    styled,
+)
+
+# Figure 2 of the Flexible Fabric paper: the time until the driver has the drive online, and the mount beside it.
+PAPER_LATENCY_S = {"vanilla": 0.200, "no_timeouts": 0.090, "warm_port": 0.010, "comreset": 0.001}
+PAPER_MOUNT_S = 0.050
+# The width of the Dvoretzky-Kiefer-Wolfowitz band, with Massart's constant: sqrt(ln(2 / alpha) / 2n).
+_DKW_95 = math.sqrt(math.log(2 / 0.05) / 2)
+
+
+@dataclass(frozen=True)
+class StackLatency:
+    """The remap latencies of one driver stack, in seconds."""
+
+    stack: str
+    samples: Distribution
+
+
+@styled
+def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
+    """Bars of the median latency of each stack with its 95 % interval, p99 with its interval, the paper's beside."""
+    figure = blank(8.6, 4.9)
+    axes = figure.subplots()
+    make_y_logarithmic(axes)
+    axes.grid(visible=False, axis="x")
+    for place, entry in enumerate(stacks):
+        _measured_bar(axes, place, entry.samples)
+        paper_s = PAPER_LATENCY_S.get(entry.stack)
+        if paper_s is not None:
+            axes.bar(place + 0.2, paper_s * 1e3, 0.34, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
+            axes.annotate(
+                milliseconds(paper_s),
+                (place + 0.2, paper_s * 1e3),
+                (0, 4),
+                textcoords="offset points",
+                ha="center",
+                color=GREY,
+                fontsize=9,
+            )
+    axes.axhline(PAPER_MOUNT_S * 1e3, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0.5)
+    axes.set_xticks(range(len(stacks)), [stack_title(entry.stack) for entry in stacks])
+    axes.set_xlim(-0.6, len(stacks) - 0.4)
+    lowest = min([0.001, *(entry.samples.minimum for entry in stacks if entry.samples.minimum > 0)])
+    highest = max([0.2, *(entry.samples.maximum for entry in stacks)])
+    axes.set_ylim(lowest * 1e3 / 3, highest * 1e3 * 2.4)
+    axes.set_ylabel("Remap latency, ms")
+    axes.set_title(source.title("Remap latency by driver stack"))
+    _figure_2_legend(axes)
+    put_caption(figure, source.caption(_counts(stacks), "Intervals from order statistics; log scale."))
+    return figure
+
+
+def _measured_bar(axes: Axes, place: int, samples: Distribution) -> None:
+    median, p99 = samples.quantile(0.5) * 1e3, samples.quantile(0.99) * 1e3
+    axes.bar(place - 0.2, median, 0.34, color=CYCLE[0])
+    axes.errorbar(
+        place - 0.2, median, _bars(median, samples.quantile_ci95(0.5)), color=BLACK, capsize=5, elinewidth=1.3
+    )
+    low, high = samples.quantile_ci95(0.99)
+    axes.errorbar(
+        place - 0.2,
+        p99,
+        _bars(p99, (low, high)),
+        marker="D",
+        markersize=3.5,
+        color=CYCLE[1],
+        # Too few samples to bound p99 from above: the marker is hollow and the interval an arrow.
+        markerfacecolor=CYCLE[1] if high is not None else "white",
+        capsize=5,
+        elinewidth=1.3,
+        lolims=high is None,
+    )
+    top = (place - 0.2, max(p99, (high or 0) * 1e3))
+    for text, above_pt, weight, color in (
+        (milliseconds(median / 1e3), 18, "bold", BLACK),
+        (f"p99 {milliseconds(p99 / 1e3)}", 6, "normal", GREY),
+    ):
+        axes.annotate(
+            text,
+            top,
+            (0, above_pt),
+            textcoords="offset points",
+            ha="center",
+            color=color,
+            fontsize=9 if weight == "bold" else 8,
+            fontweight=weight,
+        )
+
+
+def _bars(value_ms: float, interval: Interval) -> list[list[float]]:
+    low, high = interval
+    below = value_ms - low * 1e3 if low is not None else 0.0
+    above = high * 1e3 - value_ms if high is not None else value_ms * 0.5
+    return [[below], [above]]
+
+
+def _figure_2_legend(axes: Axes) -> None:
+    from matplotlib.patches import Patch
+
+    axes.legend(
+        handles=[
+            Patch(color=CYCLE[0], label="median here, with its 95 % interval"),
+            Line2D([], [], color=CYCLE[1], marker="D", linestyle="none", label="p99 here, with its 95 % interval"),
+            Patch(facecolor="white", edgecolor=GREY, hatch="////", label="paper, Figure 2"),
+            Line2D([], [], color=GREY, linestyle=(0, (4, 3)), label="paper, NTFS mount on top: ~50 ms in each case"),
+        ],
+        loc="upper right",
+    )
+
+
+def _counts(stacks: Sequence[StackLatency]) -> str:
+    numbers = {entry.samples.n for entry in stacks}
+    if len(numbers) == 1:
+        return f"n = {numbers.pop()} remaps for each stack."
+    return "n = " + ", ".join(f"{entry.samples.n} ({stack_title(entry.stack)})" for entry in stacks) + " remaps."
+
+
+@styled
+def latency_ecdf(stacks: Sequence[StackLatency], source: Source) -> Figure:
+    """The empirical distribution of each stack's latency, each on its own axis, with a simultaneous 95 % band."""
+    columns = min(4, len(stacks))
+    rows = math.ceil(len(stacks) / columns)
+    figure = blank(11.5, 0.9 + 3.1 * rows)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axes in panels.flat[len(stacks) :]:
+        axes.set_visible(False)
+    for axes, entry in zip(panels.flat, stacks, strict=False):
+        _ecdf(axes, entry)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("Share of remaps at or below")
+    figure.suptitle(source.title("Remap latency, whole distribution"), x=0.012, ha="left", fontweight="bold")
+    put_caption(
+        figure,
+        source.caption(_counts(stacks), "Bands: simultaneous 95 % confidence (Dvoretzky, Kiefer and Wolfowitz)."),
+    )
+    return figure
+
+
+def _ecdf(axes: Axes, entry: StackLatency) -> None:
+    import numpy as np
+
+    samples = entry.samples
+    values_ms = np.asarray(samples.values) * 1e3
+    x = np.append(values_ms[:1], values_ms)
+    y = np.append(0.0, np.cumsum(samples.counts) / samples.n)
+    half = _DKW_95 / math.sqrt(samples.n)
+    axes.fill_between(
+        x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), step="post", color=CYCLE[0], alpha=0.2, linewidth=0
+    )
+    axes.step(x, y, where="post", color=CYCLE[0], linewidth=1.7)
+    for share, name in ((0.5, "median"), (0.99, "p99")):
+        value_ms = samples.quantile(share) * 1e3
+        axes.plot([value_ms], [share], marker="o", markersize=5, color=CYCLE[1], linestyle="none")
+        axes.annotate(
+            f"{name} {milliseconds(value_ms / 1e3)}",
+            (value_ms, share),
+            (-7, -3),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=8.5,
+        )
+    axes.set_ylim(0, 1.03)
+    axes.margins(x=0.12)
+    axes.set_title(stack_title(entry.stack), fontsize=10)
+    axes.set_xlabel("Remap latency, ms")

@@ -1,0 +1,239 @@
+"""Plots of remaps as they happened: the timeline of a run and where the time of a remap goes."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from rackloop.events import IoSeries, RemapSeen
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    Source,
+    blank,
+    in_paper_order,
+    milliseconds,
+    put_caption,
+    stack_title,
+    styled,
+)
+from rackloop_reports.record import Act
+
+# A remap's time, cut at its stages; each piece is named by the stage that ends it.
+PIECES: Mapping[str, tuple[str, str]] = {
+    "executed": ("switch executes the map", SKY),
+    "phy_up": ("PHY trains", ORANGE),
+    "online": ("driver brings the drive online", BLUE),
+    "verified": ("first verified read", GREEN),
+}
+_LANES_AT_MOST = 24
+_DETAILS_AT_MOST = 4
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a remap's time that ends with ``stage``."""
+
+    stage: str
+    start_ns: int
+    end_ns: int
+
+
+def pieces(remap: RemapSeen) -> Iterator[Piece]:
+    """The parts of a remap's time, in order. A stage nobody saw is no cut: its time counts to the next one."""
+    for before, after in zip(remap.stages, remap.stages[1:], strict=False):
+        if after.name in PIECES:
+            yield Piece(after.name, before.at_ns, after.at_ns)
+
+
+@styled
+def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
+    """Stacked bars of the median duration of each stage, a bar for each stack; shares of the whole beside."""
+    medians = _stage_medians(remaps)
+    stacks = in_paper_order(set(medians))
+    figure = blank(8.6, 1.9 + 0.62 * len(stacks))
+    axes = figure.subplots()
+    axes.grid(visible=False, axis="y")
+    for place, stack in enumerate(stacks):
+        total = sum(medians[stack].values())
+        left = 0.0
+        for stage, (_, color) in PIECES.items():
+            duration = medians[stack].get(stage, 0.0)
+            share = duration / total * 100 if total else 0.0
+            axes.barh(place, share, 0.62, left=left, color=color, edgecolor="white", linewidth=0.8)
+            if share >= 9:
+                axes.text(
+                    left + share / 2,
+                    place,
+                    milliseconds(duration),
+                    ha="center",
+                    va="center",
+                    fontsize=9,
+                    color="white" if color in {BLUE, GREEN} else BLACK,
+                )
+            left += share
+        axes.text(101, place, milliseconds(total), va="center", fontsize=9, fontweight="bold")
+    axes.set_yticks(range(len(stacks)), [stack_title(stack) for stack in stacks])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 112)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel("Share of the remap, %")
+    axes.set_title(source.title("Where the time of a remap goes"))
+    figure.legend(handles=_piece_handles(), loc="outside lower center", ncols=4)
+    counts = ", ".join(f"{stack_title(stack)} {sum(remap.stack == stack for remap in remaps)}" for stack in stacks)
+    put_caption(figure, source.caption(f"Median duration of each stage, and at the right their sum. Remaps: {counts}."))
+    return figure
+
+
+def _stage_medians(remaps: Sequence[RemapSeen]) -> dict[str, dict[str, float]]:
+    durations: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for remap in remaps:
+        for piece in pieces(remap):
+            durations[remap.stack][piece.stage].append(piece.end_ns - piece.start_ns)
+    return {
+        stack: {stage: statistics.median(seen) / 1e9 for stage, seen in stages.items()}
+        for stack, stages in durations.items()
+    }
+
+
+def _piece_handles() -> list[Patch]:
+    return [Patch(color=color, label=title) for title, color in PIECES.values()]
+
+
+@styled
+def remap_timeline(
+    remaps: Sequence[RemapSeen], acts: Sequence[Act], series: Sequence[IoSeries], start_ns: int, source: Source
+) -> Figure:
+    """Every remap on the lane of its server port, with map changes and PHY drops; I/O below on the same time axis;
+    at the bottom, for each stack, the slowest remap with its neighbours."""  # noqa: D205, D209
+    lanes = sorted({(remap.server, remap.port) for remap in remaps})[:_LANES_AT_MOST]
+    stacks = in_paper_order({remap.stack for remap in remaps})[:_DETAILS_AT_MOST]
+    io_axes = len({entry.quantity for entry in series})
+    heights = [0.9 + 0.24 * len(lanes), *[1.25] * io_axes, 1.9]
+    figure = blank(11.5, sum(heights) + 1.9)
+    upper, lower = figure.subfigures(2, 1, height_ratios=(sum(heights[:-1]) + 0.5, heights[-1]), squeeze=False)[:, 0]
+    whole = upper.subplots(1 + io_axes, 1, sharex=True, squeeze=False, height_ratios=heights[:-1])[:, 0]
+    _lanes(whole[0], remaps, lanes, start_ns)
+    _marks(whole[0], acts, start_ns, len(lanes))
+    _io(list(whole[1:]), series, start_ns)
+    whole[0].set_title(source.title("Remaps and I/O of the whole run"))
+    whole[-1].set_xlabel("Time since the run started, s")
+    details = lower.subplots(1, max(1, len(stacks)), squeeze=False)[0]
+    for axes, stack in zip(details, stacks, strict=False):
+        _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
+    handles: list[Patch | Line2D] = [*_piece_handles(), *_mark_handles()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=6)
+    hidden = len({(remap.server, remap.port) for remap in remaps}) - len(lanes)
+    put_caption(
+        figure,
+        source.caption(
+            f"n = {len(remaps)} remaps on {len(lanes)} server ports"
+            + (f" ({hidden} more not shown)." if hidden else "."),
+            "Bottom: the slowest remap of each stack with the remaps before and after it, from its command on.",
+        ),
+    )
+    return figure
+
+
+def _lanes(axes: Axes, remaps: Sequence[RemapSeen], lanes: Sequence[tuple[str, str]], origin_ns: int) -> None:
+    """A rectangle for every piece, one collection for every stage: thousands of remaps stay quick to draw."""
+    rows = {lane: place for place, lane in enumerate(lanes)}
+    boxes: dict[str, list[list[tuple[float, float]]]] = {stage: [] for stage in PIECES}
+    edges: dict[str, list[float]] = {stage: [] for stage in PIECES}
+    for remap in remaps:
+        row = rows.get((remap.server, remap.port))
+        cut = list(pieces(remap))
+        if row is None or not cut:
+            continue
+        longest = max(cut, key=lambda piece: piece.end_ns - piece.start_ns)
+        for piece in cut:
+            left, right = (piece.start_ns - origin_ns) / 1e9, (piece.end_ns - origin_ns) / 1e9
+            boxes[piece.stage].append(
+                [(left, row - 0.38), (left, row + 0.38), (right, row + 0.38), (right, row - 0.38)]
+            )
+            # The edge keeps a remap of a millisecond visible on an axis of minutes, by its longest piece.
+            edges[piece.stage].append(0.5 if piece is longest else 0.0)
+    for stage, (_, color) in PIECES.items():
+        axes.add_collection(PolyCollection(boxes[stage], facecolors=color, edgecolors=color, linewidths=edges[stage]))
+    axes.set_yticks(range(len(lanes)), [f"{server}.{port}" for server, port in lanes], fontsize=8.5)
+    axes.set_ylim(len(lanes) - 0.4, -0.6)
+    axes.autoscale_view(scaley=False)
+    axes.grid(visible=False, axis="y")
+
+
+def _is_map_change(what: Mapping[str, Any]) -> bool:
+    return what.get("do") == "apply"
+
+
+def _is_phy_drop(what: Mapping[str, Any]) -> bool:
+    return what.get("do") in {"drop", "flap"}
+
+
+def _marks(axes: Axes, acts: Sequence[Act], origin_ns: int, lanes: int) -> None:
+    changes = [(act.announced_ns - origin_ns) / 1e9 for act in acts if _is_map_change(act.what)]
+    drops = [(act.announced_ns - origin_ns) / 1e9 for act in acts if _is_phy_drop(act.what)]
+    axes.set_ylim(lanes - 0.4, -1.6)
+    if changes:
+        axes.eventplot(changes, lineoffsets=-0.85, linelengths=0.45, linewidths=0.5, colors=GREY)
+    if drops:
+        axes.plot(drops, [-1.25] * len(drops), marker="v", markersize=6, color=RED, linestyle="none", clip_on=False)
+
+
+def _mark_handles() -> list[Line2D]:
+    return [
+        Line2D([], [], color=GREY, marker="|", markersize=8, linestyle="none", label="map change commanded"),
+        Line2D([], [], color=RED, marker="v", linestyle="none", label="PHY drop injected"),
+    ]
+
+
+def _io(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int) -> None:
+    quantities = sorted({(entry.quantity, entry.unit) for entry in series})
+    for axes, (quantity, unit) in zip(panels, quantities, strict=True):
+        scale, shown_unit = {"s": (1e3, "ms"), "B/s": (1e-6, "MB/s")}.get(unit, (1.0, unit))
+        chosen = [entry for entry in series if entry.quantity == quantity]
+        for place, entry in enumerate(chosen):
+            axes.plot(
+                [(t_ns - origin_ns) / 1e9 for t_ns, _ in entry.points],
+                [value * scale for _, value in entry.points],
+                drawstyle="steps-post",
+                linewidth=1.1,
+                color=(PURPLE, *CYCLE)[place % (len(CYCLE) + 1)],
+                label=entry.job,
+            )
+        axes.set_ylabel(f"{quantity},\n{shown_unit}", fontsize=8.5)
+        axes.legend(loc="upper left", ncols=6, fontsize=8)
+        axes.margins(y=0.3)
+        axes.set_ylim(bottom=0)
+
+
+def _detail(axes: Axes, remaps: Sequence[RemapSeen], stack: str) -> None:
+    timed = [remap for remap in remaps if len(remap.stages) > 1]
+    axes.set_title(stack_title(stack), fontsize=10)
+    if not timed:
+        return
+    slowest = max(range(len(timed)), key=lambda place: timed[place].stages[-1].at_ns - timed[place].stages[0].at_ns)
+    chosen = timed[max(0, slowest - 1) : slowest + 2]
+    for row, remap in enumerate(chosen):
+        for piece in pieces(remap):
+            begin = (piece.start_ns - remap.stages[0].at_ns) / 1e6
+            axes.barh(row, (piece.end_ns - piece.start_ns) / 1e6, 0.6, left=begin, color=PIECES[piece.stage][1])
+    axes.set_yticks(range(len(chosen)), [f"{remap.drive}\n#{remap.generation}" for remap in chosen], fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("ms since commanded", fontsize=8.5)

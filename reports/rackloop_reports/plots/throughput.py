@@ -1,0 +1,121 @@
+"""The paper's Figure 3: what switching the drive before every read costs, by block size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypedDict
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rackloop.units import format_quantity
+from rackloop_reports.plots._style import BLUE, GREY, ORANGE, Source, blank, make_y_logarithmic, put_caption, styled
+
+
+class _Look(TypedDict):
+    linewidth: float
+    alpha: float
+    solid_capstyle: Literal["round"]
+    zorder: float
+
+
+# The law behind the paper's curve, derived from its text: half at 4 KB means as much time an I/O as a switch.
+SWITCH_S = 1e-3
+BASE_S = 1e-3
+BANDWIDTH = 280e6
+# Broad and pale, below what was measured: it stays visible where the two agree.
+_DERIVED: _Look = {"linewidth": 6.0, "alpha": 0.3, "solid_capstyle": "round", "zorder": 1.5}
+
+
+@dataclass(frozen=True)
+class ThroughputPoint:
+    """Median throughput of reads of one block size, in B/s, with or without a switch before each.
+
+    ``low`` and ``high`` bound it at 95 %; None where there are too few reads to.
+    """
+
+    block_bytes: int
+    is_switching: bool
+    median: float
+    low: float | None
+    high: float | None
+
+
+def derived_throughput(block_bytes: float, *, is_switching: bool) -> float:
+    """T(b) = b / (t0 + b/BW + ts) in B/s, with ts = 0 where the drive stays."""
+    return block_bytes / (BASE_S + block_bytes / BANDWIDTH + (SWITCH_S if is_switching else 0.0))
+
+
+@styled
+def figure_3(points: Sequence[ThroughputPoint], source: Source) -> Figure:
+    """Throughput against block size, log-log, with and without a switch for each read; below it their ratio."""
+    figure = blank(8.6, 6.4)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.5))
+    blocks = sorted({point.block_bytes for point in points})
+    _throughputs(upper, points, blocks)
+    _ratio(lower, points, blocks)
+    upper.set_title(source.title("Throughput when every read comes from another drive"))
+    put_caption(
+        figure,
+        source.caption(
+            "Medians with 95 % intervals.",
+            "Paper: T(b) = b / (t0 + b/BW + ts), derived from its text with t0 = ts = 1 ms and BW = 280 MB/s.",
+        ),
+    )
+    return figure
+
+
+def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int]) -> None:
+    axes.set_xscale("log", base=2)
+    make_y_logarithmic(axes)
+    between = _between(blocks)
+    for is_switching, color, name in ((False, BLUE, "one drive stays"), (True, ORANGE, "a switch before every read")):
+        chosen = sorted((p for p in points if p.is_switching is is_switching), key=lambda p: p.block_bytes)
+        axes.errorbar(
+            [p.block_bytes for p in chosen],
+            [p.median / 1e6 for p in chosen],
+            _errors(chosen),
+            marker="s" if is_switching else "o",
+            markersize=6,
+            color=color,
+            capsize=3,
+            label=f"here, {name}",
+        )
+        axes.plot(
+            between,
+            [derived_throughput(block, is_switching=is_switching) / 1e6 for block in between],
+            **_DERIVED,
+            color=color,
+            label=f"paper (derived), {name}",
+        )
+    axes.set_ylabel("Throughput, MB/s")
+    axes.legend(loc="lower right")
+
+
+def _errors(points: Sequence[ThroughputPoint]) -> list[list[float]]:
+    below = [(p.median - p.low) / 1e6 if p.low is not None else 0.0 for p in points]
+    above = [(p.high - p.median) / 1e6 if p.high is not None else 0.0 for p in points]
+    return [below, above]
+
+
+def _ratio(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int]) -> None:
+    staying = {p.block_bytes: p.median for p in points if not p.is_switching}
+    both = sorted((p.block_bytes, p.median) for p in points if p.is_switching and staying.get(p.block_bytes))
+    axes.plot([b for b, _ in both], [median / staying[b] for b, median in both], marker="o", color=GREY, label="here")
+    between = _between(blocks)
+    derived = [derived_throughput(b, is_switching=True) / derived_throughput(b, is_switching=False) for b in between]
+    axes.plot(between, derived, **_DERIVED, color=GREY, label="paper (derived)")
+    axes.set_ylim(0, 1.08)
+    axes.set_ylabel("Switching / staying")
+    axes.set_xlabel("Block size of a read")
+    axes.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], minor=False)
+    axes.minorticks_off()
+    axes.legend(loc="lower right")
+
+
+def _between(blocks: Sequence[int]) -> list[float]:
+    """The blocks and eight sizes between each two, evenly on a logarithmic axis."""
+    steps = [low * (high / low) ** (step / 9) for low, high in pairwise(blocks) for step in range(9)]
+    return [*steps, *map(float, blocks[-1:])]

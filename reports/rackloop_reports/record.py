@@ -1,0 +1,214 @@
+"""A run as its event stream tells it: what every report is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import BadInput
+from rackloop.events import (
+    ActAnnounced,
+    ActDone,
+    Attached,
+    Exchange,
+    IoSeries,
+    Measured,
+    RemapSeen,
+    RunFinished,
+    RunStarted,
+    Stamped,
+    TestFinished,
+    TestStarted,
+    read_events,
+)
+from rackloop.verdict import Cause, Verdict, worst
+
+EVENTS_FILE = "events.jsonl"
+KILLED = "the run was killed: its event stream ends without run.finished"
+
+
+@dataclass
+class Act:
+    """Something done to the rack: when it was announced, and when and how it ended (None: nobody saw it end)."""
+
+    ability: str
+    what: Mapping[str, Any]
+    announced_ns: int
+    done_ns: int | None = None
+    error: str | None = None
+
+
+@dataclass
+class TestRecord:
+    """Everything the stream says about one test. ``verdict`` and what explains it hold from ``test.finished`` on;
+    of a test that never finished they are unknown, harness, and a reason that says so."""  # noqa: D205, D209
+
+    __test__ = False
+    id: str
+    purpose: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    started_ns: int = 0
+    ended_ns: int = 0
+    verdict: Verdict = Verdict.UNKNOWN
+    cause: Cause | None = Cause.HARNESS
+    reason: str | None = "the test started and never finished: the run was killed"
+    measurements: list[Measured] = field(default_factory=list)
+    remaps: list[RemapSeen] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    series: list[IoSeries] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+    attachments: list[Attached] = field(default_factory=list)
+    is_finished: bool = False
+
+
+@dataclass
+class RunRecord:
+    """A whole run. Stamps are nanoseconds on the run's clock; :meth:`wall` gives the time of day.
+
+    ``tests`` stand in the order they began. Of a run that was killed between two tests, the last entry is a test
+    named ``run``, unknown by the harness, so that no view of the run is green.
+    """
+
+    started: RunStarted
+    started_ns: int
+    ended_ns: int
+    tests: list[TestRecord]
+    acts: list[Act]
+    exchanges: list[Exchange]
+    finished: RunFinished | None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the drives, switch and hosts were simulated: every report must say so."""
+        return self.started.lab_kind == "mock"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of what the tests and the run itself concluded."""
+        own = [Verdict(self.finished.verdict)] if self.finished else [Verdict.UNKNOWN]
+        return worst([*own, *(test.verdict for test in self.tests)])
+
+    @property
+    def lab(self) -> str:
+        """The lab's name for people, with its kind, and "simulated" where it is."""
+        kind = self.started.lab_kind
+        name = self.started.lab if self.started.lab == kind else f"{self.started.lab}, {kind}"
+        return f"{name} (simulated)" if self.is_simulated else name
+
+    @property
+    def title(self) -> str:
+        """One line that names this run among others."""
+        when = self.wall(self.started_ns)
+        return f"{self.started.plan} on {self.lab}, {when:%Y-%m-%d %H:%M:%S} UTC, seed {self.started.seed}"
+
+    def wall(self, at_ns: int) -> datetime:
+        """The time of day at ``at_ns`` on the run's clock."""
+        begun = datetime.fromisoformat(self.started.wall)
+        return begun + timedelta(microseconds=(at_ns - self.started_ns) / 1000)
+
+    def wall_ms(self, at_ns: int) -> int:
+        """Milliseconds since 1970 at ``at_ns`` on the run's clock."""
+        return round(self.wall(at_ns).timestamp() * 1000)
+
+
+def read_run(run_dir: Path) -> RunRecord:
+    """The run whose output directory this is.
+
+    Raises BadInput where the directory is none, holds no event stream, or its stream is empty or corrupted.
+    """
+    if not run_dir.is_dir():
+        raise BadInput(f"{run_dir} is not a directory: give the output directory of a run")
+    path = run_dir / EVENTS_FILE
+    if not path.is_file():
+        raise BadInput(f"{run_dir} holds no {EVENTS_FILE}: give the output directory of a run")
+    events = list(read_events(path))
+    if not events:
+        raise BadInput(f"{path} holds no events: the run ended before it began; run the plan again")
+    try:
+        return digest(events)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}; was the file edited?") from error
+
+
+def digest(events: Sequence[Stamped]) -> RunRecord:
+    """The run that these events tell, oldest first.
+
+    Raises ValueError where the stream does not begin with ``run.started`` or names a verdict or cause that is none.
+    """
+    match events[0]:
+        case Stamped(_, started_ns, RunStarted() as started):
+            run = RunRecord(started, started_ns, events[-1].t_ns, [], [], [], None)
+        case other:
+            raise ValueError(f"the stream begins with {other.event.kind}, expected {RunStarted.kind}")
+    datetime.fromisoformat(run.started.wall)
+    reader = _Reader(run)
+    for stamped in events[1:]:
+        reader.take(stamped)
+    if run.finished is None and all(test.is_finished for test in run.tests):
+        run.tests.append(
+            TestRecord("run", "Carry out the plan", started_ns=run.ended_ns, ended_ns=run.ended_ns, reason=KILLED)
+        )
+    for test in run.tests:
+        test.ended_ns = test.ended_ns or run.ended_ns
+    return run
+
+
+class _Reader:
+    """Sorts events into the run they belong to."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
+        self._tests: dict[str, TestRecord] = {}
+        self._open_acts: dict[int, Act] = {}
+
+    def take(self, stamped: Stamped) -> None:
+        """File one event."""
+        match stamped.event:
+            case TestStarted() as event:
+                test = self._test(event.test, stamped.t_ns)
+                test.purpose, test.labels = event.purpose, event.labels
+            case TestFinished() as event:
+                self._finish(self._test(event.test, stamped.t_ns), event, stamped.t_ns)
+            case ActAnnounced() as event:
+                act = Act(event.ability, event.what, stamped.t_ns)
+                self._open_acts[event.act] = act
+                (self._test(event.test, stamped.t_ns).acts if event.test else self.run.acts).append(act)
+            case ActDone() as event:
+                ended = self._open_acts.pop(event.act, None)
+                if ended is None:
+                    raise ValueError(f"event {stamped.seq} ends act {event.act}, which was never announced")
+                ended.done_ns, ended.error = stamped.t_ns, event.error
+            case Exchange() as event:
+                owner = self._test(event.test, stamped.t_ns).exchanges if event.test else self.run.exchanges
+                owner.append(event)
+            case Measured() as event:
+                self._test(event.test, stamped.t_ns).measurements.append(event)
+            case RemapSeen() as event:
+                self._test(event.test, stamped.t_ns).remaps.append(event)
+            case IoSeries() as event:
+                self._test(event.test, stamped.t_ns).series.append(event)
+            case Attached() as event:
+                self._test(event.test, stamped.t_ns).attachments.append(event)
+            case RunFinished() as event:
+                Verdict(event.verdict)
+                self.run.finished = event
+            case RunStarted():
+                raise ValueError(f"event {stamped.seq} starts a second run in the same stream")
+
+    def _test(self, name: str, at_ns: int) -> TestRecord:
+        found = self._tests.get(name)
+        if found is None:
+            found = self._tests[name] = TestRecord(name, started_ns=at_ns)
+            self.run.tests.append(found)
+        return found
+
+    @staticmethod
+    def _finish(test: TestRecord, event: TestFinished, at_ns: int) -> None:
+        test.verdict = Verdict(event.verdict)
+        test.cause = Cause(event.cause) if event.cause else None
+        test.reason = event.reason
+        test.ended_ns = at_ns
+        test.is_finished = True

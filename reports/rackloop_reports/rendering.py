@@ -1,0 +1,49 @@
+"""All reports of a run, from its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackloop.errors import ToolError
+from rackloop_reports import allure, allure_results
+from rackloop_reports._files import write_atomically
+from rackloop_reports.junit import to_junit
+from rackloop_reports.record import read_run
+from rackloop_reports.summary import Summary, summarize, to_json
+
+
+@dataclass(frozen=True)
+class RenderedReport:
+    """What was rendered: the summary, and the files a reader starts from."""
+
+    summary: Summary
+    index: Path
+    summary_file: Path
+    junit_file: Path
+
+
+def render(run_dir: Path, *, history: Path | None = None, node: Path | None = None) -> RenderedReport:
+    """Render ``summary.json``, ``junit.xml``, ``allure-results/`` and ``report/index.html`` in ``run_dir``.
+
+    ``history`` is the lab's history file, ``node`` a Node.js other than the one found. Rendering again gives the
+    same. Raises BadInput where ``run_dir`` holds no readable stream, before anything is written; ToolError where
+    Node.js or Allure is missing or fails, after everything else was written.
+    """
+    run = read_run(run_dir)
+    summary = summarize(run)
+    rendered = RenderedReport(
+        summary, run_dir / "report" / allure.INDEX, run_dir / "summary.json", run_dir / "junit.xml"
+    )
+    write_atomically(rendered.summary_file, to_json(summary))
+    write_atomically(rendered.junit_file, to_junit(run))
+    results = run_dir / "allure-results"
+    allure_results.complete(run, results, run_dir)
+    try:
+        tool = allure.AllureTool(node or allure.find_node(), allure.find_allure())
+        allure.generate(
+            results, run_dir / "report", history, title=run.title, started_ms=run.wall_ms(run.started_ns), tool=tool
+        )
+    except ToolError as error:
+        raise ToolError(f"{error} (the other reports are in {run_dir})") from error
+    return rendered

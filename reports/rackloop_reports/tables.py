@@ -1,0 +1,88 @@
+"""Tables that belong to a test: what it measured, its remaps, what was said on the wire."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from html import escape
+
+from rackloop.events import Exchange, Measured, RemapSeen
+from rackloop_reports.record import RunRecord, TestRecord
+from rackloop_reports.wording import interval_text, labels_text, limit_text, value_text
+
+STAGES = ("commanded", "executed", "phy_up", "online", "verified")
+
+
+def description_html(test: TestRecord, run: RunRecord) -> str:
+    """What a reader sees first of a test: its purpose, why it is not a pass, and what it measured."""
+    parts = [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
+    if test.reason:
+        parts.append(f"<p><strong>{escape(str(test.verdict).capitalize())}:</strong> {escape(test.reason)}</p>")
+    if test.measurements:
+        parts.append(measurements_html(test.measurements, is_simulated=run.is_simulated))
+    return "\n".join(parts)
+
+
+def measurements_html(measurements: Sequence[Measured], *, is_simulated: bool) -> str:
+    """A row for every judged statistic, with its interval, its limit and its verdict."""
+    heads = ("Measure", "Labels", "n", "Statistic", "Value", "95 % interval", "p50", "p99", "Limit", "Verdict")
+    rows = [_row("th", heads)]
+    rows += [
+        _row(
+            "td",
+            (
+                measured.name,
+                labels_text(measured.labels),
+                f"{measured.n:,}",
+                measured.quantile,
+                value_text(measured.value, measured.unit),
+                interval_text(measured.ci95, measured.unit),
+                value_text(measured.p50, measured.unit),
+                value_text(measured.p99, measured.unit),
+                limit_text(measured.limits, measured.unit) or "none",
+                measured.verdict or "not judged",
+            ),
+        )
+        for measured in measurements
+    ]
+    caption = "<p><em>All values are simulated.</em></p>" if is_simulated else ""
+    return f"<table>{''.join(rows)}</table>{caption}"
+
+
+def remaps_csv(remaps: Sequence[RemapSeen], run: RunRecord) -> str:
+    """A row for every remap: nanoseconds since the run started for each stage, empty where nobody saw it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    stage_heads = [head for stage in STAGES for head in (f"{stage}_ns", f"{stage}_error_ns", f"{stage}_clock")]
+    writer.writerow(["simulated", "stack", "server", "port", "drive", "generation", *stage_heads])
+    for remap in remaps:
+        seen = {stage.name: stage for stage in remap.stages}
+        cells: list[object] = []
+        for name in STAGES:
+            stage = seen.get(name)
+            cells += [stage.at_ns - run.started_ns, stage.error_ns, stage.clock] if stage else ["", "", ""]
+        simulated = "yes" if run.is_simulated else "no"
+        writer.writerow([simulated, remap.stack, remap.server, remap.port, remap.drive, remap.generation, *cells])
+    return text.getvalue()
+
+
+def exchanges_text(exchanges: Sequence[Exchange], run: RunRecord) -> str:
+    """What was said to the switch and what it answered, a pair of lines for each exchange, after its moment."""
+    lines = [f"# seconds since the run started, microseconds it took, endpoint; > sent, < received ({run.lab})"]
+    for exchange in exchanges:
+        at_s = (exchange.started_ns - run.started_ns) / 1e9
+        took_us = (exchange.ended_ns - exchange.started_ns) / 1e3
+        lines.append(f"{at_s:12.6f} {took_us:9.0f} {exchange.endpoint}")
+        lines.append(f"  > {exchange.sent.rstrip()}")
+        if exchange.received:
+            lines.append(f"  < {exchange.received.rstrip()}")
+    return "\n".join(lines) + "\n"
+
+
+def _row(cell: str, texts: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")
