@@ -57,7 +57,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
     lab, clock = load_lab(name), RealClock()
     require_may_disturb(lab)
     numbers = [_port(lab, text) for text in ports]
-    if not 0 < down_ms <= 3_600_000:  # noqa: PLR2004 - an hour
+    if not 0 < down_ms <= 3_600_000:
         raise BadInput(
             f"--ms {down_ms:g} is not between 0 and an hour; give the time the signal is away in milliseconds"
         )
@@ -127,7 +127,7 @@ def _pairs(lab: Lab, texts: Sequence[str]) -> PortMap:
     pairs = []
     for text in texts:
         ends = text.replace("=", "!").split("!")
-        if len(ends) != 2:  # noqa: PLR2004 - a pair
+        if len(ends) != 2:
             raise BadInput(f"{text!r} is no pair: write 1!117 or srv1.p0=d05")
         pairs.append((_port(lab, ends[0]), _port(lab, ends[1])))
     try:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from rackloop.lab import Lab, load_lab
-from rackloop.plan import Plan, load_plan
 from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, BadInput, ToolError
+from rackloop.lab import Lab, load_lab
+from rackloop.plan import Plan, load_plan
 from rackloop.state import LabState
 
 if TYPE_CHECKING:
@@ -122,9 +122,8 @@ def _all_erased(foreseen: list[Foreseen]) -> set[str]:
 
 def _report(directory: Path, lab: Lab, status: int) -> int:
     """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
-    from rackloop_reports.table import render as render_table
-
     from rackloop_reports import render
+    from rackloop_reports.table import render as render_table
 
     console = Console()
     if not (directory / "events.jsonl").exists():

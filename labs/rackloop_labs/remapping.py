@@ -1,0 +1,182 @@
+"""Moving drives between server ports, and timing each move to its first verified read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from rackloop.abilities import Applied, Fabric
+from rackloop.clock import Deadline
+from rackloop.errors import LabError
+from rackloop.events import Stage
+from rackloop.portmap import Partial, PortMap
+from rackloop.seed import Stream
+from rackloop_drivers.workload import RemapSession, VerifiedRead
+from rackloop_labs.attach_log import AttachLog
+from rackloop_labs.bench import Bench
+
+ServerPort = tuple[str, str]
+
+_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class RemapTimeline:
+    """One drive coming to one server port; stages as :class:`rackloop.events.RemapSeen` has them, in seconds here."""
+
+    server: str
+    port: str
+    drive: str
+    stack: str
+    generation: int
+    stages: tuple[Stage, ...]
+
+    def at_ns(self, stage: str) -> int:
+        """When a stage was. Raises LabError where nobody saw it."""
+        for seen in self.stages:
+            if seen.name == stage:
+                return seen.at_ns
+        raise LabError(f"{self.server}.{self.port}: nobody saw the stage {stage} of generation {self.generation}")
+
+    @property
+    def latency_s(self) -> float:
+        """From the moment the switch was told to the first verified read."""
+        return (self.at_ns("verified") - self.at_ns("commanded")) / 1e9
+
+    @property
+    def attach_s(self) -> float:
+        """From the moment the switch acted to the first verified read."""
+        return (self.at_ns("verified") - self.at_ns("executed")) / 1e9
+
+    @property
+    def switch_s(self) -> float:
+        """From the moment the switch was told to the moment it acted."""
+        return (self.at_ns("executed") - self.at_ns("commanded")) / 1e9
+
+
+class Remapping:
+    """Moves labelled drives among the server ports of a bench and watches them come. Safe from several threads.
+
+    ``serial_of`` gives the serial that a drive's identified sector carries. Each port is read by rackprobe from the
+    moment before the switch is told until a read verifies as the drive that should be there.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        fabric: Fabric,
+        probe: RemapSession,
+        attach_log: AttachLog,
+        *,
+        at: Mapping[ServerPort, str],
+        on_seen: Callable[[RemapTimeline], None],
+    ) -> None:
+        self._bench = bench
+        self._fabric = fabric
+        self._probe = probe
+        self._attach_log = attach_log
+        self._at = dict(at)
+        self._on_seen = on_seen
+        self._lock = Lock()
+        self._unchecked: set[ServerPort] = set()
+        self._timelines: list[RemapTimeline] = []
+        self.reads = 0
+        self.wrong = 0
+        self.map_wrong = 0
+
+    @property
+    def seen(self) -> int:
+        """How many drives were watched coming to a port so far."""
+        return len(self._timelines)
+
+    def timelines(self, server: str) -> list[RemapTimeline]:
+        """The remaps of one server, in the order they were made."""
+        return [timeline for timeline in self._timelines if timeline.server == server]
+
+    def rotate(self, server: str) -> list[RemapTimeline]:
+        """Give each port of ``server`` the drive of its neighbour, all in one partial map, and watch them come."""
+        ports = [port for name, port in self._at if name == server]
+        moved = {(server, port): self._at[server, ports[(place + 1) % len(ports)]] for place, port in enumerate(ports)}
+        return self.move(moved)
+
+    def move(self, moved: Mapping[ServerPort, str]) -> list[RemapTimeline]:
+        """Join each port with its drive in one partial map; returns once every drive was read and verified."""
+        armed = [self._arm(place, drive) for place, drive in moved.items()]
+        applied = self._apply(moved)
+        timelines = [
+            self._timeline(place, drive, applied, self._verified(number))
+            for (place, drive), number in zip(moved.items(), armed, strict=True)
+        ]
+        with self._lock:
+            self._timelines += timelines
+        for timeline in timelines:
+            self._on_seen(timeline)
+        return timelines
+
+    def deal(self, chance: Stream) -> None:
+        """Deal the drives of a random few ports among them anew, in one partial map.
+
+        Ports of servers that take a drive within a few milliseconds are read and checked at once, the others are
+        left for :meth:`check_all`.
+        """
+        places = chance.sample(sorted(self._at), k=chance.randint(2, min(4, len(self._at))))
+        drives = [self._at[place] for place in places]
+        chance.shuffle(drives)
+        moved = dict(zip(places, drives, strict=True))
+        self._apply(moved)
+        self._unchecked.update(places)
+        self._check([place for place in places if self._is_quick(place)])
+
+    def check_all(self) -> None:
+        """Read every port, and hold the switch's own map against what was asked of it."""
+        self._check(sorted(self._at))
+        lab = self._bench.lab
+        live = self._fabric.live_map(self._deadline()).pairs
+        for (server, port), drive in self._at.items():
+            self.map_wrong += live.peer_of(lab.switch_port(server, port)) != lab.where_is(drive)
+
+    def _check(self, places: Sequence[ServerPort]) -> None:
+        """Read once through each port; the first read that comes back must be the right drive's."""
+        armed = [self._arm(place, self._at[place]) for place in places]
+        for number in armed:
+            read = self._verified(number)
+            self.reads += read.reads
+            self.wrong += read.wrong_drive + read.errors
+        self._unchecked.difference_update(places)
+
+    def _is_quick(self, place: ServerPort) -> bool:
+        return self._bench.lab.servers[place[0]].stack in {"comreset", "warm_port"}
+
+    def _arm(self, place: ServerPort, drive: str) -> int:
+        return self._probe.arm(".".join(place), self._bench.lab.drives[drive].serial, timeout_s=_WITHIN_S)
+
+    def _verified(self, number: int) -> VerifiedRead:
+        return self._probe.wait_verified(number, self._deadline())
+
+    def _apply(self, moved: Mapping[ServerPort, str]) -> Applied:
+        lab = self._bench.lab
+        pairs = PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in moved.items())
+        self._announce(pairs.ports())
+        applied = self._fabric.apply(Partial(pairs), self._deadline())
+        self._at.update(moved)
+        return applied
+
+    def _announce(self, ports: Collection[int]) -> None:
+        """Servers are told before the switch is: a COMRESET on notice depends on it."""
+        self._bench.announce(ports)
+
+    def _timeline(self, place: ServerPort, drive: str, applied: Applied, read: VerifiedRead) -> RemapTimeline:
+        server, port = place
+        lab = self._bench.lab
+        seen = self._attach_log.stages(applied.generation, lab.switch_port(server, port), self._deadline())
+        stages = (
+            Stage("commanded", applied.commanded_ns, "harness", 0),
+            *seen,
+            Stage("verified", read.completed_ns, "rackprobe", read.error_ns),
+        )
+        stack = lab.servers[server].stack
+        return RemapTimeline(server, port, drive, stack, applied.generation, stages)
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self._bench.clock, _WITHIN_S)

@@ -1,0 +1,26 @@
+"""Fencing tokens only grow, whoever asks."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import LabError
+from rackloop.fencing import next_token
+
+
+def test_tokens_grow_for_each_lab_by_itself(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    assert [next_token(store, "a"), next_token(store, "a"), next_token(store, "b")] == [1, 2, 1]
+
+
+def test_no_two_controllers_get_the_same_token(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with ThreadPoolExecutor(8) as threads:
+        tokens = list(threads.map(lambda _: next_token(store, "a"), range(40)))
+    assert sorted(tokens) == list(range(1, 41))
+
+
+def test_a_store_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="lab store"):
+        next_token(tmp_path / "absent" / "store.sqlite", "a")
