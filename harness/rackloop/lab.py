@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rackloop.description._document import Document, Plain, compose_file
+from rackloop.data import data_path
+from rackloop.description._document import Plain, compose_file
 from rackloop.description._examine import Examined, examine
-from rackloop.description._places import find_description, shipped
+from rackloop.description._places import SUFFIXES, find_description
 from rackloop.description._profiles import PROFILES, Profile
 from rackloop.description._rack import (
     Bmc,
@@ -26,7 +27,7 @@ from rackloop.description._rack import (
     Stack,
 )
 from rackloop.description._wiring import UNIQUE_IDENTIFIERS, check_wiring
-from rackloop.errors import DescriptionError, Problem
+from rackloop.errors import BadInput, DescriptionError, Problem
 
 __all__ = [
     "PROFILES",
@@ -45,10 +46,12 @@ __all__ = [
     "Server",
     "Stack",
     "check_files",
+    "find_lab",
     "json_schema",
     "load_lab",
 ]
 
+_Claim = tuple[str, str]
 Checked = tuple[Path, Lab | DescriptionError]
 
 # What a check of several parts can do without knowing; the guesses are never judged themselves.
@@ -67,30 +70,44 @@ _STAND_INS: dict[tuple[str, ...], Plain] = {
 }
 
 
+def find_lab(path_or_name: str | Path) -> Path:
+    """The file of a lab: a path, or a bare name such as ``mock`` for ``labs/mock.yaml`` here, then among those shipped.
+
+    Raises BadInput where there is no such file.
+    """
+    return find_description(path_or_name, "lab description", (Path("labs"), data_path("labs")))
+
+
 def load_lab(path_or_name: str | Path) -> Lab:
-    """The lab a file describes. A bare name such as ``mock`` finds ``labs/mock.yaml`` here, then among those shipped.
+    """The lab that a file describes, found as by :func:`find_lab`.
 
     Raises BadInput where there is no such file, DescriptionError with every problem the file has.
     """
-    path = find_description(path_or_name, "lab description", (Path("labs"), shipped("labs")))
-    return _examined(path, compose_file(path)).finish()
+    return _examined(find_lab(path_or_name)).finish()
 
 
 def check_files(paths: Iterable[Path]) -> list[Checked]:
     """Each file, and each YAML file in each folder, with its lab or everything that is wrong with it.
 
     A fleet is one file a rack: two racks must not share a name, and a drive must not be in two of them.
+    Raises BadInput where a folder cannot be listed.
     """
     labs: dict[Path, Lab | None] = {}
     problems: dict[Path, list[Problem]] = {}
+    first: dict[_Claim, tuple[Path, str]] = {}
     for path in _files(paths):
+        labs[path], problems[path] = None, []
         try:
-            examined = _examined(path, compose_file(path))
-            labs[path], problems[path] = examined.value, examined.problems
+            examined = _examined(path)
         except DescriptionError as error:
-            labs[path], problems[path] = None, list(error.problems)
-    for path, where, message in _clashes(labs):
-        problems[path].append(compose_file(path).problem(where, message))
+            problems[path] += error.problems
+            continue
+        for claim, where in _claims(examined):
+            other_path, other_where = first.setdefault(claim, (path, ".".join(where)))
+            if other_path != path:
+                what = f"the {claim[0]} {claim[1]} is already that of {other_where} in {other_path}"
+                examined.report(where, f"{what}; a fleet has each once")
+        labs[path], problems[path] = examined.value, examined.problems
     return [
         (path, lab if lab and not problems[path] else DescriptionError(problems[path])) for path, lab in labs.items()
     ]
@@ -102,36 +119,35 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Rackloop lab description"}
 
 
-def _examined(path: Path, document: Document) -> Examined[Lab]:
-    examined = examine(document, Lab, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+def _examined(path: Path) -> Examined[Lab]:
+    examined = examine(compose_file(path), Lab, context={"file": path.absolute()}, stand_ins=_STAND_INS)
     check_wiring(examined)
     return examined
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    for path in dict.fromkeys(paths):
-        if path.is_dir():
-            yield from sorted(entry for entry in path.iterdir() if entry.suffix in (".yaml", ".yml"))
-        else:
-            yield path
+    """The files to check, each once, by whatever name it is given."""
+    seen: set[Path] = set()
+    for path in paths:
+        try:
+            files = sorted(entry for entry in path.iterdir() if entry.suffix in SUFFIXES) if path.is_dir() else [path]
+        except OSError as error:
+            raise BadInput(f"the folder {path} cannot be listed: {error.strerror}; check its owner and mode") from None
+        for file in files:
+            if (resolved := file.resolve()) not in seen:
+                seen.add(resolved)
+                yield file
 
 
-def _clashes(labs: Mapping[Path, Lab | None]) -> Iterator[tuple[Path, tuple[str, ...], str]]:
-    """What two files both claim: the second one's path, the place in it and the message."""
-    first: dict[tuple[str, str], tuple[Path, str]] = {}
-    for path, lab in labs.items():
-        if lab is None:
-            continue
-        claims: list[tuple[tuple[str, str], tuple[str, ...]]] = [(("lab", lab.name), ("name",))]
-        for name, drive in lab.drives.items():
-            given = ((identifier, getattr(drive, identifier)) for identifier in UNIQUE_IDENTIFIERS)
-            claims += [(claim, ("drives", name, claim[0])) for claim in given if claim[1] is not None]
-        for claim, where in claims:
-            other_path, other_where = first.setdefault(claim, (path, ".".join(where)))
-            if other_path is not path:
-                what = "the name" if claim[0] == "lab" else f"the {claim[0]}"
-                yield (
-                    path,
-                    where,
-                    f"{what} {claim[1]} is already taken by {other_where} in {other_path}; a fleet has each once",
-                )
+def _claims(examined: Examined[Lab]) -> Iterator[tuple[_Claim, tuple[str, ...]]]:
+    """What no other rack of a fleet may have too, and where the file says it."""
+    lab = examined.value
+    if lab is None:
+        return
+    if examined.is_sound("name"):
+        yield ("name", lab.name), ("name",)
+    for name, drive in lab.drives.items():
+        for identifier in UNIQUE_IDENTIFIERS:
+            where = ("drives", name, identifier)
+            if (value := getattr(drive, identifier)) is not None and examined.is_sound(*where):
+                yield (identifier, value), where

@@ -77,7 +77,8 @@ class Examined(Generic[M]):
 
     def is_sound(self, *path: Step) -> bool:
         """Whether nothing at or beneath ``path`` has a problem of its own."""
-        return not any(taken[: len(path)] == path for taken in self._taken_out)
+        written = _written(self._document.value, self._taken_out, path)
+        return not any(taken[: len(path)] == written for taken in self._taken_out)
 
     def finish(self) -> M:
         """The model; raises DescriptionError with every problem where there is one."""
@@ -129,6 +130,8 @@ def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[Path, 
         return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path)))}", True
     if kind in _EXPECTED:
         return path, f"expected {_EXPECTED[kind]}, found {kind_of(details['input'])}", False
+    if kind == "too_short":
+        return path, "is empty; give at least one entry", False
     return path, details["msg"], False
 
 

@@ -120,7 +120,7 @@ def hexadecimal(prefixes: tuple[str, ...], lengths: tuple[int, ...], expected: s
     return Scalar(parse, {"type": ["string", "number"]})
 
 
-def parse_flag(value: object, _info: ValidationInfo) -> bool:
+def flag(value: object) -> bool:
     """Whether a text says yes."""
     text = text_of(value, "true or false")
     if text.lower() not in _TRUE | _FALSE:
@@ -242,7 +242,7 @@ Text = Annotated[
         may_look_like_a_number=True,
     ),
 ]
-Flag = Annotated[bool, Scalar(parse_flag, {"type": "boolean"})]
+Flag = Annotated[bool, Scalar(lambda value, _info: flag(value), {"type": "boolean"})]
 Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.92 TB"]})]
 Seconds = Annotated[float, Scalar(_seconds, {"type": "string", "examples": ["5 s", "10 min"]})]
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (8, 16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]

@@ -8,14 +8,7 @@ from pathlib import Path
 from rackloop.description._names import guess
 from rackloop.errors import BadInput
 
-_SUFFIXES = (".yaml", ".yml")
-_PACKAGE = Path(__file__).parents[1]
-
-
-def shipped(folder: str) -> Path:
-    """The folder ``labs`` or ``testplans`` that comes with Rackloop: in the installed package, or in its checkout."""
-    installed = _PACKAGE / "_data" / folder
-    return installed if installed.is_dir() else _PACKAGE.parents[1] / folder
+SUFFIXES = (".yaml", ".yml")
 
 
 def find_description(path_or_name: str | Path, what: str, folders: Iterable[Path]) -> Path:
@@ -24,16 +17,16 @@ def find_description(path_or_name: str | Path, what: str, folders: Iterable[Path
     A name is what has neither a folder nor a suffix. Raises BadInput where there is no such file.
     """
     path = Path(path_or_name).expanduser()
-    if path.suffix in _SUFFIXES or len(path.parts) != 1:
+    if path.suffix in SUFFIXES or len(path.parts) != 1:
         if path.is_file():
             return path
         raise BadInput(f"there is no {what} at {path}; check the path")
     looked_in = list(dict.fromkeys(folders))
-    found = [folder / f"{path}{suffix}" for folder in looked_in for suffix in _SUFFIXES]
+    found = [folder / f"{path}{suffix}" for folder in looked_in for suffix in SUFFIXES]
     if first := next((candidate for candidate in found if candidate.is_file()), None):
         return first
     known = {
-        entry.stem for folder in looked_in if folder.is_dir() for entry in folder.iterdir() if entry.suffix in _SUFFIXES
+        entry.stem for folder in looked_in if folder.is_dir() for entry in folder.iterdir() if entry.suffix in SUFFIXES
     }
     places = " and ".join(str(folder) for folder in looked_in)
     raise BadInput(f"no {what} is named {str(path)!r} in {places}; {guess(str(path), known)}")

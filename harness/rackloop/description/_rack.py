@@ -282,6 +282,15 @@ class Lab(Description):
         described = _named(self.drives, drive, "drive")
         return self._wired(self.expanders[described.expander].port if described.expander else described.port)
 
+    def drives_of(self, server: str) -> list[str]:
+        """The drives a server has at the baseline, in the order of its ports, those behind an expander by slot.
+
+        Raises BadInput for an unknown name.
+        """
+        ports = _named(self.servers, server, "server").ports
+        joined = self.baseline.get(server, {}) if self.has_switch else self._attached(server)
+        return [drive for port in ports if port in joined for drive in self._reached(joined[port])]
+
     def baseline_map(self) -> PortMap:
         """The port map every test starts from; empty where the rack has no switch."""
         if not self.has_switch:
@@ -294,6 +303,19 @@ class Lab(Description):
             for server, joined in self.baseline.items()
             for port, far in joined.items()
         )
+
+    def _attached(self, server: str) -> dict[str, str]:
+        plugged: dict[str, Drive | Expander] = {**self.drives, **self.expanders}
+        return {
+            thing.attached[1]: name for name, thing in plugged.items() if thing.attached and thing.attached[0] == server
+        }
+
+    def _reached(self, far: str) -> list[str]:
+        """The drive ``far``, or all the drives in the expander ``far``."""
+        if far in self.drives:
+            return [far]
+        behind = ((drive.expander_slot, name) for name, drive in self.drives.items() if drive.expander == far)
+        return [name for _, name in sorted(behind)]
 
     def _wired(self, port: int | None) -> int:
         if port is None:

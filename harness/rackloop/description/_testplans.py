@@ -1,0 +1,98 @@
+"""What test files say of themselves, read without importing them: parameters, measures and test functions."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A test file: ``PARAMETERS`` with their defaults, ``MEASURES`` with their SI units, and its test functions."""
+
+    parameters: Mapping[str, Any]
+    measures: Mapping[str, str]
+    functions: frozenset[str]
+
+
+def test_files(root: Path) -> dict[str, Path]:
+    """Every test file below ``root`` by its name in plans: ``fabric/identity`` for ``fabric/test_identity.py``."""
+    return {
+        path.relative_to(root).with_name(path.stem.removeprefix("test_")).as_posix(): path
+        for path in sorted(root.rglob("test_*.py"))
+    }
+
+
+def read_declared(path: Path) -> Declared:
+    """What the test file at ``path`` declares. Raises ValueError, saying what is wrong with it."""
+    try:
+        module = ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        raise ValueError(f"{path}:{error.lineno} is not Python: {error.msg}") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    constants: dict[str, Any] = {}
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                constants |= _assigned(target, value, constants)
+    functions = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    return Declared(
+        parameters=_mapping(path, constants, "PARAMETERS"),
+        measures=_mapping(path, constants, "MEASURES"),
+        functions=frozenset(name for name in functions if name.startswith("test_")),
+    )
+
+
+def _mapping(path: Path, constants: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = constants.get(name, {})
+    if not isinstance(found, dict):
+        message = f"{path}: {name} is not a dictionary of constants, so that it cannot be read without running it"
+        raise ValueError(message)  # noqa: TRY004 - the file is wrong, not the call
+    return found
+
+
+def _assigned(target: ast.expr, value: ast.expr, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """The names that an assignment gives; those that are not constant are None."""
+    try:
+        computed = _computed(value, constants)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        computed = None
+    match target:
+        case ast.Name(id=name):
+            return {name: computed}
+        case ast.Tuple(elts=elements) if isinstance(computed, list) and len(elements) == len(computed):
+            named = zip(elements, computed, strict=True)
+            return {element.id: one for element, one in named if isinstance(element, ast.Name)}
+    return {}
+
+
+def _computed(node: ast.expr, constants: Mapping[str, Any]) -> Any:
+    """The value of a constant expression: literals, arithmetic on them, and names assigned before."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return constants[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_computed(operand, constants)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_computed(left, constants), _computed(right, constants))
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return [_computed(element, constants) for element in elements]
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {_computed(k, constants): _computed(v, constants) for k, v in zip(keys, values, strict=True) if k}
+    raise ValueError

@@ -1,0 +1,156 @@
+"""Plans: one YAML file that selects tests and says with which parameters they run and what they must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rackloop.data import data_path
+from rackloop.description._document import Plain, Step, compose_file
+from rackloop.description._examine import Examined, examine
+from rackloop.description._names import guess
+from rackloop.description._parameters import converted
+from rackloop.description._places import find_description
+from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
+from rackloop.description._testplans import Declared, read_declared, test_files
+from rackloop.limits import Limit
+from rackloop.units import parse_quantity
+
+__all__ = ["Plan", "PlanEntry", "load_plan"]
+
+_STAND_INS: dict[tuple[str, ...], Plain] = {("plan",): "unnamed", ("purpose",): "unknown"}
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """One test of a plan. ``file`` is its name below ``testplans/``, ``function`` one test of it, or None for all.
+
+    ``parameters`` are those the plan sets, in the types of the test file's ``PARAMETERS``; the others keep their
+    defaults.
+    """
+
+    file: str
+    function: str | None = None
+    requires: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+    repeats: int = 1
+    timeout_s: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, in order, and what a pass of it means. ``seed`` is None where each run chooses its own."""
+
+    plan: str
+    purpose: str
+    tests: tuple[PlanEntry, ...]
+    seed: int | None
+    source: Path
+
+
+def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> Plan:
+    """The plan in a file. A bare name such as ``smoke`` finds ``testplans/smoke.yaml`` here, then below the root.
+
+    Tests are looked for below ``testplans_root``, by default among those shipped; their files are read, not run.
+    Raises BadInput where there is no such file, DescriptionError with every problem the file has.
+    """
+    root = testplans_root or data_path("testplans")
+    path = find_description(path_or_name, "plan", (Path("testplans"), root))
+    examined = examine(compose_file(path), WrittenPlan, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+    files = test_files(root)
+    entries = tuple(
+        _entry(examined, ("tests", index), written, files)
+        for index, written in enumerate(examined.value.tests if examined.value else ())
+    )
+    written_plan = examined.finish()
+    return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute())
+
+
+def _entry(
+    examined: Examined[WrittenPlan], path: tuple[Step, ...], written: WrittenEntry, files: Mapping[str, Path]
+) -> PlanEntry:
+    """The entry with its test file's declarations held against it; what does not fit is reported."""
+    name, _, function = written.test.partition("::")
+    declared = _declared(examined, (*path, "test"), name, files)
+    if declared and function:
+        function = function if function.startswith("test_") else f"test_{function}"
+        if function not in declared.functions:
+            message = f"{name} has no test {function!r}; {guess(function, declared.functions)}"
+            examined.report((*path, "test"), message)
+    parameters = {}
+    limits = []
+    if declared:
+        for key, value in written.parameters.items():
+            here = (*path, "with", key)
+            if key not in declared.parameters:
+                examined.report(here, f"{name} has no such parameter; {guess(key, declared.parameters)}", key=True)
+                continue
+            try:
+                parameters[key] = converted(value, declared.parameters[key])
+            except ValueError as error:
+                examined.report(here, str(error))
+        for index, limit in enumerate(written.limits):
+            limits.append(_limit(examined, (*path, "limits", index), limit, name, declared.measures))
+    return PlanEntry(
+        file=name,
+        function=function or None,
+        requires=written.requires,
+        parameters=parameters,
+        limits=tuple(limits),
+        repeats=written.repeats,
+        timeout_s=written.timeout,
+        labels=written.labels,
+    )
+
+
+def _declared(
+    examined: Examined[WrittenPlan], path: tuple[Step, ...], name: str, files: Mapping[str, Path]
+) -> Declared | None:
+    if name not in files:
+        examined.report(path, f"there is no test {name!r}; {guess(name, files)}")
+        return None
+    try:
+        return read_declared(files[name])
+    except ValueError as error:
+        examined.report(path, f"its file cannot be used: {error}")
+        return None
+
+
+def _limit(
+    examined: Examined[WrittenPlan],
+    path: tuple[Step, ...],
+    written: WrittenLimit,
+    test: str,
+    measures: Mapping[str, str],
+) -> Limit:
+    if written.measure not in measures:
+        message = f"{test} measures nothing of that name; {guess(written.measure, measures)}"
+        examined.report((*path, "measure"), message)
+    unit = measures.get(written.measure, "1")
+    bounds: dict[str, float] = {}
+    texts = {key: text for key, text in (("min", written.minimum), ("max", written.maximum)) if text is not None}
+    for key, text in texts.items() if written.measure in measures else ():
+        try:
+            bounds[key] = parse_quantity(text, unit)
+        except ValueError as error:
+            examined.report((*path, key), str(error))
+    if not texts and all(examined.is_sound(*path, key) for key in ("min", "max")):
+        examined.report(path, "sets no bound; add max: or min: with a unit, such as max: 2 ms")
+    if len(bounds) == 2 and bounds["min"] > bounds["max"]:
+        examined.report(
+            (*path, "min"), f"the lowest value allowed, {texts['min']}, is above the highest, {texts['max']}"
+        )
+    return Limit(
+        measure=written.measure,
+        where=written.where,
+        quantile=written.quantile,
+        minimum=bounds.get("min"),
+        maximum=bounds.get("max"),
+        unit=unit,
+        text=", ".join(f"{key} {text}" for key, text in texts.items()),
+        on={key: str(value) for key, value in written.on.model_dump(exclude_none=True).items()},
+    )

@@ -1,0 +1,49 @@
+"""`rackloop lab check`: every problem in one lab description or in a fleet of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError
+
+
+def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> int:
+    """Check files, folders of files and named labs; returns the exit status, 2 where there is a problem.
+
+    Problems go to standard error, a line each; the summary, the findings as JSON or the JSON Schema to standard output.
+    """
+    from json import dumps
+
+    from rackloop.lab import check_files, find_lab, json_schema
+
+    if schema:
+        print(dumps(json_schema(), indent=2))
+        return EXIT_PASS
+    if not paths:
+        raise BadInput("nothing to check: name a lab description, a folder of them, or a lab such as mock")
+    checked = check_files([Path(path) if Path(path).exists() else find_lab(path) for path in paths])
+    if not checked:
+        raise BadInput(f"no .yaml file in {', '.join(paths)}: name a lab description or a folder of them")
+    problems = {path: found.problems if isinstance(found, DescriptionError) else () for path, found in checked}
+    if json:
+        files = [
+            {
+                "file": str(path),
+                "problems": [
+                    {"line": problem.line, "column": problem.column, "path": problem.path, "message": problem.message}
+                    for problem in found
+                ],
+            }
+            for path, found in problems.items()
+        ]
+        print(dumps({"schema": 1, "files": files}, indent=2))
+    else:
+        for problem in (problem for found in problems.values() for problem in found):
+            print(problem, file=sys.stderr)
+        broken = sum(1 for found in problems.values() if found)
+        total = sum(len(found) for found in problems.values())
+        files_word, problems_word = "file" if len(problems) == 1 else "files", "problem" if total == 1 else "problems"
+        print(f"{len(problems)} {files_word}, {broken} with problems, {total} {problems_word}")
+    return EXIT_BAD_INPUT if any(problems.values()) else EXIT_PASS
