@@ -1,0 +1,55 @@
+"""From an exception to a verdict with its cause; from phases to the outcome of a test."""
+
+import pytest
+
+from rackloop.distribution import Distribution
+from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ToolError
+from rackloop.limits import Limit
+from rackloop.measurement import Measurement, judge
+from rackloop.verdict import Cause, Verdict
+from rackloop_fixtures._outcome import BenchBroken, LimitsFailed, LimitsUnknown, Outcome, combine, judged, of_exception
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "cause"),
+    [
+        (AssertionError("x"), Verdict.FAIL, Cause.PRODUCT),
+        (LimitsFailed("x"), Verdict.FAIL, Cause.PRODUCT),
+        (LimitsUnknown("x"), Verdict.UNKNOWN, Cause.TEST),
+        (BenchBroken("x"), Verdict.BLOCKED, Cause.LAB),
+        (DeadlineExceeded("x"), Verdict.UNKNOWN, Cause.LAB),
+        (ToolError("x"), Verdict.UNKNOWN, Cause.HARNESS),
+        (BadInput("x"), Verdict.UNKNOWN, Cause.TEST),
+        (GuardRefused("d01", ["x"]), Verdict.UNKNOWN, Cause.TEST),
+        (ZeroDivisionError("x"), Verdict.UNKNOWN, Cause.TEST),
+        (KeyboardInterrupt(), Verdict.UNKNOWN, Cause.HARNESS),
+        (NotSupported("x"), Verdict.SKIPPED, None),
+        (pytest.skip.Exception("x"), Verdict.SKIPPED, None),
+    ],
+)
+def test_outcome_of_an_exception(error: BaseException, verdict: Verdict, cause: Cause | None) -> None:
+    outcome = of_exception(error)
+    assert (outcome.verdict, outcome.cause) == (verdict, cause)
+
+
+def test_a_tear_down_that_failed_makes_a_pass_unknown() -> None:
+    undo_failed = Outcome(Verdict.UNKNOWN, Cause.LAB, "not given back")
+    assert combine([Outcome(Verdict.PASS), undo_failed]) == undo_failed
+
+
+def test_a_failure_outranks_what_went_wrong_afterwards() -> None:
+    failed = Outcome(Verdict.FAIL, Cause.PRODUCT, "slow")
+    assert combine([failed, Outcome(Verdict.UNKNOWN, Cause.LAB, "later")]) == failed
+
+
+@pytest.mark.parametrize(
+    ("samples", "raised"), [([0.003] * 400, LimitsFailed), ([0.001] * 50, LimitsUnknown), ([0.001] * 400, None)]
+)
+def test_findings_decide_beside_assertions(samples: list[float], raised: type[Exception] | None) -> None:
+    limit = Limit("remap.latency", quantile=0.99, maximum=0.002, text="max 2 ms")
+    findings = judge(Measurement("remap.latency", "s", Distribution.of(samples), {"stack": "comreset"}), [limit], {})
+    if raised is None:
+        judged(findings)
+        return
+    with pytest.raises(raised, match=r"remap\.latency\{stack=comreset\}"):
+        judged(findings)
