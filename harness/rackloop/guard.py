@@ -1,25 +1,321 @@
-"""The destructive guard."""
+"""The destructive guard: nothing is written to a drive that is not beyond doubt the one the description means.
+
+Whoever writes takes a :class:`WritableDrive`, and only :meth:`Guard.writable` makes one.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self, final, runtime_checkable
 
-from rackloop.errors import BadInput
+from rackloop.abilities import BlockDevice, BlockUsage, Drive, DriveIdentity
+from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
+from rackloop.identity import normal_identifier, normal_text
+
+if TYPE_CHECKING:
+    from rackloop.actlog import ActLog
+    from rackloop.clock import Deadline
+    from rackloop.lab import Drive as DescribedDrive
+    from rackloop.lab import Lab
+
+_UNIQUE = ("serial", "wwn", "eui64", "nguid")
+_MINT = object()
 
 
-class Disturbable(Protocol):
-    """What must be known of a lab before it is disturbed."""
+@runtime_checkable
+class Located(Protocol):
+    """What a Drive and a BlockDevice must say to be trusted: on which path they are, in the same words.
+
+    Such as ``srv1.p0`` or ``srv1:/dev/nvme0n1``.
+    """
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def location(self) -> str: ...  # noqa: D102
+
+
+@runtime_checkable
+class TellsItsDrive(Located, Protocol):
+    """A BlockDevice that also says what its path reports of the drive at its end.
+
+    ``identifiers`` has ``serial`` among its keys and is empty where the transport carries none; ``drive_bytes`` is
+    None where the path has a size of its own, whatever drive is behind it.
+    """
+
     @property
-    def kind(self) -> str: ...  # noqa: D102
+    def drive_bytes(self) -> int | None: ...  # noqa: D102
+    def identifiers(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
-def require_may_disturb(lab: Disturbable) -> None:
-    """Refuse to disturb a physical lab: until leases exist, nothing keeps two people off one rack."""
+@final
+class WritableDrive:
+    """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
+
+    A context manager. Raises BadInput where anything but the guard tries to make or to copy one.
+    """
+
+    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_serial")
+
+    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: int | None) -> None:
+        if token is not _MINT:
+            _forged()
+        self._drive_id = drive_id
+        self._serial = serial
+        self._device = device
+        self._claim = claim
+        self._is_open = True
+
+    def __init_subclass__(cls) -> None:
+        _forged()
+
+    def __copy__(self) -> NoReturn:
+        _forged()
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        _forged()
+
+    def __reduce__(self) -> NoReturn:
+        _forged()
+
+    @property
+    def drive_id(self) -> str:
+        """The drive's name in the lab description."""
+        return self._drive_id
+
+    @property
+    def serial(self) -> str:
+        """The serial number it was recognised by."""
+        return self._serial
+
+    @property
+    def device(self) -> BlockDevice:
+        """What to write to. Raises LabError once closed, BadInput on an object the guard did not make."""
+        if not getattr(self, "_is_open", None):
+            if not hasattr(self, "_is_open"):
+                _forged()
+            raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
+        return self._device
+
+    def close(self) -> None:
+        """Give the permission and the device back."""
+        self._is_open = False
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was found at the end of the path that would be written through."""
+
+    identity: DriveIdentity
+    drive_location: str
+    device_location: str
+    path_bytes: int
+    drive_bytes: int | None
+    path_identifiers: Mapping[str, str]
+    usage: BlockUsage
+
+
+class Guard:
+    """Mints writable drives of ``lab``.
+
+    ``seen`` are the identities of all drives found on the bench, each drive once. With ``log``, every attempt is
+    announced in the event stream and closed with its outcome.
+    """
+
+    def __init__(self, lab: Lab, *, seen: Sequence[DriveIdentity] = (), log: ActLog | None = None) -> None:
+        self._lab = lab
+        self._seen = tuple(seen)
+        self._log = log
+
+    def writable(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
+        """The permission to overwrite ``drive_id`` through ``device``; ``drive`` identifies what is there now.
+
+        Both must say on which path they are (:class:`Located`, :class:`TellsItsDrive`). The device is claimed, and
+        looked at before and after. Raises GuardRefused with every reason against it, LabError where the drive cannot
+        be asked.
+        """
+        act = self._log.announce("guard", {"drive": drive_id, "path": device.probe_target()}) if self._log else 0
+        try:
+            minted = self._mint(drive_id, drive, device, deadline)
+        except RackloopError as error:
+            if self._log:
+                self._log.done(act, error=str(error))
+            raise
+        if self._log:
+            self._log.done(act, result={"serial": minted.serial})
+        return minted
+
+    def _mint(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
+        before = _look(drive_id, drive, device, deadline)
+        reasons = refusals(self._lab, drive_id, before, self._seen)
+        with ExitStack() as held:
+            claim: int | None = None
+            try:
+                claim = device.claim_exclusive()
+            except LabError as error:
+                reasons.append(str(error))
+            if claim is not None:
+                held.callback(os.close, claim)
+            after = _look(drive_id, drive, device, deadline)
+            if after.identity != before.identity:
+                reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
+            reasons += refusals(self._lab, drive_id, after, self._seen)
+            if reasons:
+                raise GuardRefused(drive_id, tuple(dict.fromkeys(reasons)))
+            held.pop_all()
+            return WritableDrive(_MINT, drive_id, normal_text(after.identity.serial), device, claim)
+
+
+def require_may_disturb(lab: Lab) -> None:
+    """Raise BadInput for a physical lab: until leases exist, nothing keeps two people off one rack."""
     if lab.kind == "physical":
         raise BadInput(
-            f"lab {lab.name} is physical: Rackloop refuses every write and every fault there until labs can be leased; "
-            "run the plan on a mock or virtual lab"
+            f"lab {lab.name} is physical: every write and every fault is refused there until labs can be leased; "
+            "run this on a mock or a virtual lab"
         )
+
+
+def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdentity] = ()) -> list[str]:
+    """Every reason not to overwrite what was found as ``drive_id``; empty where there is none."""
+    reasons: list[str] = []
+    try:
+        require_may_disturb(lab)
+    except BadInput as error:
+        reasons.append(str(error))
+    described = lab.drives.get(drive_id)
+    if described is None:
+        known = ", ".join(sorted(lab.drives))
+        reasons.append(f"the description of {lab.name} has no drive of that name; it has {known}")
+    else:
+        if not described.scratch:
+            reasons.append("the description does not mark it scratch: true; its content may be worth keeping")
+        reasons += _identity_reasons(described, found)
+        reasons += _size_reasons(described.size, found)
+        reasons += _shared_in_description(lab, drive_id, found.identity)
+    reasons += _shared_on_bench(found.identity, seen)
+    if found.drive_location != found.device_location:
+        reasons.append(f"it was identified at {found.drive_location}, but I/O would go to {found.device_location}")
+    reasons += (f"it is in use: {claim}" for claim in found.usage.claims)
+    if found.usage.is_boot_drive:
+        reasons.append("it is the boot drive")
+    return reasons
+
+
+def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> Evidence:
+    if not isinstance(drive, Located) or not isinstance(device, TellsItsDrive):
+        silent = device if isinstance(drive, Located) else drive
+        raise GuardRefused(drive_id, [f"{type(silent).__name__} does not say on which path it is"])
+    return Evidence(
+        drive.identify(deadline),
+        drive.location,
+        device.location,
+        device.size_bytes,
+        device.drive_bytes,
+        device.identifiers(),
+        device.usage(),
+    )
+
+
+def _identity_reasons(described: DescribedDrive, found: Evidence) -> Iterator[str]:
+    identity = found.identity
+    for name, wanted, reported in (
+        ("model", described.model, identity.model),
+        ("serial", described.serial, identity.serial),
+    ):
+        if normal_text(wanted) != normal_text(reported):
+            yield f"the {name} is described as {wanted!r}, the drive reports {reported!r}"
+    for name, wanted in described.identifiers.items():
+        if name not in identity.identifiers:
+            yield f"the {name} is described as {wanted}, the drive reports none"
+    expected = {"serial": described.serial, **described.identifiers}
+    yield from _conflicts(expected, identity.identifiers, "the drive")
+    yield from _conflicts(expected, found.path_identifiers, f"{found.device_location} itself")
+
+
+def _conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:
+    for name, value in reported.items():
+        try:
+            found = _normal(name, value)
+            wanted = _normal(name, expected[name]) if name in expected else found
+        except ValueError as error:
+            yield f"the {name} cannot be compared: {error}"
+            continue
+        if found != wanted:
+            yield f"the {name} is described as {expected[name]}, {who} reports {value}"
+        elif name in expected and found is None:
+            yield f"the {name} is described as {expected[name]}, which is no identifier"
+
+
+def _size_reasons(described_bytes: int, found: Evidence) -> Iterator[str]:
+    for who, size in (("the drive", found.identity.size_bytes), (f"{found.device_location} itself", found.drive_bytes)):
+        if size is not None and size != described_bytes:
+            yield f"the size is described as {described_bytes} bytes, {who} has {size}"
+    if found.path_bytes < described_bytes:
+        yield f"only {found.path_bytes} of its {described_bytes} bytes can be reached at {found.device_location}"
+
+
+def _shared_in_description(lab: Lab, drive_id: str, identity: DriveIdentity) -> Iterator[str]:
+    described = lab.drives[drive_id]
+    mine = _unique_of(described.serial, described.identifiers) | _unique_of(identity.serial, identity.identifiers)
+    for other_id, other in lab.drives.items():
+        if other_id == drive_id:
+            continue
+        for name, value in sorted(mine & _unique_of(other.serial, other.identifiers)):
+            yield f"drive {other_id} is described with the same {name} {value}"
+        for name in ("by_path", "slot"):
+            value = getattr(described, name)
+            if value is not None and _place(described, name) == _place(other, name):
+                yield f"drive {other_id} is described with the same {name} {value}"
+
+
+def _place(described: DescribedDrive, name: str) -> tuple[object, ...]:
+    """A slot is one of its expander's, a by-path name one of its server's: two may have the same."""
+    return (described.expander, described.attached and described.attached[0], getattr(described, name))
+
+
+def _shared_on_bench(identity: DriveIdentity, seen: Sequence[DriveIdentity]) -> Iterator[str]:
+    mine = _unique_of(identity.serial, identity.identifiers)
+    sharing = [other for other in seen if mine & _unique_of(other.serial, other.identifiers)]
+    if len(sharing) > 1:
+        yield f"{len(sharing)} drives on the bench share its serial or an identifier"
+    for other in sharing:
+        if other != identity:
+            shared = ", ".join(
+                f"{name} {value}" for name, value in sorted(mine & _unique_of(other.serial, other.identifiers))
+            )
+            yield f"another drive on the bench, {other.model} {other.serial}, has the same {shared}"
+
+
+def _unique_of(serial: str, identifiers: Mapping[str, str]) -> set[tuple[str, str]]:
+    """What no two drives may share, normalised; what cannot be normalised is reported elsewhere."""
+    found: set[tuple[str, str]] = set()
+    for name, value in {"serial": serial, **identifiers}.items():
+        if name in _UNIQUE:
+            try:
+                normal = _normal(name, value)
+            except ValueError:
+                normal = value
+            if normal is not None:
+                found.add((name, normal))
+    return found
+
+
+def _normal(name: str, value: str) -> str | None:
+    return normal_text(value) if name == "serial" else normal_identifier(name, value)
+
+
+def _forged() -> NoReturn:
+    raise BadInput("a WritableDrive is made by Guard.writable() and by nothing else; ask the guard")

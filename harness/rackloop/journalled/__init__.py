@@ -7,7 +7,7 @@ the event stream (durable), write its inverse to the undo journal (durable), act
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.journalled._scope import journalled, undoing
-from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, undo
+from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, apply_full, undo, wait_for_signal
 
 __all__ = [
     "ActRecorder",
@@ -17,7 +17,9 @@ __all__ = [
     "JournalledPowerPort",
     "Outcome",
     "UndoFailed",
+    "apply_full",
     "journalled",
     "undo",
     "undoing",
+    "wait_for_signal",
 ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.actlog import ActLog
 from rackloop.errors import FabricError, LabError, NotSupported
-from rackloop.guard import Disturbable, require_may_disturb
+from rackloop.guard import require_may_disturb
 from rackloop.journal import Entry, Journal
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
 
 T = TypeVar("T")
 
@@ -21,7 +24,7 @@ class ActRecorder:
     ``keep`` is called with the entry of each act that may have happened.
     """
 
-    lab: Disturbable
+    lab: Lab
     journal: Journal
     run: str
     log: ActLog | None = None

@@ -1,0 +1,61 @@
+"""A drive behind an NBD export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from rackloop.abilities import BlockUsage
+
+
+@dataclass(frozen=True)
+class NbdExport:
+    """A BlockDevice that is an export of the NBD server at ``server``: a Unix socket, or a host and a TCP port.
+
+    ``size_bytes`` is the export's size; the drive that is behind it at the moment may be smaller.
+    """
+
+    server: Path | tuple[str, int]
+    export: str
+    size_bytes: int
+
+    @property
+    def uri(self) -> str:
+        """The export's NBD URI (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/uri.md)."""
+        name = quote(self.export, safe="")
+        if isinstance(self.server, Path):
+            return f"nbd+unix:///{name}?socket={quote(str(self.server))}"
+        host, port = self.server
+        return f"nbd://{f'[{host}]' if ':' in host else host}:{port}/{name}"
+
+    @property
+    def location(self) -> str:
+        """The export's name, which a Drive on the same path has as its location."""
+        return self.export
+
+    @property
+    def drive_bytes(self) -> int | None:
+        """None: the export keeps its size whatever drive is behind it."""
+        return None
+
+    def identifiers(self) -> Mapping[str, str]:
+        """None: NBD carries no identifiers."""
+        return {}
+
+    def fio_options(self) -> dict[str, str]:
+        """Options for fio's nbd engine on this export."""
+        return {"ioengine": "nbd", "uri": self.uri}
+
+    def probe_target(self) -> str:
+        """The URI."""
+        return self.uri
+
+    def usage(self) -> BlockUsage:
+        """Nobody: a simulated drive is mounted nowhere, and NBD would not tell."""
+        return BlockUsage()
+
+    def claim_exclusive(self) -> int | None:
+        """None: nothing on this machine can claim an export."""
+        return None

@@ -1,0 +1,69 @@
+"""Simulated drives, asked through rackd's control socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rackloop.abilities import DriveIdentity
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, ProtocolError
+from rackloop_drivers.rackd import RackdControl
+
+_IDENTIFIERS = ("wwn", "eui64", "nguid")
+
+
+class RackdDrive:
+    """A Drive of a simulated rack: whichever the port of a server sees now, in ``slot`` where an expander is there.
+
+    ``location`` is the NBD export on the same path, ``srv1.p0`` or ``srv1.p0.s3``.
+    """
+
+    def __init__(self, control: RackdControl, *, server: str, port: str, slot: int | None = None) -> None:
+        self._control = control
+        self._slot = slot
+        self._where: dict[str, Any] = {"server": server, "port": port}
+        self.location = f"{server}.{port}"
+        if slot is not None:
+            self._where["slot"] = slot
+            self.location += f".s{slot}"
+
+    def identify(self, deadline: Deadline) -> DriveIdentity:
+        """Who the drive says it is; one that was asked for by its slot has that slot.
+
+        Raises LabError where no drive is online there.
+        """
+        return _identity_of(self._online(deadline), self._slot)
+
+    def health(self, deadline: Deadline) -> dict[str, int]:
+        """The drive's counters by rackd's names: media_errors, phy_resets, power_cycles, bytes_written..."""
+        stats = self._control.request("drive_stats", deadline, drive=self._online(deadline)["drive"])
+        return {name: value for name, value in stats.items() if name != "t_ns" and isinstance(value, int)}
+
+    def _online(self, deadline: Deadline) -> dict[str, Any]:
+        answer = self._control.request("identify", deadline, **self._where)
+        if answer.get("drive") is None:
+            raise LabError(f"no drive is online at {self.location}; map one there, or wait until it is online")
+        return answer
+
+
+def survey(control: RackdControl, drive_ids: Iterable[str], deadline: Deadline) -> list[DriveIdentity]:
+    """The identities of drives of a simulated rack, each asked by its name, mapped or not."""
+    return [_identity_of(control.request("identify", deadline, drive=drive_id)) for drive_id in drive_ids]
+
+
+def _identity_of(answer: dict[str, Any], slot: int | None = None) -> DriveIdentity:
+    try:
+        identifiers = {name: str(answer[name]) for name in _IDENTIFIERS if answer.get(name) is not None}
+        if slot is not None:
+            identifiers["slot"] = str(slot)
+        return DriveIdentity(
+            model=str(answer["model"]),
+            serial=str(answer["serial"]),
+            firmware=str(answer["firmware"]),
+            protocol=str(answer["protocol"]),
+            size_bytes=int(answer["bytes"]),
+            identifiers=identifiers,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"rackd identified a drive without {error}: {answer}") from error
