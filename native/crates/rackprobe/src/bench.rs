@@ -29,7 +29,7 @@ pub fn run(args: &BenchArgs) -> Result<Value, Failure> {
         }));
         let mut tally = Tally::default();
         verify_ns.push(time(|| {
-            tally.judge(buffer.as_ref(), 0, &expected);
+            tally = Tally::of_block(buffer.as_ref(), 0, &expected)
         }));
         if tally.of(Verdict::Right) != args.bytes / SECTOR_BYTES as u64 {
             return Err(Failure::Target(

@@ -84,9 +84,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
         |lba, done| {
             let block = done.buffer.as_ref().map_or(&[][..], AsRef::as_ref);
             match &done.result {
-                Ok(()) => {
-                    tally.judge(block, lba, &expected);
-                }
+                Ok(()) => tally.add(&Tally::of_block(block, lba, &expected)),
                 Err(error) => {
                     let sectors = block.len() / SECTOR_BYTES;
                     unreadable_sectors += sectors;

@@ -1,7 +1,5 @@
 //! What a period of I/O came to: latencies in an HDR histogram, the longest with its moment, errors, verdicts.
 
-use base64::prelude::{Engine, BASE64_STANDARD};
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
@@ -68,12 +66,11 @@ impl Record {
         self.histogram.len()
     }
 
-    /// Every latency in ns, as HDR histogram V2, deflated, base64: what other HDR libraries decode.
-    pub fn encoded_histogram(&self) -> String {
-        let mut raw = Vec::new();
-        let encoded = V2DeflateSerializer::new().serialize(&self.histogram, &mut raw);
-        encoded.expect("a histogram of these bounds fits into memory");
-        BASE64_STANDARD.encode(raw)
+    /// Every latency in ns with its count, ascending, to three digits.
+    pub fn bins_ns(&self) -> Vec<(u64, u64)> {
+        let bins = self.histogram.iter_recorded();
+        bins.map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+            .collect()
     }
 
     /// The period as fields of an event.

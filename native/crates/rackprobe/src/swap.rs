@@ -48,8 +48,8 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
             .buffer
             .unwrap_or_else(|| Buffer::new(args.range.block as usize));
         if done.result.is_ok() {
-            verdicts.judge(buffer.as_ref(), lba, &expected);
-            tally.judge(buffer.as_ref(), lba, &expected);
+            verdicts = Tally::of_block(buffer.as_ref(), lba, &expected);
+            tally.add(&verdicts);
             reads += 1;
         } else {
             errors += 1;

@@ -26,13 +26,23 @@ struct Offender<'a> {
 }
 
 impl Tally {
-    /// Judge each sector of `block`, which was read at `lba`, and count it. Returns whether all were right.
-    pub fn judge(&mut self, block: &[u8], lba: u64, expected: &Expected) -> bool {
-        let mut all_right = true;
+    /// The verdicts on the sectors of `block`, which was read at `lba`.
+    pub fn of_block(block: &[u8], lba: u64, expected: &Expected) -> Self {
+        let mut tally = Self::default();
         for (sector, lba) in block.chunks_exact(SECTOR_BYTES).zip(lba..) {
-            all_right &= self.count(lba, &judge(sector, lba, expected)) == Verdict::Right;
+            tally.count(lba, &judge(sector, lba, expected));
         }
-        all_right
+        tally
+    }
+
+    /// Count what another tally counted.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        let room = OFFENDERS - self.offenders.len();
+        self.offenders
+            .extend(other.offenders.iter().take(room).cloned());
     }
 
     /// Count one finding.
@@ -40,7 +50,7 @@ impl Tally {
         self.counts[finding.verdict as usize] += 1;
         if finding.verdict != Verdict::Right && self.offenders.len() < OFFENDERS {
             let found = finding.found.as_ref();
-            self.offenders.push(json!(Offender {
+            let offender = json!(Offender {
                 lba,
                 verdict: finding.verdict.name(),
                 found_serial: found.map(|found| found.serial.as_str()),
@@ -48,7 +58,11 @@ impl Tally {
                 found_generation: found.map(|found| found.generation),
                 found_seed: found.map(|found| found.seed),
                 torn_generations: &finding.torn_generations,
-            }));
+            });
+            // A poll meets the same sector again and again: once is enough.
+            if self.offenders.last() != Some(&offender) {
+                self.offenders.push(offender);
+            }
         }
         finding.verdict
     }

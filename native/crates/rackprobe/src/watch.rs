@@ -14,6 +14,7 @@ use crate::clock::{instant, now_ns, sleep_until, SpinSlot};
 use crate::failure::Failure;
 use crate::lines::{commands, emit};
 use crate::record::Record;
+use crate::tally::Tally;
 use crate::target::{Access, Broken, Done, Request, Target};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -83,7 +84,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     result["t_ns"] = json!(end_ns);
     result["submitted"] = json!(watch.submitted);
     result["lost"] = json!(watch.submitted - watch.whole.completed());
-    result["histogram"] = json!(watch.whole.encoded_histogram());
+    result["bins_ns"] = json!(watch.whole.bins_ns());
     emit(&result);
     ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
 }
@@ -151,10 +152,9 @@ impl Watch<'_> {
                 return Ok(());
             };
             if let (Ok(()), Some(bytes)) = (&read.result, &read.buffer) {
-                self.whole.tally.judge(bytes.as_ref(), lba, &self.expected);
-                self.interval
-                    .tally
-                    .judge(bytes.as_ref(), lba, &self.expected);
+                let tally = Tally::of_block(bytes.as_ref(), lba, &self.expected);
+                self.whole.tally.add(&tally);
+                self.interval.tally.add(&tally);
             }
             buffer = read.buffer;
         }
