@@ -1,0 +1,252 @@
+"""fio, wherever an executor runs commands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Self
+
+from rackloop.abilities import Completed, Executor, Process
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import ToolError
+from rackloop_drivers.workload._fio_job import FioRun
+from rackloop_drivers.workload._fio_result import (
+    DIRECTIONS,
+    FioJobResult,
+    FioResult,
+    complete_documents,
+    last_document,
+    parse_jobs,
+)
+from rackloop_drivers.workload._fio_series import (
+    LogEntry,
+    longest_latency,
+    parse_histogram_log,
+    parse_latency_log,
+    throughput,
+)
+
+OLDEST = (3, 31)
+
+_VERSION = re.compile(r"fio-(\d+)\.(\d+)")
+_SAID_CHARACTERS = 2000
+_INTERRUPTED = 128
+# A log's stamp is two times rounded down to milliseconds, when the job began and how long it ran since.
+_LOG_ERROR_S = 0.002
+
+# The first line says which process to interrupt, and what time the host has.
+_START = 'cd "$1" && echo "$$ $(date +%s%N)" && shift && exec "$@"'
+# The logs that exist, each after a line with its name, then fio's report after a line of its own; all are removed.
+_COLLECT = """
+cd "$1" && report="$2" && from="$3" && shift 3 || exit
+for log; do echo "@$log"; cat "$log" 2>/dev/null; done
+echo "@"
+tail -c "+$from" "$report"
+rm -f "$report" "${report%.json}.fio" "$@"
+"""
+
+_runs = count(1)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Who fio is, and one moment on two clocks: the host's wall clock and the run's, ``error_s`` apart at most."""
+
+    pid: int
+    unix_s: float
+    started_ns: int
+    error_s: float
+
+
+class Fio:
+    """Runs fio where ``executor`` does; ``clock`` is the run's clock, which results are stamped with.
+
+    Every call raises ToolError when fio is missing, older than 3.31, has not the engine that a device needs, or
+    fails itself. I/O that fails is no such failure: it is counted in the result's ``total_err``.
+    """
+
+    def __init__(self, executor: Executor, clock: Clock) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._version: str | None = None
+        self._engines: frozenset[str] | None = None
+
+    def version(self, deadline: Deadline) -> str:
+        """The version of fio, as ``3.33``. Asked once."""
+        if self._version is None:
+            oldest = ".".join(map(str, OLDEST))
+            if self._executor.find("fio") is None:
+                raise ToolError(f"fio was not found where the I/O runs: install {oldest} or later (apt install fio)")
+            printed = self._executor.run(("fio", "--version"), deadline).stdout.strip()
+            found = _VERSION.match(printed)
+            if found is None:
+                raise ToolError(f"fio --version printed {printed!r}, not a version: is another program called fio?")
+            if (int(found[1]), int(found[2])) < OLDEST:
+                raise ToolError(f"{printed} is too old: install {oldest} or later where the I/O runs")
+            self._version = f"{found[1]}.{found[2]}"
+        return self._version
+
+    def engines(self, deadline: Deadline) -> frozenset[str]:
+        """The I/O engines this fio was built with. Asked once."""
+        if self._engines is None:
+            _, *names = self._executor.run(("fio", "--enghelp"), deadline).stdout.split("\n")
+            self._engines = frozenset(name.strip() for name in names if name.strip())
+        return self._engines
+
+    def run(self, run: FioRun, deadline: Deadline) -> FioResult:
+        """Run to the end. Raises DeadlineExceeded, after killing fio, when that is not in time."""
+        with self.start(run, deadline) as running:
+            return running.wait(deadline)
+
+    def start(self, run: FioRun, deadline: Deadline) -> RunningFio:
+        """Start the I/O in the background; the deadline is for starting alone."""
+        version = self.version(deadline)
+        missing = {job.engine for job in run.jobs} - self.engines(deadline)
+        if missing:
+            raise ToolError(
+                f"fio {version} has no engine {', '.join(sorted(missing))}: install one built with it "
+                "(Debian's has nbd; a build of your own needs libnbd-dev)"
+            )
+        name = f"fio-{next(_runs)}"
+        path = self._executor.put_text(f"{name}.fio", run.job_file(name))
+        folder = str(PurePosixPath(path).parent)
+        argv = ["fio", "--output-format=json+", f"--output={name}.json"]
+        if not run.writes:
+            argv.append("--readonly")
+        if run.status_s is not None:
+            argv.append(f"--status-interval={round(run.status_s * 1000)}ms")
+        before_ns = self._clock.now_ns()
+        process = self._executor.start(("sh", "-c", _START, "sh", folder, *argv, f"{name}.fio"))
+        line = process.read_line(deadline)
+        after_ns = self._clock.now_ns()
+        pid, _, unix_ns = (line or "").partition(" ")
+        if not (pid.isdigit() and unix_ns.isdigit()):
+            process.kill()
+            raise ToolError(f"'date +%s%N' where fio runs printed {unix_ns!r}, not nanoseconds: install GNU coreutils")
+        start = _Start(int(pid), int(unix_ns) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9)
+        return RunningFio(self._executor, process, run, name, folder, start)
+
+
+class RunningFio:
+    """A fio in the background, from :meth:`Fio.start`. Leaving a ``with`` block kills what still runs."""
+
+    def __init__(
+        self, executor: Executor, process: Process, run: FioRun, name: str, folder: str, start: _Start
+    ) -> None:
+        self._executor = executor
+        self._process = process
+        self._run = run
+        self._name = name
+        self._folder = folder
+        self._start = start
+        self._reported = 0
+        self._is_stopped = False
+        self._final: FioResult | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def started_ns(self) -> int:
+        """When fio was started, on the run's clock."""
+        return self._start.started_ns
+
+    def progress(self, deadline: Deadline) -> tuple[FioResult, ...]:
+        """The status reports since the last call, oldest first: totals so far, without series.
+
+        Empty when none came, and always for a run without ``status_s``.
+        """
+        printed = self._executor.run(
+            ("tail", "-c", f"+{self._reported + 1}", f"{self._folder}/{self._name}.json"), deadline
+        ).stdout
+        found, end = complete_documents(printed)
+        self._reported += len(printed[:end].encode())
+        return tuple(self._result(parse_jobs(document)) for document in found)
+
+    def stop(self, deadline: Deadline) -> FioResult:
+        """End the I/O now, letting what is in flight complete, and give the result up to here."""
+        self._is_stopped = True
+        # It may have ended by itself; then there is nobody to interrupt.
+        self._executor.run(("sh", "-c", 'kill -INT "$1"', "sh", str(self._start.pid)), deadline)
+        return self.wait(deadline)
+
+    def wait(self, deadline: Deadline) -> FioResult:
+        """Wait for fio to end. Raises DeadlineExceeded, and leaves it running, when that is not in time."""
+        if self._final is None:
+            ended = self._process.wait(deadline)
+            logs, printed = self._collect(deadline)
+            jobs = self._jobs(ended, printed)
+            self._final = self._result(tuple(self._with_series(*numbered, logs) for numbered in enumerate(jobs)))
+        return self._final
+
+    def kill(self) -> None:
+        """End fio without a result; does nothing when it has ended."""
+        self._process.kill()
+
+    def _collect(self, deadline: Deadline) -> tuple[dict[str, str], str]:
+        """Fetch and remove what fio wrote: its logs by name, and its report."""
+        names = self._run.log_names(self._name)
+        report = f"{self._name}.json"
+        argv = ("sh", "-c", _COLLECT, "sh", self._folder, report, str(self._reported + 1), *names)
+        logs, _, printed = self._executor.run(argv, deadline).stdout.partition("@\n")
+        by_name = (log.partition("\n") for log in logs.split("@")[1:])
+        return {name: text for name, _, text in by_name}, printed
+
+    def _jobs(self, ended: Completed, printed: str) -> tuple[FioJobResult, ...]:
+        """The jobs of the report that fio ended with; ToolError unless fio itself did well.
+
+        fio's status says nothing of the I/O: it is 0 after errors that fio may count and go on from. Other errors
+        end their job, and then the status is small and the job has an errno. Anything else is fio's own failure,
+        such as a connection that was refused, or closed under it, which has no errno.
+        """
+        how = f"ended with status {ended.status}" if ended.status >= 0 else f"was killed by signal {-ended.status}"
+        said = ended.stderr.strip()[-_SAID_CHARACTERS:]
+        tail = f"fio {how}{f' and said: {said}' if said else ''}"
+        try:
+            jobs = parse_jobs(last_document(printed))
+        except ToolError as error:
+            raise ToolError(f"{error}; {tail}") from error
+        is_done = ended.status == 0 or (self._is_stopped and ended.status == _INTERRUPTED)
+        ended_by_io = 0 < ended.status < _INTERRUPTED and any(job.error for job in jobs)
+        if not (is_done or ended_by_io) or any(job.error < 0 for job in jobs):
+            raise ToolError(f"fio gave up: {tail}")
+        return jobs
+
+    def _with_series(self, number: int, job: FioJobResult, logs: dict[str, str]) -> FioJobResult:
+        interval_s = self._run.interval_s
+        if interval_s is None:
+            return job
+        latencies: list[list[LogEntry]] = []
+        histograms: list[list[LogEntry]] = []
+        for name, (of_job, kind) in self._run.log_names(self._name).items():
+            if of_job == number and kind == "clat":
+                latencies.append(parse_latency_log(logs[name]))
+            elif of_job == number:
+                histograms.append(parse_histogram_log(logs[name]))
+        began_s = self._start.unix_s
+        transfers = {
+            direction: replace(
+                transfer,
+                throughput_bytes_per_s=throughput(_of(code, histograms), began_s, interval_s),
+                longest_s=longest_latency(_of(code, latencies), began_s, interval_s),
+            )
+            for code, direction in enumerate(DIRECTIONS)
+            if (transfer := job.transfers.get(direction)) is not None
+        }
+        return replace(job, transfers=transfers)
+
+    def _result(self, jobs: tuple[FioJobResult, ...]) -> FioResult:
+        return FioResult(jobs, self._start.started_ns, self._start.error_s + _LOG_ERROR_S)
+
+
+def _of(code: int, threads: list[list[LogEntry]]) -> list[list[LogEntry]]:
+    """The entries of one direction, thread by thread."""
+    return [[entry for entry in entries if entry.direction == code] for entries in threads]

@@ -1,0 +1,246 @@
+"""What fio is asked to do: typed jobs, and the job file they make."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+from rackloop.abilities import BlockDevice
+from rackloop.errors import BadInput, GuardRefused
+from rackloop.guard import WritableDrive
+from rackloop.seed import stream
+
+_JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+# A job file has no quoting: these end a value, or are replaced by fio (a comment, $VARIABLE, the next line).
+_UNSAYABLE = re.compile(r"[;#$\n\r]")
+_URI_CHARACTERS = "%/:?&=@[]+,~!'()*"
+_MIN_INTERVAL_S = 0.01
+
+
+class ReadWrite(StrEnum):
+    """fio's ``rw``: the pattern of a job's I/O."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    READWRITE = "readwrite"
+    RANDRW = "randrw"
+    TRIM = "trim"
+    RANDTRIM = "randtrim"
+
+
+_READING = frozenset({ReadWrite.READ, ReadWrite.RANDREAD})
+_MIXED = frozenset({ReadWrite.READWRITE, ReadWrite.RANDRW})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioJob:
+    """One section of a job file: I/O of one pattern on one device.
+
+    ``runtime_s`` None means once over the region, else the region again and again for that long. The region is
+    ``size_bytes`` from ``offset_bytes``, by default all the rest of the device. ``rate_bytes_per_s`` and
+    ``rate_iops`` bound each of ``numjobs`` threads in each direction. ``read_percent`` is the share of reads in a
+    mixed pattern. ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put it into every
+    block and read it back, jobs that read check what an earlier job with the same seed, block size and region
+    left. ``seed`` None means one drawn from the run's seed and the job's name.
+
+    Raises BadInput for what fio could not do, and GuardRefused when a job that writes or trims is given anything
+    but a WritableDrive.
+    """
+
+    name: str
+    device: BlockDevice | WritableDrive
+    rw: ReadWrite
+    block_size_bytes: int = 4096
+    iodepth: int = 1
+    numjobs: int = 1
+    runtime_s: float | None = None
+    size_bytes: int | None = None
+    offset_bytes: int = 0
+    rate_bytes_per_s: int | None = None
+    rate_iops: int | None = None
+    read_percent: int | None = None
+    verify: str | None = None
+    direct: bool = True
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.writes and not isinstance(self.device, WritableDrive):
+            raise GuardRefused(
+                self.device.probe_target(),
+                [f"fio job {self.name} has rw={self.rw} and needs a WritableDrive, which the guard alone can mint"],
+            )
+        if problems := self._problems():
+            raise BadInput(f"fio job {self.name!r}: " + "; ".join(problems))
+
+    @property
+    def writes(self) -> bool:
+        """Whether the job changes what is on the device."""
+        return self.rw not in _READING
+
+    @property
+    def block_device(self) -> BlockDevice:
+        """The device, writable or not."""
+        return self.device.device if isinstance(self.device, WritableDrive) else self.device
+
+    @property
+    def region_bytes(self) -> int:
+        """How much of the device the job covers."""
+        if self.size_bytes is not None:
+            return self.size_bytes
+        return self.block_device.size_bytes - self.offset_bytes
+
+    @property
+    def engine(self) -> str:
+        """The I/O engine that the device asks for."""
+        return self.block_device.fio_options()["ioengine"]
+
+    def options(self, run_seed: int) -> dict[str, str]:
+        """The section's options, in the order they are written; bytes and milliseconds, no suffix but ``ms``."""
+        options = {
+            **{key: _value(key, value) for key, value in sorted(self.block_device.fio_options().items())},
+            "rw": str(self.rw),
+            "bs": str(self.block_size_bytes),
+            "iodepth": str(self.iodepth),
+            "numjobs": str(self.numjobs),
+            "offset": str(self.offset_bytes),
+            "size": str(self.region_bytes),
+            "direct": str(int(self.direct)),
+            "randseed": str(self._seed(run_seed)),
+        }
+        if self.runtime_s is not None:
+            options |= {"time_based": "1", "runtime": f"{round(self.runtime_s * 1000)}ms"}
+        if self.rate_bytes_per_s is not None:
+            options["rate"] = str(self.rate_bytes_per_s)
+        if self.rate_iops is not None:
+            options["rate_iops"] = str(self.rate_iops)
+        if self.read_percent is not None:
+            options["rwmixread"] = str(self.read_percent)
+        if self.verify is not None:
+            # State files would be left in the current directory; one bad block must not hide the next.
+            options |= {"verify": self.verify, "verify_fatal": "0", "verify_state_save": "0"}
+        return options
+
+    def _seed(self, run_seed: int) -> int:
+        # fio multiplies with the seed, so 0 would give every job the same offsets.
+        return self.seed if self.seed is not None else stream(run_seed, "fio", self.name).randrange(1, 2**31)
+
+    def _problems(self) -> list[str]:
+        least = {
+            "block_size_bytes": (self.block_size_bytes, 512),
+            "iodepth": (self.iodepth, 1),
+            "numjobs": (self.numjobs, 1),
+            "runtime_s": (self.runtime_s, 0.001),
+            "offset_bytes": (self.offset_bytes, 0),
+            "rate_bytes_per_s": (self.rate_bytes_per_s, 1),
+            "rate_iops": (self.rate_iops, 1),
+            "seed": (self.seed, 1),
+        }
+        problems = [
+            f"{name} is {given:g}, must be at least {minimum:g}"
+            for name, (given, minimum) in least.items()
+            if given is not None and given < minimum
+        ]
+        if not _JOB_NAME.fullmatch(self.name) or self.name == "global":
+            problems.append("a name has up to 64 letters, digits, '_', '.', '-' and is not 'global'")
+        end, size = self.offset_bytes + self.region_bytes, self.block_device.size_bytes
+        if end > size:
+            problems.append(
+                f"the region ends at byte {end}, the device at {size}: make size_bytes or offset_bytes less"
+            )
+        if self.region_bytes < self.block_size_bytes:
+            problems.append(f"a region of {self.region_bytes} bytes has no room for a block of {self.block_size_bytes}")
+        if self.read_percent is not None and (self.rw not in _MIXED or not 0 <= self.read_percent <= 100):
+            problems.append(f"read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for {self.rw}")
+        if self.verify is not None and not self.verify.isalnum():
+            problems.append(f"verify is the name of one of fio's checksums, such as crc32c, not {self.verify!r}")
+        if self.verify is not None and self.writes and self.numjobs > 1:
+            problems.append("verify needs numjobs=1: several threads would overwrite each other's blocks")
+        return problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioRun:
+    """Jobs that one fio runs at the same time.
+
+    With ``interval_s`` every job records its throughput and its longest latency for every such interval (0.1 to
+    1 s is sensible); with ``status_s`` fio reports its totals that often while it runs. Raises BadInput when a
+    job's name stands twice.
+    """
+
+    jobs: tuple[FioJob, ...]
+    seed: int
+    interval_s: float | None = None
+    status_s: float | None = None
+
+    def __post_init__(self) -> None:
+        names = [job.name for job in self.jobs]
+        if not names or len(set(names)) < len(names):
+            raise BadInput(f"a fio run needs jobs with different names, not {', '.join(names) or 'none'}")
+        for what, seconds in (("interval_s", self.interval_s), ("status_s", self.status_s)):
+            if seconds is not None and seconds < _MIN_INTERVAL_S:
+                raise BadInput(f"{what} is {seconds:g}, must be at least {_MIN_INTERVAL_S:g}")
+
+    @property
+    def writes(self) -> bool:
+        """Whether any job changes what is on its device."""
+        return any(job.writes for job in self.jobs)
+
+    def job_file(self, log_name: str) -> str:
+        """The job file; the same run and name give the same text. Logs are named by :meth:`log_names`."""
+        sections = {"global": dict(_GLOBAL)}
+        for number, job in enumerate(self.jobs):
+            sections[job.name] = job.options(self.seed) | self._log_options(f"{log_name}.{number}")
+        return "\n".join(
+            "".join((f"[{name}]\n", *(f"{key}={value}\n" for key, value in options.items())))
+            for name, options in sections.items()
+        )
+
+    def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
+        """Every log file fio will write -> the number of its job and what it holds, ``clat`` or ``clat_hist``."""
+        names: dict[str, tuple[int, str]] = {}
+        thread = 0
+        for number, job in enumerate(self.jobs):
+            for _ in range(job.numjobs):
+                thread += 1
+                for kind in ("clat", "clat_hist"):
+                    names[f"{log_name}.{number}_{kind}.{thread}.log"] = (number, kind)
+        return names if self.interval_s is not None else {}
+
+    def _log_options(self, prefix: str) -> dict[str, str]:
+        if self.interval_s is None:
+            return {}
+        interval_ms = str(round(self.interval_s * 1000))
+        return {
+            "write_lat_log": prefix,
+            "log_avg_msec": interval_ms,
+            "log_max_value": "1",
+            "write_hist_log": prefix,
+            "log_hist_msec": interval_ms,
+            "log_hist_coarseness": "6",  # the most: of the histograms only the counts are used
+            "log_unix_epoch": "1",
+        }
+
+
+_GLOBAL = {
+    "thread": "1",  # no shared memory segments, and one process to signal
+    "group_reporting": "1",
+    "new_group": "1",  # with group_reporting: one result for each job, whatever its numjobs
+    "allow_file_create": "0",
+    "continue_on_error": "all",  # count EIO and EILSEQ and go on: total_err
+    "disable_slat": "1",
+    "disable_lat": "1",
+}
+
+
+def _value(key: str, value: str) -> str:
+    if key == "uri":
+        return quote(value, safe=_URI_CHARACTERS)
+    if _UNSAYABLE.search(value) or value != value.strip():
+        raise BadInput(f"{key}={value!r} cannot stand in a fio job file: rename it without ; # $ and outer spaces")
+    if key == "filename" and not value.startswith("/"):
+        raise BadInput(f"filename={value!r} is not an absolute path")
+    return value

@@ -1,0 +1,162 @@
+"""What fio reports: its JSON as typed results."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rackloop.distribution import Distribution
+from rackloop.errors import ToolError
+from rackloop_drivers.workload._fio_series import Sample
+
+Direction = Literal["read", "write", "trim"]
+
+DIRECTIONS: tuple[Direction, ...] = ("read", "write", "trim")
+
+_DOCUMENT = re.compile(r"^\{", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class FioTransfer:
+    """What one job did in one direction, all its threads together.
+
+    ``latency_s`` is the distribution of completion latencies, from fio's bins: each stands as the middle of its
+    bin, within 0.8 %, and everything from 17.1 s on as the last bin. ``longest_us`` is the longest completion latency,
+    exact: the longest stall that I/O saw. The series are empty unless the run has ``interval_s``: one sample for each
+    interval in which I/O completed, ``throughput_bytes_per_s`` the mean since the sample before, ``longest_s`` the
+    longest completion latency. What follows the last whole interval is in the totals only.
+    """
+
+    io_bytes: int
+    total_ios: int
+    runtime_s: float
+    bandwidth_bytes_per_s: float
+    iops: float
+    latency_s: Distribution
+    longest_us: float
+    throughput_bytes_per_s: tuple[Sample, ...] = ()
+    longest_s: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True)
+class FioJobResult:
+    """What one job did. ``transfers`` holds the directions in which I/O completed.
+
+    ``total_err`` is how many I/Os failed, verification included; a job that an error ended counts at least one.
+    ``error`` is the errno of the first, 0 without any.
+    """
+
+    name: str
+    total_err: int
+    error: int
+    transfers: Mapping[Direction, FioTransfer] = field(default_factory=dict)
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes of all directions."""
+        return sum(transfer.io_bytes for transfer in self.transfers.values())
+
+    @property
+    def iops(self) -> float:
+        """I/Os per second of all directions."""
+        return sum(transfer.iops for transfer in self.transfers.values())
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Bytes per second of all directions."""
+        return sum(transfer.bandwidth_bytes_per_s for transfer in self.transfers.values())
+
+    @property
+    def runtime_s(self) -> float:
+        """How long the job made I/O: its longest direction."""
+        return max((transfer.runtime_s for transfer in self.transfers.values()), default=0.0)
+
+    @property
+    def longest_us(self) -> float:
+        """The longest completion latency of all directions, in microseconds; 0 when no I/O completed."""
+        return max((transfer.longest_us for transfer in self.transfers.values()), default=0.0)
+
+    @property
+    def error_text(self) -> str:
+        """The first error in words, as ``Input/output error``; empty without one."""
+        return os.strerror(self.error) if self.error else ""
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """What one fio did, or has done so far when it comes from a status report.
+
+    ``started_ns`` is when fio was started, on the run's clock; a series' time t is ``started_ns + t * 1e9``, off
+    by at most ``time_error_s``.
+    """
+
+    jobs: tuple[FioJobResult, ...]
+    started_ns: int
+    time_error_s: float
+
+    @property
+    def total_err(self) -> int:
+        """How many I/Os failed in all jobs: what a run is judged by."""
+        return sum(job.total_err for job in self.jobs)
+
+    def job(self, name: str) -> FioJobResult:
+        """The result of the job of that name; KeyError when the run had none."""
+        for job in self.jobs:
+            if job.name == name:
+                return job
+        raise KeyError(name)
+
+
+def complete_documents(text: str) -> tuple[list[dict[str, Any]], int]:
+    """The whole JSON documents in what fio printed, text between them skipped, and the offset where the last ends."""
+    found: list[dict[str, Any]] = []
+    end = 0
+    while start := _DOCUMENT.search(text, end):
+        try:
+            document, end = json.JSONDecoder().raw_decode(text, start.start())
+        except ValueError:
+            break
+        found.append(document)
+    return found, end
+
+
+def last_document(text: str) -> dict[str, Any]:
+    """The document that fio ends with. Raises ToolError when there is none or it breaks off."""
+    found, end = complete_documents(text)
+    if _DOCUMENT.search(text, end):
+        raise ToolError(f"fio's JSON breaks off after {text[-60:]!r}: was it killed, or is the disk full where it ran?")
+    if not found:
+        raise ToolError(f"fio printed no JSON{f', but: {text.strip()[-2000:]}' if text.strip() else ''}")
+    return found[-1]
+
+
+def parse_jobs(document: Mapping[str, Any]) -> tuple[FioJobResult, ...]:
+    """The jobs of a json+ document, in the order of the job file. Raises ToolError for what is not one."""
+    try:
+        return tuple(_job(job) for job in document["jobs"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ToolError(f"fio's JSON is not what json+ of fio 3.31 and later is: {error!r}") from error
+
+
+def _job(job: Mapping[str, Any]) -> FioJobResult:
+    # An error that is not an errno, -1, comes as an unsigned number.
+    error = job["error"] if job["error"] < 1 << 31 else job["error"] - (1 << 32)
+    transfers = {direction: _transfer(job[direction]) for direction in DIRECTIONS if job[direction]["clat_ns"]["N"]}
+    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers)
+
+
+def _transfer(side: Mapping[str, Any]) -> FioTransfer:
+    latency = side["clat_ns"]
+    return FioTransfer(
+        io_bytes=side["io_bytes"],
+        total_ios=side["total_ios"],
+        runtime_s=side["runtime"] / 1000,
+        bandwidth_bytes_per_s=float(side["bw_bytes"]),
+        iops=side["iops"],
+        latency_s=Distribution.from_bins({int(ns) / 1e9: count for ns, count in latency["bins"].items()}),
+        longest_us=latency["max"] / 1000,
+    )
