@@ -1,0 +1,124 @@
+//! What can be asked of the rack, and why it may refuse.
+
+use std::fmt;
+
+use crate::{MapError, Port};
+
+/// Something asked of the rack.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Join these pairs; with `full`, and no others.
+    Map {
+        /// Port pairs.
+        pairs: Vec<(Port, Port)>,
+        /// Replace the whole map.
+        full: bool,
+        /// Only if the live map has this generation.
+        generation: Option<u64>,
+    },
+    /// Unmap ports, or all where `None`.
+    Open {
+        /// The ports.
+        ports: Option<Vec<Port>>,
+        /// Only if the live map has this generation.
+        generation: Option<u64>,
+    },
+    /// Take the signal away from ports, `count` times; what is left of an earlier drop of a port is forgotten.
+    Drop {
+        /// The ports.
+        ports: Vec<Port>,
+        /// For so long.
+        down_ms: f64,
+        /// Back for so long between repetitions.
+        up_ms: f64,
+        /// So many times.
+        count: u32,
+    },
+    /// Switch power.
+    Power {
+        /// Of what.
+        target: PowerTarget,
+        /// On or off.
+        on: bool,
+    },
+    /// Make a port ignore map changes, or follow them again.
+    Stick {
+        /// The port.
+        port: Port,
+        /// Whether it ignores them.
+        stuck: bool,
+    },
+    /// Swap what is plugged into two ports.
+    Miswire {
+        /// The ports.
+        ports: [Port; 2],
+    },
+    /// Keep the live map as the power-on map.
+    Save,
+    /// Tell the servers that ports are about to be switched.
+    Announce {
+        /// The ports.
+        ports: Vec<Port>,
+    },
+}
+
+/// What has power of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PowerTarget {
+    /// The switch.
+    Switch,
+    /// The server of this name.
+    Server(String),
+    /// The drive of this identity.
+    Drive(String),
+}
+
+impl fmt::Display for PowerTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.write_str("switch"),
+            Self::Server(name) => write!(f, "server:{name}"),
+            Self::Drive(id) => write!(f, "drive:{id}"),
+        }
+    }
+}
+
+/// Why a command was not executed. Nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The switch has no such port.
+    UnknownPort(Port),
+    /// The rack has no such server.
+    UnknownServer(String),
+    /// The rack has no such drive.
+    UnknownDrive(String),
+    /// The pairs are no port map.
+    BadMap(MapError),
+    /// The live map changed under the caller.
+    StaleGeneration {
+        /// What the caller took it for.
+        expected: u64,
+        /// What it is.
+        live: u64,
+    },
+    /// The switch has no power.
+    SwitchOff,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPort(port) => write!(f, "the switch has no port {port}"),
+            Self::UnknownServer(name) => write!(f, "the rack has no server {name}"),
+            Self::UnknownDrive(id) => write!(f, "the rack has no drive {id}"),
+            Self::BadMap(error) => error.fmt(f),
+            Self::StaleGeneration { expected, live } => {
+                write!(
+                    f,
+                    "the live map is generation {live}, not {expected}: read it again"
+                )
+            }
+            Self::SwitchOff => f.write_str("the switch has no power"),
+        }
+    }
+}

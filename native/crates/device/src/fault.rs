@@ -1,0 +1,217 @@
+//! What can be wrong with a drive.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timing;
+
+/// Which requests a media error hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Reads.
+    Read,
+    /// Writes and write-zeroes.
+    Write,
+    /// Both.
+    Both,
+}
+
+/// How long a media error stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Persistence {
+    /// It hits one request.
+    Once,
+    /// It hits as many requests as the fault's `times` says.
+    Times,
+    /// Each sector fails until it has been written.
+    UntilRewritten,
+}
+
+/// A fault, as the control socket and the truth log write it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fault {
+    /// Requests that touch the sectors fail with EIO.
+    MediaError {
+        /// First bad sector.
+        lba: u64,
+        /// How many are bad.
+        sectors: u64,
+        /// How long it stays.
+        mode: Persistence,
+        /// How many requests it hits, where `mode` is `times`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u64>,
+        /// Which requests it hits.
+        #[serde(default = "reads")]
+        on: Access,
+    },
+    /// Every request takes longer.
+    Slow {
+        /// Microseconds added to each request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra_us: Option<f64>,
+        /// The model's time is multiplied by this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        factor: Option<f64>,
+    },
+    /// No request is answered.
+    Hang {},
+    /// Every request fails with EIO at once.
+    Dead {},
+    /// Reads of the sectors answer flipped bits; the stored data stays.
+    Corrupt {
+        /// First sector.
+        lba: u64,
+        /// How many.
+        sectors: u64,
+    },
+}
+
+fn reads() -> Access {
+    Access::Read
+}
+
+/// Why a fault cannot be put on a drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultError {
+    /// The sectors are not all on the drive.
+    OutOfRange(String),
+    /// The fields do not fit together.
+    Malformed(&'static str),
+}
+
+impl fmt::Display for FaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange(message) => f.write_str(message),
+            Self::Malformed(message) => f.write_str(message),
+        }
+    }
+}
+
+impl Fault {
+    /// Refuse what a drive of `sectors` sectors with this timing model could not do.
+    pub fn check(&self, drive_sectors: u64, timing: &Timing) -> Result<(), FaultError> {
+        match *self {
+            Self::MediaError {
+                lba,
+                sectors,
+                mode,
+                times,
+                ..
+            } => {
+                match (mode, times) {
+                    (Persistence::Times, None | Some(0)) => {
+                        return Err(FaultError::Malformed(
+                            "mode \"times\" needs times of 1 or more",
+                        ))
+                    }
+                    (Persistence::Once | Persistence::UntilRewritten, Some(_)) => {
+                        return Err(FaultError::Malformed("times goes with mode \"times\" only"))
+                    }
+                    _ => {}
+                }
+                sector_range(lba, sectors, drive_sectors).map(drop)
+            }
+            Self::Corrupt { lba, sectors } => sector_range(lba, sectors, drive_sectors).map(drop),
+            Self::Slow { extra_us, factor } => match (extra_us, factor) {
+                (Some(extra), None) if (0.0..=1e12).contains(&extra) => Ok(()),
+                (None, Some(_)) if *timing == Timing::Ideal => Err(FaultError::Malformed(
+                    "an ideal drive takes no time to multiply: give extra_us",
+                )),
+                (None, Some(factor)) if (1.0..=1e6).contains(&factor) => Ok(()),
+                _ => Err(FaultError::Malformed(
+                    "slow needs extra_us of 0 or more, or factor of 1 or more",
+                )),
+            },
+            Self::Hang {} | Self::Dead {} => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn sector_range(
+    lba: u64,
+    sectors: u64,
+    drive_sectors: u64,
+) -> Result<Range<u64>, FaultError> {
+    match lba.checked_add(sectors) {
+        Some(end) if sectors > 0 && end <= drive_sectors => Ok(lba..end),
+        _ => Err(FaultError::OutOfRange(format!(
+            "sectors {lba}+{sectors} are not on a drive of {drive_sectors} sectors"
+        ))),
+    }
+}
+
+/// What is left of a fault that is on a drive.
+#[derive(Debug, Clone)]
+pub(crate) enum Active {
+    /// Bad sectors, and how many requests they still hit (`None`: no end).
+    Media {
+        bad: Vec<Range<u64>>,
+        left: Option<u64>,
+        mode: Persistence,
+        on: Access,
+    },
+    Slow {
+        extra_ns: u64,
+        factor: f64,
+    },
+    Hang,
+    Dead,
+    Corrupt(Range<u64>),
+}
+
+impl From<&Fault> for Active {
+    fn from(fault: &Fault) -> Self {
+        match *fault {
+            Fault::MediaError {
+                lba,
+                sectors,
+                mode,
+                times,
+                on,
+            } => Self::Media {
+                bad: std::iter::once(lba..lba + sectors).collect(),
+                left: match mode {
+                    Persistence::Once => Some(1),
+                    Persistence::Times => times,
+                    Persistence::UntilRewritten => None,
+                },
+                mode,
+                on,
+            },
+            Fault::Slow { extra_us, factor } => Self::Slow {
+                extra_ns: (extra_us.unwrap_or(0.0) * 1e3).round() as u64,
+                factor: factor.unwrap_or(1.0),
+            },
+            Fault::Hang {} => Self::Hang,
+            Fault::Dead {} => Self::Dead,
+            Fault::Corrupt { lba, sectors } => Self::Corrupt(lba..lba + sectors),
+        }
+    }
+}
+
+/// What two ranges share; empty where they share nothing.
+pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+/// Take `gone` out of `ranges`.
+pub(crate) fn subtract(ranges: &mut Vec<Range<u64>>, gone: &Range<u64>) {
+    *ranges = ranges
+        .iter()
+        .flat_map(|range| {
+            [
+                range.start..range.end.min(gone.start),
+                range.start.max(gone.end)..range.end,
+            ]
+        })
+        .filter(|range| !range.is_empty())
+        .collect();
+}

@@ -1,0 +1,86 @@
+//! One circuit: the PHYs at its two ends, and the drives a server has online through it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{AttachTimes, Port};
+
+/// Both ends of a circuit see the same: the fabric only replicates signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phy {
+    Down,
+    Train { up_at_ns: u64 },
+    Up,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub ends: [Port; 2],
+    /// The generation that made the circuit.
+    pub generation: u64,
+    pub times: AttachTimes,
+    pub phy: Phy,
+    /// When each drive (by index) will be online, once the PHY is up.
+    pub arriving: BTreeMap<usize, u64>,
+    pub online: BTreeSet<usize>,
+}
+
+/// What becomes due on a circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    PhyUp,
+    Online { drive: usize },
+}
+
+impl Link {
+    pub fn new(ends: [Port; 2], generation: u64, times: AttachTimes) -> Self {
+        Self {
+            ends,
+            generation,
+            times,
+            phy: Phy::Down,
+            arriving: BTreeMap::new(),
+            online: BTreeSet::new(),
+        }
+    }
+
+    /// The signal is there since `lit_at_ns`: train, and expect these drives.
+    pub fn light(&mut self, lit_at_ns: u64, drives: impl Iterator<Item = usize>) {
+        self.phy = Phy::Train {
+            up_at_ns: lit_at_ns + self.times.train_ns,
+        };
+        self.arriving = drives
+            .map(|drive| (drive, lit_at_ns + self.times.online_ns))
+            .collect();
+    }
+
+    /// A drive behind the expander got power: the driver's share of the attach passes again, after the PHY is up.
+    pub fn expect(&mut self, drive: usize, now_ns: u64) {
+        let ready_ns = match self.phy {
+            Phy::Down => return,
+            Phy::Train { up_at_ns } => up_at_ns.max(now_ns),
+            Phy::Up => now_ns,
+        };
+        self.arriving
+            .insert(drive, ready_ns + self.times.online_ns - self.times.train_ns);
+    }
+
+    /// The signal is gone. Returns the drives that were online.
+    pub fn darken(&mut self) -> BTreeSet<usize> {
+        self.phy = Phy::Down;
+        self.arriving.clear();
+        std::mem::take(&mut self.online)
+    }
+
+    /// The next step and when it is due. The PHY is up before any drive is online.
+    pub fn next(&self) -> Option<(u64, Step)> {
+        match self.phy {
+            Phy::Down => None,
+            Phy::Train { up_at_ns } => Some((up_at_ns, Step::PhyUp)),
+            Phy::Up => self
+                .arriving
+                .iter()
+                .map(|(&drive, &at_ns)| (at_ns, Step::Online { drive }))
+                .min(),
+        }
+    }
+}

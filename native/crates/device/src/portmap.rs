@@ -1,0 +1,121 @@
+//! Which switch ports are joined.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A port of the switch, counted from 1.
+pub type Port = u16;
+
+/// A set of disjoint circuits. Every port is joined to at most one other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortMap {
+    peers: BTreeMap<Port, Port>,
+}
+
+/// Pairs that are no port map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MapError {
+    /// A pair joins a port to itself.
+    SelfLoop(Port),
+    /// A port stands in two pairs.
+    UsedTwice(Port),
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SelfLoop(port) => write!(f, "port {port} joined to itself"),
+            Self::UsedTwice(port) => write!(f, "port {port} used twice"),
+        }
+    }
+}
+
+impl PortMap {
+    /// The map with these pairs, in any order and orientation.
+    pub fn of(pairs: &[(Port, Port)]) -> Result<Self, MapError> {
+        let mut map = Self::default();
+        for &(a, b) in pairs {
+            if a == b {
+                return Err(MapError::SelfLoop(a));
+            }
+            for port in [a, b] {
+                if map.peer(port).is_some() {
+                    return Err(MapError::UsedTwice(port));
+                }
+            }
+            map.join(a, b);
+        }
+        Ok(map)
+    }
+
+    /// The port joined to `port`.
+    #[must_use]
+    pub fn peer(&self, port: Port) -> Option<Port> {
+        self.peers.get(&port).copied()
+    }
+
+    /// Every pair, the lower port first, ascending.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(Port, Port)> {
+        self.peers
+            .iter()
+            .filter(|(a, b)| a < b)
+            .map(|(&a, &b)| (a, b))
+            .collect()
+    }
+
+    /// Every port that is joined to another.
+    pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
+        self.peers.keys().copied()
+    }
+
+    /// Join two ports; what they were joined to is left open.
+    pub fn join(&mut self, a: Port, b: Port) {
+        self.open(a);
+        self.open(b);
+        self.peers.insert(a, b);
+        self.peers.insert(b, a);
+    }
+
+    /// Take away the circuit of `port`, if it has one.
+    pub fn open(&mut self, port: Port) {
+        if let Some(peer) = self.peers.remove(&port) {
+            self.peers.remove(&peer);
+        }
+    }
+
+    /// The ports whose circuit differs between two maps: only their PHYs are dropped by the change.
+    #[must_use]
+    pub fn disturbed(&self, after: &Self) -> BTreeSet<Port> {
+        self.ports()
+            .chain(after.ports())
+            .filter(|&port| self.peer(port) != after.peer(port))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_opens_both_former_partners() {
+        let mut map = PortMap::of(&[(1, 101), (102, 2)]).unwrap();
+        map.join(1, 102);
+        assert_eq!(map.pairs(), [(1, 102)]);
+        assert_eq!((map.peer(101), map.peer(2)), (None, None));
+    }
+
+    #[test]
+    fn a_port_used_twice_is_no_map() {
+        assert_eq!(PortMap::of(&[(1, 2), (3, 1)]), Err(MapError::UsedTwice(1)));
+        assert_eq!(PortMap::of(&[(4, 4)]), Err(MapError::SelfLoop(4)));
+    }
+
+    #[test]
+    fn a_pair_in_both_maps_is_not_disturbed() {
+        let before = PortMap::of(&[(1, 101), (2, 102)]).unwrap();
+        let after = PortMap::of(&[(101, 1), (2, 103)]).unwrap();
+        assert_eq!(before.disturbed(&after), BTreeSet::from([2, 102, 103]));
+    }
+}

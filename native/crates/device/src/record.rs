@@ -1,0 +1,159 @@
+//! What happened, as the truth log writes it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{Fault, Kind, Port};
+
+/// One line of the truth log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// When it happened, in monotonic nanoseconds.
+    pub t_ns: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// A map change.
+    Executed {
+        /// The generation it gave.
+        generation: u64,
+        /// The ports whose circuit changed.
+        changed: Vec<Port>,
+        /// Whether the whole map was replaced.
+        full: bool,
+    },
+    /// A port lost its PHY.
+    PhyDown(Attach),
+    /// A port's PHY began to train.
+    PhyTrain(Attach),
+    /// A port's PHY is up.
+    PhyUp(Attach),
+    /// A server has a drive online.
+    Online(Attach),
+    /// A server lost a drive that was online.
+    Offline(Attach),
+    /// The signal was taken away on request.
+    Dropped {
+        /// From these ports.
+        ports: Vec<Port>,
+        /// For so long.
+        down_ms: f64,
+        /// Given back for so long between repetitions.
+        up_ms: f64,
+        /// So many times.
+        count: u32,
+    },
+    /// Power was switched.
+    Power {
+        /// `switch`, `server:NAME` or `drive:ID`.
+        target: String,
+        /// On or off.
+        on: bool,
+    },
+    /// A port was made to ignore map changes, or to follow them again.
+    Stuck {
+        /// Which port.
+        port: Port,
+        /// Whether it ignores them.
+        stuck: bool,
+    },
+    /// What is plugged into two ports was swapped.
+    Miswired {
+        /// The two ports.
+        ports: [Port; 2],
+    },
+    /// The live map was saved as the power-on map.
+    Saved {
+        /// Its pairs.
+        pairs: Vec<(Port, Port)>,
+    },
+    /// The controller told the servers of a switch to come.
+    Announce {
+        /// The ports it named.
+        ports: Vec<Port>,
+    },
+    /// A fault was put on a drive.
+    Fault {
+        /// The drive.
+        drive: Arc<str>,
+        /// Identity of the fault.
+        fault_id: u64,
+        /// The fault.
+        fault: Fault,
+    },
+    /// A fault was taken away.
+    FaultCleared {
+        /// The drive.
+        drive: Arc<str>,
+        /// Identity of the fault.
+        fault_id: u64,
+    },
+    /// A request failed on a drive.
+    IoError {
+        /// The drive.
+        drive: Arc<str>,
+        /// The sector to blame.
+        lba: u64,
+        /// The error number the client was answered.
+        errno: u32,
+    },
+    /// A held request was given up.
+    HeldTimeout {
+        /// The export it came through.
+        export: Arc<str>,
+        /// What it asked for.
+        kind: Kind,
+        /// First byte.
+        offset: u64,
+        /// Byte count.
+        length: u64,
+    },
+}
+
+/// Which circuit a PHY or attach record speaks of, seen from one of its ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attach {
+    /// The server on the circuit.
+    pub server: Option<Arc<str>>,
+    /// The name of the server's port.
+    pub port: Option<Arc<str>>,
+    /// The switch port the record is about: the server's, for `online` and `offline`.
+    pub switch_port: Port,
+    /// The drive on the circuit; null for the PHY of an expander.
+    pub drive: Option<Arc<str>>,
+    /// The drive's slot in the expander.
+    pub slot: Option<u16>,
+    /// The generation that made the circuit; for `phy_down` and `offline` of a map change, the change's.
+    pub generation: u64,
+    /// When it was due, where that was known before.
+    pub due_ns: Option<u64>,
+}
+
+/// What one call to the rack made happen, all of it stamped with the call's time.
+pub(crate) struct Log {
+    pub now_ns: u64,
+    pub records: Vec<Record>,
+}
+
+impl Log {
+    pub fn at(now_ns: u64) -> Self {
+        Self {
+            now_ns,
+            records: Vec::new(),
+        }
+    }
+
+    pub fn say(&mut self, what: What) {
+        self.records.push(Record {
+            t_ns: self.now_ns,
+            what,
+        });
+    }
+}

@@ -1,0 +1,9 @@
+//! CLOCK_MONOTONIC, the clock every stamp of rackd is on.
+
+use rustix::time::{clock_gettime, ClockId};
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,409 @@
+//! The configuration file: what it may say, and every way it can be wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use device::{
+    DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack, Timing,
+};
+use serde::Deserialize;
+
+use crate::drive::Identity;
+
+/// A configuration that cannot be used: what is wrong, where, and what to do.
+#[derive(Debug)]
+pub struct ConfigError(pub String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn wrong<T>(message: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError(message.into()))
+}
+
+/// The configuration file, as written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    schema: u32,
+    #[serde(default)]
+    seed: u64,
+    pub(crate) state_dir: PathBuf,
+    control: PathBuf,
+    nbd: PathBuf,
+    #[serde(default)]
+    pub(crate) nbd_tcp: Option<SocketAddr>,
+    truth_log: PathBuf,
+    #[serde(default = "default_saved_map")]
+    saved_map: PathBuf,
+    #[serde(default = "default_ports")]
+    ports: Port,
+    #[serde(default = "default_link_timeout_ms")]
+    pub(crate) link_timeout_ms: f64,
+    #[serde(default)]
+    port_bytes: Option<u64>,
+    #[serde(default)]
+    stacks: BTreeMap<String, Stack>,
+    #[serde(default)]
+    servers: BTreeMap<String, ServerConfig>,
+    #[serde(default)]
+    expanders: BTreeMap<String, ExpanderConfig>,
+    #[serde(default)]
+    pub(crate) drives: Vec<DriveConfig>,
+    #[serde(default)]
+    map: Vec<(Port, Port)>,
+}
+
+fn default_saved_map() -> PathBuf {
+    "saved_map.json".into()
+}
+
+fn default_ports() -> Port {
+    160
+}
+
+fn default_link_timeout_ms() -> f64 {
+    30_000.0
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerConfig {
+    stack: String,
+    ports: BTreeMap<String, Port>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpanderConfig {
+    port: Port,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DriveConfig {
+    id: String,
+    model: String,
+    serial: String,
+    firmware: String,
+    protocol: String,
+    #[serde(default)]
+    wwn: Option<String>,
+    #[serde(default)]
+    eui64: Option<String>,
+    bytes: u64,
+    #[serde(default = "default_sector_bytes")]
+    sector_bytes: u32,
+    #[serde(default)]
+    rotational: bool,
+    #[serde(default)]
+    port: Option<Port>,
+    #[serde(default)]
+    expander: Option<String>,
+    #[serde(default)]
+    slot: Option<u16>,
+    #[serde(default = "default_backing")]
+    pub(crate) backing: BackingConfig,
+    #[serde(default = "default_timing")]
+    pub(crate) timing: Timing,
+}
+
+fn default_sector_bytes() -> u32 {
+    512
+}
+
+fn default_backing() -> BackingConfig {
+    BackingConfig::Sparse {}
+}
+
+fn default_timing() -> Timing {
+    Timing::Ideal
+}
+
+/// Where a drive's bytes are.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum BackingConfig {
+    Memory {},
+    Sparse {},
+    File { path: PathBuf },
+}
+
+impl Config {
+    /// Read and check the file at `path`.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let in_file =
+            |error: &dyn fmt::Display| ConfigError(format!("{}: {error}", path.display()));
+        let text = std::fs::read(path).map_err(|error| in_file(&error))?;
+        let config: Self = serde_json::from_slice(&text).map_err(|error| in_file(&error))?;
+        config.check().map_err(|error| in_file(&error))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.schema != 1 {
+            return wrong(format!(
+                "schema {} is not known: this rackd reads schema 1",
+                self.schema
+            ));
+        }
+        if self.ports == 0 {
+            return wrong("ports must be at least 1");
+        }
+        if !(0.0..=1e9).contains(&self.link_timeout_ms) {
+            return wrong("link_timeout_ms must be between 0 and 1e9");
+        }
+        if self
+            .nbd_tcp
+            .is_some_and(|address| !address.ip().is_loopback())
+        {
+            return wrong("nbd_tcp must be a loopback address such as 127.0.0.1:10809");
+        }
+        for (name, stack) in &self.stacks {
+            stack
+                .check()
+                .or_else(|error| wrong(format!("stacks.{name}: {error}")))?;
+        }
+        self.check_names()?;
+        self.check_drives()?;
+        self.check_plugs()?;
+        self.check_map(&self.map, "map").map(drop)
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let servers = self.servers.keys().map(|name| ("servers", name));
+        let ports = self
+            .servers
+            .values()
+            .flat_map(|server| server.ports.keys())
+            .map(|name| ("ports", name));
+        let drives = self.drives.iter().map(|drive| ("drives", &drive.id));
+        for (place, name) in servers.chain(ports).chain(drives) {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
+                return wrong(format!(
+                    "{place}: the name {name:?} must be 1 to 64 letters, digits, '-' or '_'"
+                ));
+            }
+        }
+        if self.servers.contains_key("drive") {
+            return wrong("servers: no server may be called \"drive\", which begins the names of drive exports");
+        }
+        for (name, server) in &self.servers {
+            if self.stack(&server.stack).is_none() {
+                return wrong(format!(
+                    "servers.{name}: there is no stack {:?}",
+                    server.stack
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_drives(&self) -> Result<(), ConfigError> {
+        let mut ids = BTreeSet::new();
+        for drive in &self.drives {
+            let id = &drive.id;
+            if !ids.insert(id) {
+                return wrong(format!("drives: two are called {id}"));
+            }
+            if !drive.sector_bytes.is_power_of_two() || !(512..=65536).contains(&drive.sector_bytes)
+            {
+                return wrong(format!(
+                    "drives.{id}: sector_bytes must be a power of two from 512 to 65536"
+                ));
+            }
+            if drive.bytes == 0
+                || drive.bytes % u64::from(drive.sector_bytes) != 0
+                || drive.bytes > 1 << 60
+            {
+                return wrong(format!(
+                    "drives.{id}: bytes must be a multiple of sector_bytes, above 0"
+                ));
+            }
+            match (drive.port, &drive.expander, drive.slot) {
+                (Some(_), None, None) | (None, None, None) => {}
+                (None, Some(expander), Some(_)) if self.expanders.contains_key(expander) => {}
+                (None, Some(expander), Some(_)) => {
+                    return wrong(format!("drives.{id}: there is no expander {expander:?}"))
+                }
+                _ => {
+                    return wrong(format!(
+                        "drives.{id}: give port, or expander and slot, or none of them"
+                    ))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// No port and no slot is used twice.
+    fn check_plugs(&self) -> Result<(), ConfigError> {
+        let mut taken: BTreeMap<Port, String> = BTreeMap::new();
+        let servers = self.servers.iter().flat_map(|(server, config)| {
+            config
+                .ports
+                .iter()
+                .map(move |(name, &port)| (port, format!("servers.{server}.ports.{name}")))
+        });
+        let expanders = self
+            .expanders
+            .iter()
+            .map(|(name, expander)| (expander.port, format!("expanders.{name}")));
+        let drives = self
+            .drives
+            .iter()
+            .filter_map(|drive| Some((drive.port?, format!("drives.{}", drive.id))));
+        for (port, what) in servers.chain(expanders).chain(drives) {
+            if !(1..=self.ports).contains(&port) {
+                return wrong(format!(
+                    "{what}: the switch has ports 1 to {}, not {port}",
+                    self.ports
+                ));
+            }
+            if let Some(other) = taken.insert(port, what.clone()) {
+                return wrong(format!("{what}: port {port} is taken by {other}"));
+            }
+        }
+        let mut slots = BTreeSet::new();
+        for drive in &self.drives {
+            if let (Some(expander), Some(slot)) = (&drive.expander, drive.slot) {
+                if !slots.insert((expander, slot)) {
+                    return wrong(format!(
+                        "drives.{}: slot {slot} of {expander} is taken",
+                        drive.id
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The map with these pairs, which `place` gave.
+    pub(crate) fn check_map(
+        &self,
+        pairs: &[(Port, Port)],
+        place: &str,
+    ) -> Result<PortMap, ConfigError> {
+        let map = PortMap::of(pairs).or_else(|error| wrong(format!("{place}: {error}")))?;
+        let unknown = map.ports().find(|port| !(1..=self.ports).contains(port));
+        match unknown {
+            Some(port) => wrong(format!(
+                "{place}: the switch has ports 1 to {}, not {port}",
+                self.ports
+            )),
+            None => Ok(map),
+        }
+    }
+
+    fn stack(&self, name: &str) -> Option<Stack> {
+        let built_in = || {
+            Stack::built_in()
+                .into_iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, stack)| stack)
+        };
+        self.stacks.get(name).cloned().or_else(built_in)
+    }
+
+    /// The rack this describes, powering on with `saved`, or with the file's own map where that is `None`.
+    pub(crate) fn layout(&self, saved: Option<PortMap>) -> Layout {
+        let expanders: Vec<&String> = self.expanders.keys().collect();
+        let place = |drive: &DriveConfig| match (drive.port, &drive.expander, drive.slot) {
+            (Some(port), _, _) => Place::Port(port),
+            (None, Some(name), Some(slot)) => expanders
+                .iter()
+                .position(|expander| *expander == name)
+                .map_or(Place::Shelf, |expander| Place::Slot { expander, slot }),
+            _ => Place::Shelf,
+        };
+        Layout {
+            seed: self.seed,
+            ports: self.ports,
+            servers: self
+                .servers
+                .iter()
+                .filter_map(|(name, server)| {
+                    Some(ServerLayout {
+                        name: name.as_str().into(),
+                        stack: self.stack(&server.stack)?,
+                        ports: server
+                            .ports
+                            .iter()
+                            .map(|(name, &port)| (name.as_str().into(), port))
+                            .collect(),
+                    })
+                })
+                .collect(),
+            expanders: self
+                .expanders
+                .iter()
+                .map(|(name, expander)| ExpanderLayout {
+                    name: name.as_str().into(),
+                    port: expander.port,
+                })
+                .collect(),
+            drives: self
+                .drives
+                .iter()
+                .map(|drive| DriveLayout {
+                    id: drive.id.as_str().into(),
+                    place: place(drive),
+                })
+                .collect(),
+            saved: saved
+                .or_else(|| PortMap::of(&self.map).ok())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The size of a port export: what the file says, else the largest drive's.
+    pub(crate) fn port_bytes(&self) -> u64 {
+        let largest = self
+            .drives
+            .iter()
+            .map(|drive| drive.bytes)
+            .max()
+            .unwrap_or(0);
+        self.port_bytes.unwrap_or(largest)
+    }
+
+    pub(crate) fn control_path(&self) -> PathBuf {
+        self.state_dir.join(&self.control)
+    }
+
+    pub(crate) fn nbd_path(&self) -> PathBuf {
+        self.state_dir.join(&self.nbd)
+    }
+
+    pub(crate) fn truth_path(&self) -> PathBuf {
+        self.state_dir.join(&self.truth_log)
+    }
+
+    pub(crate) fn saved_map_path(&self) -> PathBuf {
+        self.state_dir.join(&self.saved_map)
+    }
+}
+
+impl DriveConfig {
+    pub(crate) fn identity(&self) -> Identity {
+        Identity {
+            id: Arc::from(self.id.as_str()),
+            model: self.model.clone(),
+            serial: self.serial.clone(),
+            firmware: self.firmware.clone(),
+            protocol: self.protocol.clone(),
+            wwn: self.wwn.clone(),
+            eui64: self.eui64.clone(),
+            bytes: self.bytes,
+            sector_bytes: self.sector_bytes,
+            rotational: self.rotational,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! One client connection: replies from several threads, and the requests that wait for a drive.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use device::{Io, Kind};
+use parking_lot::{Condvar, Mutex};
+use socket2::Socket;
+
+use crate::drive::{Bytes, Manner};
+use crate::reply::Style;
+
+/// Limits of what one client may have waiting; beyond them its further requests stay in its socket.
+const WAITING_REQUESTS: usize = 4096;
+const WAITING_BYTES: usize = 256 << 20;
+/// Replies left for another thread to send before their producer waits.
+const LEFT_BYTES: usize = 4 << 20;
+
+/// Replies that could not be sent yet.
+#[derive(Default)]
+struct Outbox {
+    /// A thread is writing to the socket; it also writes what others leave here.
+    busy: bool,
+    left: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: usize,
+    bytes: usize,
+}
+
+pub struct Connection {
+    socket: Socket,
+    pub style: Style,
+    closed: AtomicBool,
+    outbox: Mutex<Outbox>,
+    outbox_taken: Condvar,
+    waiting: Mutex<Waiting>,
+    fewer_wait: Condvar,
+}
+
+impl Connection {
+    pub fn new(socket: Socket, style: Style) -> Self {
+        Self {
+            socket,
+            style,
+            closed: AtomicBool::new(false),
+            outbox: Mutex::default(),
+            outbox_taken: Condvar::new(),
+            waiting: Mutex::default(),
+            fewer_wait: Condvar::new(),
+        }
+    }
+
+    /// Send replies, waiting while the client does not read.
+    pub fn send(&self, replies: &[u8]) -> io::Result<()> {
+        {
+            let mut outbox = self.outbox.lock();
+            while outbox.left.len() > LEFT_BYTES && !self.is_closed() {
+                self.outbox_taken.wait(&mut outbox);
+            }
+            if outbox.busy {
+                outbox.left.extend_from_slice(replies);
+                return self.check_open();
+            }
+            outbox.busy = true;
+        }
+        let sent = (&self.socket)
+            .write_all(replies)
+            .and_then(|()| self.send_left());
+        self.close_on_error(sent)
+    }
+
+    /// Send replies without waiting: what the socket does not take now is sent by a thread of its own.
+    pub fn send_soon(self: &Arc<Self>, replies: &[u8]) {
+        let mut outbox = self.outbox.lock();
+        if outbox.busy {
+            outbox.left.extend_from_slice(replies);
+            return;
+        }
+        outbox.busy = true;
+        drop(outbox);
+        let taken = match self.socket.send_with_flags(replies, MSG_DONTWAIT) {
+            Ok(taken) => taken,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return drop(self.close_on_error(Err(error))),
+        };
+        let mut outbox = self.outbox.lock();
+        if taken == replies.len() && outbox.left.is_empty() {
+            outbox.busy = false;
+            return;
+        }
+        let mut left = replies[taken..].to_vec();
+        left.append(&mut outbox.left);
+        outbox.left = left;
+        drop(outbox);
+        let connection = self.clone();
+        thread::spawn(move || {
+            let sent = connection.send_left();
+            // The connection is closed where this fails; its reading thread finds out.
+            let _ = connection.close_on_error(sent);
+        });
+    }
+
+    /// Send what others left, until nothing is. The caller is the busy one.
+    fn send_left(&self) -> io::Result<()> {
+        loop {
+            let left = {
+                let mut outbox = self.outbox.lock();
+                if outbox.left.is_empty() {
+                    outbox.busy = false;
+                    return Ok(());
+                }
+                self.outbox_taken.notify_all();
+                std::mem::take(&mut outbox.left)
+            };
+            (&self.socket).write_all(&left)?;
+        }
+    }
+
+    fn close_on_error(&self, sent: io::Result<()>) -> io::Result<()> {
+        if sent.is_err() {
+            self.close();
+        }
+        sent
+    }
+
+    /// Nothing is answered from now on. The one who was busy stays it, so that nobody writes again.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // The peer is gone already where this fails.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        // Under the locks, so that nobody checks the flag before and waits after.
+        drop(self.outbox.lock());
+        self.outbox_taken.notify_all();
+        drop(self.waiting.lock());
+        self.fewer_wait.notify_all();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn check_open(&self) -> io::Result<()> {
+        if self.is_closed() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+
+    /// Keep a request for later; returns once the client has few enough of them.
+    pub fn defer(
+        self: &Arc<Self>,
+        cookie: u64,
+        io: Io,
+        manner: Manner,
+        payload: &[u8],
+        came_ns: u64,
+    ) -> Pending {
+        let bytes = match io.kind {
+            Kind::Read => io.length as usize,
+            _ => payload.len(),
+        };
+        let mut waiting = self.waiting.lock();
+        while waiting.requests > 0
+            && (waiting.requests >= WAITING_REQUESTS || waiting.bytes + bytes > WAITING_BYTES)
+            && !self.is_closed()
+        {
+            self.fewer_wait.wait(&mut waiting);
+        }
+        waiting.requests += 1;
+        waiting.bytes += bytes;
+        drop(waiting);
+        Pending {
+            io,
+            manner,
+            came_ns,
+            cookie,
+            connection: self.clone(),
+            buffer: payload.to_vec(),
+            bytes,
+        }
+    }
+}
+
+const MSG_DONTWAIT: i32 = 0x40;
+
+/// A request that waits: for its time, or for a drive.
+pub struct Pending {
+    pub io: Io,
+    pub manner: Manner,
+    /// When it was read off the wire.
+    pub came_ns: u64,
+    cookie: u64,
+    connection: Arc<Connection>,
+    /// A write's payload, or a read's whole reply once it is being executed.
+    buffer: Vec<u8>,
+    bytes: usize,
+}
+
+impl Pending {
+    /// Whether nobody waits for the answer any more.
+    pub fn is_orphaned(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    pub fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
+    }
+
+    /// The bytes to move.
+    pub fn bytes(&mut self) -> Bytes<'_> {
+        match self.io.kind {
+            Kind::Read => {
+                let header = self.connection.style.read_header_len();
+                self.buffer.resize(header + self.io.length as usize, 0);
+                Bytes::Fill(&mut self.buffer[header..])
+            }
+            Kind::Write => Bytes::Store(&self.buffer),
+            Kind::Flush | Kind::Trim | Kind::WriteZeroes => Bytes::None,
+        }
+    }
+
+    /// Answer the client; never waits.
+    pub fn answer(mut self, result: Result<(), u32>) {
+        let style = self.connection.style;
+        let is_read = self.io.kind == Kind::Read;
+        if is_read && result.is_ok() && self.io.length > 0 {
+            let header = style.read_header_len();
+            let length = self.io.length as u32;
+            style.read_header(
+                self.cookie,
+                self.io.offset,
+                length,
+                &mut self.buffer[..header],
+            );
+        } else {
+            self.buffer = style.without_data(is_read, self.cookie, result.err().unwrap_or(0));
+        }
+        self.connection.send_soon(&self.buffer);
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let mut waiting = self.connection.waiting.lock();
+        waiting.requests -= 1;
+        waiting.bytes -= self.bytes;
+        drop(waiting);
+        self.connection.fewer_wait.notify_all();
+    }
+}

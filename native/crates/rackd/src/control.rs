@@ -1,0 +1,109 @@
+//! The control socket: a JSON object a line in, a JSON object a line out.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{json, Map, Value};
+
+use crate::clock::now_ns;
+use crate::floor::Floor;
+use crate::ops::{self, OpError};
+
+/// Longer than any request.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// Writes whole lines to a client from several threads.
+pub struct LineWriter {
+    stream: Mutex<UnixStream>,
+}
+
+impl LineWriter {
+    /// Write lines, waiting while the client does not read.
+    pub fn write(&self, lines: &[u8]) -> io::Result<()> {
+        self.stream.lock().write_all(lines)
+    }
+}
+
+/// Serve one client until it leaves.
+pub fn serve(stream: UnixStream, floor: &Arc<Floor>) {
+    // An error here is the client's: it left. Nothing is owed to it.
+    let _ = serve_lines(stream, floor);
+}
+
+fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
+    let writer = Arc::new(LineWriter {
+        stream: Mutex::new(stream.try_clone()?),
+    });
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let limit = MAX_LINE_BYTES as u64 + 1;
+        if reader.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        if line.len() > MAX_LINE_BYTES {
+            writer.write(&refusal(
+                Value::Null,
+                &OpError::bad_request("the line is longer than 1 MiB"),
+            ))?;
+            reader.skip_until(b'\n')?;
+            continue;
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let (id, op, fields) = match parse(&line) {
+            Ok(request) => request,
+            Err(error) => {
+                writer.write(&refusal(Value::Null, &error))?;
+                continue;
+            }
+        };
+        let answered = ops::run(floor, &op, fields);
+        let subscribes = op == "subscribe" && answered.is_ok();
+        writer.write(&match answered {
+            Ok((t_ns, fields)) => answer(id, t_ns, fields),
+            Err(error) => refusal(id, &error),
+        })?;
+        if subscribes {
+            floor
+                .shared()
+                .truth
+                .subscribe(writer.clone(), stream.try_clone()?);
+        }
+    }
+}
+
+/// The request's identity, its operation, and its other fields.
+fn parse(line: &[u8]) -> Result<(Value, String, Map<String, Value>), OpError> {
+    let mut fields: Map<String, Value> = serde_json::from_slice(line)
+        .map_err(|error| OpError::bad_request(format!("no JSON object: {error}")))?;
+    let id = fields.remove("id").filter(|id| !id.is_null());
+    let id = id.ok_or_else(|| OpError::bad_request("the request has no id"))?;
+    match fields.remove("op") {
+        Some(Value::String(op)) => Ok((id, op, fields)),
+        _ => Err(OpError::bad_request("the request has no op")),
+    }
+}
+
+fn answer(id: Value, t_ns: u64, fields: Map<String, Value>) -> Vec<u8> {
+    let mut answer = fields;
+    answer.insert("id".into(), id);
+    answer.insert("ok".into(), true.into());
+    answer.insert("t_ns".into(), t_ns.into());
+    line(Value::Object(answer))
+}
+
+fn refusal(id: Value, error: &OpError) -> Vec<u8> {
+    let error = json!({"code": error.code, "message": error.message});
+    line(json!({"id": id, "ok": false, "t_ns": now_ns(), "error": error}))
+}
+
+fn line(value: Value) -> Vec<u8> {
+    let mut line = value.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

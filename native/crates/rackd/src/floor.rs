@@ -1,0 +1,331 @@
+//! The running rack: the state machine, the lines I/O takes through it, and the drives at their ends.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use device::{ms_to_ns, Command, DriveState, Fault, FaultError, Rack, Record, Refusal, Seat, What};
+use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
+use serde_json::json;
+
+use crate::backing::Backing;
+use crate::clock::now_ns;
+use crate::config::{BackingConfig, Config, ConfigError};
+use crate::drive::Drive;
+use crate::line::{Due, HeldCounts, Line, Route, Shared};
+use crate::memory::Memory;
+use crate::saved;
+use crate::timer::Timer;
+use crate::truth::TruthLog;
+
+/// The rack, and when the timer looks at it next.
+struct Machine {
+    rack: Rack,
+    alarm_ns: Option<u64>,
+}
+
+/// A command that was executed.
+pub struct Executed {
+    /// The moment it was.
+    pub t_ns: u64,
+    /// The generation of the map after it.
+    pub generation: u64,
+}
+
+/// Why the live map was not saved.
+pub enum SaveError {
+    /// The rack refused.
+    Refused(Refusal),
+    /// The file could not be written; a restart will load what it held before.
+    Disk(std::io::Error),
+}
+
+/// Everything on the lab's floor.
+pub struct Floor {
+    machine: Mutex<Machine>,
+    /// By seat of the rack.
+    lines: Vec<Arc<Line>>,
+    exports: HashMap<Arc<str>, usize>,
+    /// By index in the rack.
+    drives: Vec<Arc<Drive>>,
+    drive_by_id: HashMap<Arc<str>, usize>,
+    shared: Arc<Shared>,
+    /// Locked while the file is written, so that the last save is what stays.
+    saved_map: Mutex<PathBuf>,
+    last_fault_id: AtomicU64,
+}
+
+impl Floor {
+    /// Power everything on.
+    pub fn start(config: &Config) -> Result<Arc<Self>, ConfigError> {
+        let truth_path = config.truth_path();
+        let saved = saved::load(config)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&truth_path);
+        let file = file
+            .map_err(|error| ConfigError(format!("truth_log {}: {error}", truth_path.display())))?;
+        let truth = TruthLog::start(file);
+        let drives = start_drives(config, &truth)?;
+        let shared = Arc::new(Shared {
+            link_timeout_ns: ms_to_ns(config.link_timeout_ms),
+            timer: Timer::new(),
+            truth,
+            held: HeldCounts::default(),
+        });
+        let (rack, records) = Rack::new(config.layout(saved), now_ns());
+        let line = |(seat, place): (usize, &Seat)| {
+            let (bytes, rotational) = match *place {
+                Seat::Hba { .. } => (config.port_bytes(), false),
+                Seat::Drive(drive) => (
+                    drives[drive].identity.bytes,
+                    drives[drive].identity.rotational,
+                ),
+            };
+            Arc::new(Line::new(
+                rack.seat_name(seat).into(),
+                bytes,
+                rotational,
+                shared.clone(),
+            ))
+        };
+        let lines: Vec<Arc<Line>> = rack.seats().iter().enumerate().map(line).collect();
+        let floor = Arc::new(Self {
+            exports: lines
+                .iter()
+                .enumerate()
+                .map(|(seat, line)| (line.name.clone(), seat))
+                .collect(),
+            drive_by_id: drives
+                .iter()
+                .enumerate()
+                .map(|(index, drive)| (drive.identity.id.clone(), index))
+                .collect(),
+            machine: Mutex::new(Machine {
+                rack,
+                alarm_ns: None,
+            }),
+            lines,
+            drives,
+            shared,
+            saved_map: Mutex::new(config.saved_map_path()),
+            last_fault_id: AtomicU64::new(0),
+        });
+        let all = (0..floor.lines.len()).collect();
+        let stopped = floor.stop(all);
+        floor.resume(floor.machine.lock(), stopped, records);
+        let timed = floor.clone();
+        thread::Builder::new()
+            .name("timer".into())
+            .spawn(move || {
+                // Without it the kernel may wake the thread 50 us late, a third of what is spun away.
+                let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+                timed.shared.timer.run(|due| timed.act(due))
+            })
+            .map_err(|error| ConfigError(format!("no timer thread: {error}")))?;
+        Ok(floor)
+    }
+
+    /// Execute a command. I/O that had not begun by then does not reach a drive the
+    /// command took away, and I/O that was executing has finished.
+    pub fn execute(&self, command: &Command) -> Result<Executed, Refusal> {
+        let mut machine = self.machine.lock();
+        let stopped = self.stop(machine.rack.touched(command)?);
+        let t_ns = now_ns();
+        let records = machine.rack.execute(command, t_ns)?;
+        let generation = machine.rack.generation();
+        self.resume(machine, stopped, records);
+        Ok(Executed { t_ns, generation })
+    }
+
+    /// Keep the live map as the power-on map; it is on disk when this returns.
+    pub fn save_map(&self) -> Result<Executed, SaveError> {
+        let saved_map = self.saved_map.lock();
+        let executed = self.execute(&Command::Save).map_err(SaveError::Refused)?;
+        // The disk takes its time: the rack must not stand still for it.
+        let map = self.rack(|rack| rack.saved().clone());
+        saved::store(&saved_map, &map).map_err(SaveError::Disk)?;
+        Ok(executed)
+    }
+
+    /// The line that says everything answers.
+    pub fn ready(&self, tcp: Option<SocketAddr>) -> String {
+        let ready =
+            json!({"event": "ready", "pid": std::process::id(), "t_ns": now_ns(), "nbd_tcp": tcp});
+        ready.to_string()
+    }
+
+    /// Return once the truth log holds everything that has happened.
+    pub fn settle(&self) {
+        self.shared.truth.settle();
+    }
+
+    fn stop(&self, seats: Vec<usize>) -> Vec<(usize, RwLockWriteGuard<'_, Route>)> {
+        seats
+            .into_iter()
+            .map(|seat| (seat, self.lines[seat].stop()))
+            .collect()
+    }
+
+    /// Lead the stopped lines to where the rack says, let I/O go on, and have the timer look again when due.
+    fn resume(
+        &self,
+        mut machine: MutexGuard<'_, Machine>,
+        stopped: Vec<(usize, RwLockWriteGuard<'_, Route>)>,
+        records: Vec<Record>,
+    ) {
+        for record in records {
+            self.shared.truth.write(record);
+        }
+        let mut opened = Vec::new();
+        for (seat, mut route) in stopped {
+            let drive = machine.rack.drive_at(seat).map(|drive| &self.drives[drive]);
+            let is_same = match (&route.drive, drive) {
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_same {
+                route.drive = drive.cloned();
+                route.epoch += 1;
+                if drive.is_some() {
+                    opened.push(seat);
+                }
+            }
+        }
+        if let Some(at_ns) = machine.rack.next_due_ns() {
+            if machine.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
+                machine.alarm_ns = Some(at_ns);
+                self.shared.timer.add(at_ns, Due::Rack(at_ns));
+            }
+        }
+        drop(machine);
+        for seat in opened {
+            self.lines[seat].release();
+        }
+    }
+
+    fn act(&self, due: Due) {
+        match due {
+            Due::Rack(at_ns) => self.advance(at_ns),
+            Due::Complete(line, pending, admitted, at_ns) => {
+                line.complete(pending, admitted);
+                self.shared.timer.record_lateness(at_ns);
+            }
+            Due::GiveUp(line) => line.give_up(),
+        }
+    }
+
+    /// Let the rack do what was due by `at_ns`, unless a newer alarm took this one's place.
+    fn advance(&self, at_ns: u64) {
+        let mut machine = self.machine.lock();
+        if machine.alarm_ns != Some(at_ns) {
+            return;
+        }
+        machine.alarm_ns = None;
+        let until_ns = now_ns();
+        let stopped = self.stop(machine.rack.touched_until(until_ns));
+        let records = machine.rack.advance(until_ns, now_ns());
+        self.shared.timer.record_lateness(at_ns);
+        self.resume(machine, stopped, records);
+    }
+
+    /// Look at the rack.
+    pub fn rack<T>(&self, look: impl FnOnce(&Rack) -> T) -> T {
+        look(&self.machine.lock().rack)
+    }
+
+    /// The exports' lines, in the order of the rack.
+    pub fn lines(&self) -> &[Arc<Line>] {
+        &self.lines
+    }
+
+    /// The seat of an export.
+    pub fn seat(&self, export: &str) -> Option<usize> {
+        self.exports.get(export).copied()
+    }
+
+    /// Every drive, by its index in the rack.
+    pub fn drives(&self) -> &[Arc<Drive>] {
+        &self.drives
+    }
+
+    /// The index of a drive.
+    pub fn drive(&self, id: &str) -> Result<usize, Refusal> {
+        let found = self.drive_by_id.get(id).copied();
+        found.ok_or_else(|| Refusal::UnknownDrive(id.to_owned()))
+    }
+
+    /// What all lines share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Put a fault on a drive; its identity.
+    pub fn add_fault(&self, drive: usize, fault: &Fault) -> Result<u64, FaultError> {
+        let drive = &self.drives[drive];
+        let fault_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
+        drive.state.lock().add_fault(fault_id, fault)?;
+        self.say(What::Fault {
+            drive: drive.identity.id.clone(),
+            fault_id,
+            fault: fault.clone(),
+        });
+        Ok(fault_id)
+    }
+
+    /// Take away a fault of a drive, or all of them; the identities of those that were there.
+    pub fn clear_faults(&self, drive: usize, fault_id: Option<u64>) -> Vec<u64> {
+        let drive = &self.drives[drive];
+        let gone = drive.state.lock().clear_faults(fault_id);
+        for &fault_id in &gone {
+            self.say(What::FaultCleared {
+                drive: drive.identity.id.clone(),
+                fault_id,
+            });
+        }
+        for line in self
+            .lines
+            .iter()
+            .filter(|line| !gone.is_empty() && line.leads_to(drive))
+        {
+            // Whoever saw the drive hang has put its request down by the time the line can be stopped.
+            drop(line.stop());
+            line.release();
+        }
+        gone
+    }
+
+    fn say(&self, what: What) {
+        let t_ns = now_ns();
+        self.shared.truth.write(Record { t_ns, what });
+    }
+}
+
+fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, ConfigError> {
+    let start = |drive: &crate::config::DriveConfig| {
+        let identity = drive.identity();
+        let backing = match &drive.backing {
+            BackingConfig::Memory {} => Memory::new(identity.bytes, true).map(Backing::Memory),
+            BackingConfig::Sparse {} => Memory::new(identity.bytes, false).map(Backing::Memory),
+            BackingConfig::File { path } => {
+                Backing::file(&config.state_dir.join(path), identity.bytes)
+            }
+        };
+        let backing = backing
+            .map_err(|error| ConfigError(format!("drives.{}.backing: {error}", identity.id)))?;
+        let state = DriveState::new(identity.bytes, identity.sector_bytes, drive.timing.clone());
+        Ok(Arc::new(Drive::new(
+            identity,
+            state,
+            backing,
+            truth.clone(),
+        )))
+    };
+    config.drives.iter().map(start).collect()
+}

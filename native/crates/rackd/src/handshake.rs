@@ -1,0 +1,222 @@
+//! Fixed newstyle negotiation, server side.
+
+use std::io::{self, Write};
+
+use nbd::proto::{
+    flag, handshake, info, opt, rep, u16_at, u32_at, u64_at, INIT_MAGIC, MAX_REQUEST_BYTES,
+    OPT_MAGIC, OPT_REPLY_MAGIC,
+};
+use socket2::Socket;
+
+use crate::floor::Floor;
+use crate::inbox::Inbox;
+use crate::line::Line;
+use crate::reply::Style;
+
+/// Longer option data than any option has.
+const MAX_OPTION_BYTES: u32 = 64 << 10;
+const PREFERRED_BLOCK: u32 = 4096;
+
+/// What a client chose: a seat of the rack, and how it is answered.
+pub struct Chosen {
+    pub seat: usize,
+    pub style: Style,
+}
+
+/// Negotiate until the client chose an export; `None` where it left without one.
+pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Result<Option<Chosen>> {
+    let mut greeting = INIT_MAGIC.to_be_bytes().to_vec();
+    greeting.extend_from_slice(&OPT_MAGIC.to_be_bytes());
+    greeting.extend_from_slice(&(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
+    write(socket, &greeting)?;
+    inbox.fill(socket, 4)?;
+    let client_flags = u32_at(inbox.take(4), 0);
+    let known = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+    if client_flags & !known != 0 {
+        return Ok(None);
+    }
+    let mut talk = Talk {
+        socket,
+        floor,
+        no_zeroes: client_flags & u32::from(handshake::NO_ZEROES) != 0,
+        style: Style::Simple,
+    };
+    loop {
+        inbox.fill(socket, 16)?;
+        let header = inbox.take(16);
+        let (magic, option, length) = (u64_at(header, 0), u32_at(header, 8), u32_at(header, 12));
+        if magic != OPT_MAGIC {
+            return Ok(None);
+        }
+        if length > MAX_OPTION_BYTES {
+            inbox.discard(socket, u64::from(length))?;
+            talk.reply(option, rep::ERR_TOO_BIG, &[])?;
+            continue;
+        }
+        inbox.fill(socket, length as usize)?;
+        let data = inbox.take(length as usize);
+        match talk.answer(option, data)? {
+            Next::Stay => {}
+            Next::Leave => return Ok(None),
+            Next::Serve(seat) => {
+                return Ok(Some(Chosen {
+                    seat,
+                    style: talk.style,
+                }))
+            }
+        }
+    }
+}
+
+enum Next {
+    Stay,
+    Leave,
+    Serve(usize),
+}
+
+struct Talk<'a> {
+    socket: &'a Socket,
+    floor: &'a Floor,
+    no_zeroes: bool,
+    style: Style,
+}
+
+impl Talk<'_> {
+    fn answer(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
+        match option {
+            opt::EXPORT_NAME => return self.export_name(data),
+            opt::ABORT => {
+                self.reply(option, rep::ACK, &[])?;
+                return Ok(Next::Leave);
+            }
+            opt::LIST if data.is_empty() => {
+                for line in self.floor.lines() {
+                    let mut entry = (line.name.len() as u32).to_be_bytes().to_vec();
+                    entry.extend_from_slice(line.name.as_bytes());
+                    self.reply(option, rep::SERVER, &entry)?;
+                }
+                self.reply(option, rep::ACK, &[])?;
+            }
+            opt::STRUCTURED_REPLY if data.is_empty() => {
+                self.style = Style::Structured;
+                self.reply(option, rep::ACK, &[])?;
+            }
+            opt::LIST | opt::STRUCTURED_REPLY => self.reply(option, rep::ERR_INVALID, &[])?,
+            opt::INFO | opt::GO => return self.info(option, data),
+            _ => self.reply(option, rep::ERR_UNSUP, &[])?,
+        }
+        Ok(Next::Stay)
+    }
+
+    /// The old way: there is no error reply, an unknown name ends the connection.
+    fn export_name(&self, name: &[u8]) -> io::Result<Next> {
+        let Some(seat) = self.seat(name) else {
+            return Ok(Next::Leave);
+        };
+        let line = &self.floor.lines()[seat];
+        let mut answer = line.bytes.to_be_bytes().to_vec();
+        answer.extend_from_slice(&export_flags(line).to_be_bytes());
+        if !self.no_zeroes {
+            answer.extend_from_slice(&[0; 124]);
+        }
+        write(self.socket, &answer)?;
+        Ok(Next::Serve(seat))
+    }
+
+    fn info(&self, option: u32, data: &[u8]) -> io::Result<Next> {
+        let Some((name, wanted)) = parse_info(data) else {
+            self.reply(option, rep::ERR_INVALID, &[])?;
+            return Ok(Next::Stay);
+        };
+        let Some(seat) = self.seat(name) else {
+            self.reply(option, rep::ERR_UNKNOWN, b"no such export; LIST names them")?;
+            return Ok(Next::Stay);
+        };
+        let line = &self.floor.lines()[seat];
+        let mut export = info::EXPORT.to_be_bytes().to_vec();
+        export.extend_from_slice(&line.bytes.to_be_bytes());
+        export.extend_from_slice(&export_flags(line).to_be_bytes());
+        self.reply(option, rep::INFO, &export)?;
+        let mut sizes = info::BLOCK_SIZE.to_be_bytes().to_vec();
+        for bytes in [1, PREFERRED_BLOCK, MAX_REQUEST_BYTES] {
+            sizes.extend_from_slice(&bytes.to_be_bytes());
+        }
+        self.reply(option, rep::INFO, &sizes)?;
+        if wanted.contains(&info::NAME) {
+            let mut canonical = info::NAME.to_be_bytes().to_vec();
+            canonical.extend_from_slice(line.name.as_bytes());
+            self.reply(option, rep::INFO, &canonical)?;
+        }
+        self.reply(option, rep::ACK, &[])?;
+        Ok(if option == opt::GO {
+            Next::Serve(seat)
+        } else {
+            Next::Stay
+        })
+    }
+
+    fn seat(&self, name: &[u8]) -> Option<usize> {
+        self.floor.seat(std::str::from_utf8(name).ok()?)
+    }
+
+    fn reply(&self, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
+        let mut out = OPT_REPLY_MAGIC.to_be_bytes().to_vec();
+        for word in [option, kind, data.len() as u32] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        out.extend_from_slice(data);
+        write(self.socket, &out)
+    }
+}
+
+fn write(mut socket: &Socket, bytes: &[u8]) -> io::Result<()> {
+    socket.write_all(bytes)
+}
+
+fn export_flags(line: &Line) -> u16 {
+    let rotational = if line.rotational { flag::ROTATIONAL } else { 0 };
+    flag::HAS_FLAGS
+        | flag::SEND_FLUSH
+        | flag::SEND_FUA
+        | flag::SEND_TRIM
+        | flag::SEND_WRITE_ZEROES
+        | flag::CAN_MULTI_CONN
+        | rotational
+}
+
+/// The export name and the information types an INFO or GO asks for, `None` where the data is malformed.
+fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let (length, rest) = data.split_at_checked(4)?;
+    let (name, rest) = rest.split_at_checked(u32_at(length, 0) as usize)?;
+    let (count, rest) = rest.split_at_checked(2)?;
+    if rest.len() != usize::from(u16_at(count, 0)) * 2 {
+        return None;
+    }
+    Some((
+        name,
+        rest.chunks_exact(2).map(|pair| u16_at(pair, 0)).collect(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_info_asks_for_is_parsed() {
+        let data = [0, 0, 0, 2, b'a', b'b', 0, 1, 0, 3];
+        assert_eq!(parse_info(&data), Some((b"ab".as_slice(), vec![3])));
+    }
+
+    #[test]
+    fn malformed_info_is_refused() {
+        let bad: [&[u8]; 5] = [
+            &[],
+            &[0, 0, 0],
+            &[0xff, 0xff, 0xff, 0xff, 0, 0],
+            &[0, 0, 0, 0, 0, 1],
+            &[0, 0, 0, 0, 0, 0, 9],
+        ];
+        assert!(bad.iter().all(|data| parse_info(data).is_none()));
+    }
+}

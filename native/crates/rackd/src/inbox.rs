@@ -1,0 +1,75 @@
+//! Bytes from a client, read many requests at a time.
+
+use std::io::{self, Read};
+
+use socket2::Socket;
+
+const USUAL_BYTES: usize = 256 << 10;
+/// A buffer grown beyond this for one large write is given back afterwards.
+const KEEP_BYTES: usize = 4 << 20;
+
+pub struct Inbox {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Inbox {
+    pub fn new() -> Self {
+        Self {
+            buffer: vec![0; USUAL_BYTES],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// Whether this many bytes are here already.
+    pub fn has(&self, length: usize) -> bool {
+        self.end - self.start >= length
+    }
+
+    /// Read until `length` bytes are here. `UnexpectedEof` when the client is gone before.
+    pub fn fill(&mut self, socket: &Socket, length: usize) -> io::Result<()> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.buffer.len() > KEEP_BYTES && length <= USUAL_BYTES {
+                self.buffer = vec![0; USUAL_BYTES];
+            }
+        }
+        if self.start + length > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if length > self.buffer.len() {
+                self.buffer.resize(length, 0);
+            }
+        }
+        let mut socket = socket;
+        while !self.has(length) {
+            match socket.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next `length` bytes, which [`Inbox::fill`] has read.
+    pub fn take(&mut self, length: usize) -> &[u8] {
+        let taken = &self.buffer[self.start..][..length];
+        self.start += length;
+        taken
+    }
+
+    /// Read and drop `length` bytes.
+    pub fn discard(&mut self, socket: &Socket, mut length: u64) -> io::Result<()> {
+        while length > 0 {
+            self.fill(socket, 1)?;
+            let piece = length.min((self.end - self.start) as u64) as usize;
+            self.take(piece);
+            length -= piece as u64;
+        }
+        Ok(())
+    }
+}

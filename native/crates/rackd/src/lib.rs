@@ -1,0 +1,27 @@
+//! rackd, the simulated rack: NBD exports over simulated drives, a control socket and a truth log.
+//! `docs/reference/rackd.md` is what its clients rely on.
+
+mod args;
+mod backing;
+mod clock;
+mod config;
+mod connection;
+mod control;
+mod drive;
+mod floor;
+mod handshake;
+mod inbox;
+mod line;
+mod listen;
+mod memory;
+mod ops;
+mod reply;
+mod saved;
+mod timer;
+mod transmission;
+mod truth;
+
+pub use args::{Args, Invocation, HELP};
+pub use config::{Config, ConfigError};
+pub use floor::Floor;
+pub use listen::Sockets;

@@ -1,0 +1,137 @@
+//! The sockets rackd answers on.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use socket2::Socket;
+
+use crate::config::{Config, ConfigError};
+use crate::control;
+use crate::floor::Floor;
+use crate::handshake::negotiate;
+use crate::inbox::Inbox;
+use crate::transmission::serve;
+
+/// As much as the kernel may give a socket without privilege.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// Bound sockets; their files are removed with [`Sockets::remove`].
+pub struct Sockets {
+    nbd: UnixListener,
+    control: UnixListener,
+    nbd_tcp: Option<TcpListener>,
+    files: Vec<PathBuf>,
+}
+
+impl Sockets {
+    /// Bind everything the configuration names.
+    pub fn bind(config: &Config) -> Result<Self, ConfigError> {
+        fs::create_dir_all(&config.state_dir).map_err(|error| {
+            ConfigError(format!("state_dir {}: {error}", config.state_dir.display()))
+        })?;
+        let (nbd, control) = (config.nbd_path(), config.control_path());
+        let nbd_tcp = config.nbd_tcp.map(|address| {
+            TcpListener::bind(address)
+                .map_err(|error| ConfigError(format!("nbd_tcp {address}: {error}")))
+        });
+        Ok(Self {
+            nbd_tcp: nbd_tcp.transpose()?,
+            nbd: bind(&nbd)?,
+            control: bind(&control)?,
+            files: vec![nbd, control],
+        })
+    }
+
+    /// The address of the TCP listener.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        self.nbd_tcp.as_ref()?.local_addr().ok()
+    }
+
+    /// Answer for ever, each client in a thread of its own.
+    pub fn serve(self, floor: &Arc<Floor>) -> Vec<PathBuf> {
+        let nbd = self.nbd;
+        let of_unix = floor.clone();
+        thread::spawn(move || {
+            accept(
+                || nbd.accept().map(|(socket, _)| Socket::from(socket)),
+                &of_unix,
+                serve_nbd,
+            )
+        });
+        if let Some(tcp) = self.nbd_tcp {
+            let of_tcp = floor.clone();
+            thread::spawn(move || {
+                let next = || {
+                    let socket = Socket::from(tcp.accept()?.0);
+                    socket.set_tcp_nodelay(true)?;
+                    Ok(socket)
+                };
+                accept(next, &of_tcp, serve_nbd);
+            });
+        }
+        let control = self.control;
+        let of_control = floor.clone();
+        thread::spawn(move || {
+            accept(
+                || control.accept().map(|(stream, _)| stream),
+                &of_control,
+                control::serve,
+            )
+        });
+        self.files
+    }
+}
+
+fn bind(path: &Path) -> Result<UnixListener, ConfigError> {
+    let wrong =
+        |error: &dyn std::fmt::Display| ConfigError(format!("socket {}: {error}", path.display()));
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(wrong(&"exists and is no socket"))
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            return Err(wrong(&"another process answers there"))
+        }
+        Ok(_) => fs::remove_file(path).map_err(|error| wrong(&error))?,
+        Err(_) => {}
+    }
+    UnixListener::bind(path).map_err(|error| wrong(&error))
+}
+
+fn accept<S: Send + 'static>(
+    next: impl Fn() -> io::Result<S>,
+    floor: &Arc<Floor>,
+    serve: fn(S, &Arc<Floor>),
+) {
+    loop {
+        let accepted = next().and_then(|socket| {
+            let floor = floor.clone();
+            thread::Builder::new()
+                .spawn(move || serve(socket, &floor))
+                .map(drop)
+        });
+        if let Err(error) = accepted {
+            // Out of descriptors or threads, mostly; a client that left already, sometimes.
+            eprintln!("rackd: a client could not be served: {error}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn serve_nbd(socket: Socket, floor: &Arc<Floor>) {
+    // Smaller buffers are slower, not wrong.
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    let mut inbox = Inbox::new();
+    // An error here is the client's: it left, or spoke something else. Its connection ends, nothing more.
+    let _ = negotiate(&socket, &mut inbox, floor).and_then(|chosen| match chosen {
+        Some(chosen) => serve(&socket, inbox, chosen.style, &floor.lines()[chosen.seat]),
+        None => Ok(()),
+    });
+}

@@ -1,0 +1,484 @@
+//! The operations of the control socket.
+
+use std::sync::atomic::Ordering;
+
+use device::{Command, Counters, Fault, FaultError, Port, PowerTarget, Rack, Refusal};
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
+
+use crate::clock::now_ns;
+use crate::floor::{Floor, SaveError};
+
+type Fields = Map<String, Value>;
+/// When it was executed, and the fields of the answer.
+type Answer = Result<(u64, Fields), OpError>;
+
+/// Why an operation was refused.
+#[derive(Debug)]
+pub struct OpError {
+    pub code: &'static str,
+    pub message: String,
+}
+
+impl OpError {
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new("bad_request", message)
+    }
+
+    fn new(code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+}
+
+impl From<Refusal> for OpError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::UnknownPort(_) => "unknown_port",
+            Refusal::UnknownServer(_) => "unknown_server",
+            Refusal::UnknownDrive(_) => "unknown_drive",
+            Refusal::BadMap(_) => "bad_map",
+            Refusal::StaleGeneration { .. } => "stale_generation",
+            Refusal::SwitchOff => "busy",
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<SaveError> for OpError {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::Refused(refusal) => refusal.into(),
+            SaveError::Disk(error) => Self::new("io_error", format!("saved_map: {error}")),
+        }
+    }
+}
+
+impl From<FaultError> for OpError {
+    fn from(error: FaultError) -> Self {
+        match error {
+            FaultError::OutOfRange(message) => Self::new("out_of_range", message),
+            FaultError::Malformed(message) => Self::bad_request(message),
+        }
+    }
+}
+
+/// Some ports by number, or all of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Ports {
+    Some(Vec<Port>),
+    Word(String),
+}
+
+impl Ports {
+    /// `None` for all.
+    fn some(self) -> Result<Option<Vec<Port>>, OpError> {
+        match self {
+            Self::Some(ports) => Ok(Some(ports)),
+            Self::Word(word) if word == "all" => Ok(None),
+            Self::Word(word) => Err(OpError::bad_request(format!(
+                "ports are a list or \"all\", not {word:?}"
+            ))),
+        }
+    }
+
+    fn list(self, rack: &Rack) -> Result<Vec<Port>, OpError> {
+        Ok(self.some()?.unwrap_or_else(|| (1..=rack.ports()).collect()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MapFields {
+    pairs: Vec<(Port, Port)>,
+    #[serde(default)]
+    full: bool,
+    #[serde(default)]
+    generation: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenFields {
+    ports: Ports,
+    #[serde(default)]
+    generation: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortsFields {
+    ports: Ports,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DropFields {
+    ports: Ports,
+    down_ms: f64,
+    #[serde(default)]
+    up_ms: f64,
+    #[serde(default = "once")]
+    count: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StickFields {
+    port: Port,
+    stuck: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MiswireFields {
+    ports: [Port; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PowerFields {
+    target: String,
+    on: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FaultFields {
+    drive: String,
+    fault: Fault,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClearFields {
+    #[serde(default)]
+    drive: Option<String>,
+    #[serde(default)]
+    fault_id: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IdentifyFields {
+    #[serde(default)]
+    drive: Option<String>,
+    #[serde(default)]
+    server: Option<String>,
+    #[serde(default)]
+    port: Option<String>,
+    #[serde(default)]
+    slot: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DriveFields {
+    drive: String,
+}
+
+/// Run one operation.
+pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
+    match op {
+        "hello" => {
+            let Nothing {} = read(fields)?;
+            let (ports, generation) = floor.rack(|rack| (rack.ports(), rack.generation()));
+            let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
+            now(json!({"version": version, "pid": pid, "ports": ports, "generation": generation}))
+        }
+        "map" => {
+            let MapFields {
+                pairs,
+                full,
+                generation,
+            } = read(fields)?;
+            change_map(
+                floor,
+                &Command::Map {
+                    pairs,
+                    full,
+                    generation,
+                },
+            )
+        }
+        "open" => {
+            let OpenFields { ports, generation } = read(fields)?;
+            let ports = ports.some()?;
+            change_map(floor, &Command::Open { ports, generation })
+        }
+        "get_map" => {
+            let Nothing {} = read(fields)?;
+            let (generation, pairs) = floor.rack(|rack| (rack.generation(), rack.map().pairs()));
+            now(json!({"generation": generation, "pairs": pairs}))
+        }
+        "states" => by_port(floor, read(fields)?, "states", |rack, port| {
+            rack.state(port).map(Value::from)
+        }),
+        "phy_counts" => by_port(floor, read(fields)?, "counts", |rack, port| {
+            rack.drops(port).map(Value::from)
+        }),
+        "save_map" => {
+            let Nothing {} = read(fields)?;
+            Ok((floor.save_map()?.t_ns, Fields::new()))
+        }
+        "saved_map" => {
+            let Nothing {} = read(fields)?;
+            now(json!({"pairs": floor.rack(|rack| rack.saved().pairs())}))
+        }
+        "phy_drop" | "phy_flap" => {
+            let is_flap = op == "phy_flap";
+            if let Some(missing) = ["up_ms", "count"]
+                .iter()
+                .find(|&&name| fields.contains_key(name) != is_flap)
+            {
+                let verb = if is_flap { "needs" } else { "takes no" };
+                return Err(OpError::bad_request(format!("{op} {verb} {missing}")));
+            }
+            drop_ports(floor, read(fields)?)
+        }
+        "stick" => {
+            let StickFields { port, stuck } = read(fields)?;
+            done(floor, &Command::Stick { port, stuck })
+        }
+        "miswire" => {
+            let MiswireFields { ports } = read(fields)?;
+            if ports[0] == ports[1] {
+                return Err(OpError::bad_request("miswire swaps two different ports"));
+            }
+            done(floor, &Command::Miswire { ports })
+        }
+        "power" => {
+            let PowerFields { target, on } = read(fields)?;
+            let target = power_target(&target)?;
+            done(floor, &Command::Power { target, on })
+        }
+        "announce" => {
+            let PortsFields { ports } = read(fields)?;
+            let ports = floor.rack(|rack| ports.list(rack))?;
+            done(floor, &Command::Announce { ports })
+        }
+        "fault" => {
+            let FaultFields { drive, fault } = read(fields)?;
+            now(json!({"fault_id": floor.add_fault(floor.drive(&drive)?, &fault)?}))
+        }
+        "clear_fault" => clear_fault(floor, read(fields)?),
+        "identify" => identify(floor, read(fields)?),
+        "drive_stats" => drive_stats(floor, read(fields)?),
+        "stats" => stats(floor, read(fields)?),
+        "settle" => {
+            let Nothing {} = read(fields)?;
+            floor.settle();
+            now(json!({}))
+        }
+        "subscribe" => {
+            let Nothing {} = read(fields)?;
+            now(json!({}))
+        }
+        _ => Err(OpError::new(
+            "unknown_op",
+            format!("there is no operation {op:?}"),
+        )),
+    }
+}
+
+fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, OpError> {
+    serde_json::from_value(Value::Object(fields))
+        .map_err(|error| OpError::bad_request(error.to_string()))
+}
+
+/// An answer as of now. `fields` is an object.
+fn now(fields: Value) -> Answer {
+    match fields {
+        Value::Object(fields) => Ok((now_ns(), fields)),
+        _ => Ok((now_ns(), Fields::new())),
+    }
+}
+
+fn done(floor: &Floor, command: &Command) -> Answer {
+    Ok((floor.execute(command)?.t_ns, Fields::new()))
+}
+
+fn change_map(floor: &Floor, command: &Command) -> Answer {
+    let executed = floor.execute(command)?;
+    let fields = Fields::from_iter([("generation".to_owned(), executed.generation.into())]);
+    Ok((executed.t_ns, fields))
+}
+
+fn by_port(
+    floor: &Floor,
+    PortsFields { ports }: PortsFields,
+    name: &str,
+    look: impl Fn(&Rack, Port) -> Result<Value, Refusal>,
+) -> Answer {
+    let by_port = floor.rack(|rack| -> Result<Fields, OpError> {
+        let ports = ports.list(rack)?.into_iter();
+        Ok(ports
+            .map(|port| Ok((port.to_string(), look(rack, port)?)))
+            .collect::<Result<_, Refusal>>()?)
+    })?;
+    now(json!({name: by_port}))
+}
+
+fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
+    let DropFields {
+        ports,
+        down_ms,
+        up_ms,
+        count,
+    } = fields;
+    let is_time = |ms: f64| (0.001..=1e9).contains(&ms);
+    if !is_time(down_ms) || !(is_time(up_ms) || count == 1 && up_ms == 0.0) {
+        return Err(OpError::new(
+            "out_of_range",
+            "down_ms and up_ms must be between 0.001 and 1e9",
+        ));
+    }
+    if !(1..=10_000).contains(&count) {
+        return Err(OpError::new(
+            "out_of_range",
+            "count must be between 1 and 10000",
+        ));
+    }
+    let ports = floor.rack(|rack| ports.list(rack))?;
+    done(
+        floor,
+        &Command::Drop {
+            ports,
+            down_ms,
+            up_ms,
+            count,
+        },
+    )
+}
+
+fn power_target(target: &str) -> Result<PowerTarget, OpError> {
+    match target.split_once(':') {
+        None if target == "switch" => Ok(PowerTarget::Switch),
+        Some(("server", name)) => Ok(PowerTarget::Server(name.to_owned())),
+        Some(("drive", id)) => Ok(PowerTarget::Drive(id.to_owned())),
+        _ => Err(OpError::bad_request(format!(
+            "target is switch, server:NAME or drive:ID, not {target:?}"
+        ))),
+    }
+}
+
+fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {
+    let cleared: Vec<u64> = match (fields.drive, fields.fault_id) {
+        (Some(drive), None) => floor.clear_faults(floor.drive(&drive)?, None),
+        (None, Some(fault_id)) => (0..floor.drives().len())
+            .flat_map(|drive| floor.clear_faults(drive, Some(fault_id)))
+            .collect(),
+        _ => return Err(OpError::bad_request("clear_fault needs drive or fault_id")),
+    };
+    now(json!({"cleared": cleared}))
+}
+
+fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
+    let drive = match fields {
+        IdentifyFields {
+            drive: Some(drive),
+            server: None,
+            port: None,
+            slot: None,
+        } => Some(floor.drive(&drive)?),
+        IdentifyFields {
+            drive: None,
+            server: Some(server),
+            port: Some(port),
+            slot,
+        } => drive_seen(floor, &server, &port, slot)?,
+        _ => {
+            return Err(OpError::bad_request(
+                "identify needs drive, or server and port (and slot)",
+            ))
+        }
+    };
+    let Some(index) = drive else {
+        let names = [
+            "drive",
+            "model",
+            "serial",
+            "firmware",
+            "protocol",
+            "wwn",
+            "eui64",
+            "bytes",
+            "sector_bytes",
+        ];
+        let mut nobody: Fields = names
+            .map(|name| (name.to_owned(), Value::Null))
+            .into_iter()
+            .collect();
+        nobody.insert("online".into(), false.into());
+        return now(Value::Object(nobody));
+    };
+    let identity = &floor.drives()[index].identity;
+    now(json!({
+        "drive": identity.id, "model": identity.model, "serial": identity.serial, "firmware": identity.firmware,
+        "protocol": identity.protocol, "wwn": identity.wwn, "eui64": identity.eui64, "bytes": identity.bytes,
+        "sector_bytes": identity.sector_bytes, "rotational": identity.rotational,
+        "online": floor.rack(|rack| rack.is_online(index)),
+    }))
+}
+
+/// The drive a server sees on a port of its.
+fn drive_seen(
+    floor: &Floor,
+    server: &str,
+    port: &str,
+    slot: Option<u16>,
+) -> Result<Option<usize>, OpError> {
+    let slot = slot.map(|slot| format!(".s{slot}")).unwrap_or_default();
+    let Some(seat) = floor.seat(&format!("{server}.{port}{slot}")) else {
+        let prefix = format!("{server}.");
+        if server == "drive"
+            || !floor
+                .lines()
+                .iter()
+                .any(|line| line.name.starts_with(&prefix))
+        {
+            return Err(Refusal::UnknownServer(server.to_owned()).into());
+        }
+        return Err(OpError::new(
+            "unknown_port",
+            format!("server {server} has no port {port}{slot}"),
+        ));
+    };
+    Ok(floor.rack(|rack| rack.drive_at(seat)))
+}
+
+fn drive_stats(floor: &Floor, DriveFields { drive }: DriveFields) -> Answer {
+    let index = floor.drive(&drive)?;
+    let (power_cycles, power_on_ns, phy_resets) =
+        floor.rack(|rack| rack.drive_life(index, now_ns()));
+    let counters = floor.drives()[index].state.lock().counters();
+    let mut fields = json!(counters);
+    fields["power_cycles"] = power_cycles.into();
+    fields["power_on_ns"] = power_on_ns.into();
+    fields["phy_resets"] = phy_resets.into();
+    now(fields)
+}
+
+fn stats(floor: &Floor, Nothing {}: Nothing) -> Answer {
+    let mut sum = Counters::default();
+    for drive in floor.drives() {
+        sum += drive.state.lock().counters();
+    }
+    let shared = floor.shared();
+    let mut fields = json!(sum);
+    fields["held"] = shared.held.now.load(Ordering::Relaxed).into();
+    fields["held_total"] = shared.held.total.load(Ordering::Relaxed).into();
+    fields["held_timeouts"] = shared.held.timeouts.load(Ordering::Relaxed).into();
+    fields["lateness"] = shared.timer.lateness();
+    now(fields)
+}

@@ -1,0 +1,76 @@
+//! Replies of the transmission phase, as bytes.
+
+use nbd::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
+
+/// Header of a simple reply.
+pub const SIMPLE_LEN: usize = 16;
+/// Header of a structured chunk with an offset.
+pub const OFFSET_DATA_LEN: usize = 28;
+const CHUNK_LEN: usize = 20;
+
+/// A simple reply without data; `errno` 0 is success.
+pub fn simple(cookie: u64, errno: u32) -> [u8; SIMPLE_LEN] {
+    let mut out = [0; SIMPLE_LEN];
+    out[0..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    out[4..8].copy_from_slice(&errno.to_be_bytes());
+    out[8..16].copy_from_slice(&cookie.to_be_bytes());
+    out
+}
+
+fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
+    let mut out = [0; CHUNK_LEN];
+    out[0..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
+    out[4..6].copy_from_slice(&chunk::FLAG_DONE.to_be_bytes());
+    out[6..8].copy_from_slice(&kind.to_be_bytes());
+    out[8..16].copy_from_slice(&cookie.to_be_bytes());
+    out[16..20].copy_from_slice(&length.to_be_bytes());
+    out
+}
+
+/// What stands before the `length` (not 0) bytes of a structured read.
+pub fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LEN] {
+    let mut out = [0; OFFSET_DATA_LEN];
+    out[..CHUNK_LEN].copy_from_slice(&chunk_header(chunk::OFFSET_DATA, cookie, length + 8));
+    out[CHUNK_LEN..].copy_from_slice(&offset.to_be_bytes());
+    out
+}
+
+/// How a connection is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    Simple,
+    /// Reads are answered with structured chunks; everything else may stay simple.
+    Structured,
+}
+
+impl Style {
+    /// Bytes that stand before the data of a read.
+    pub fn read_header_len(self) -> usize {
+        match self {
+            Self::Simple => SIMPLE_LEN,
+            Self::Structured => OFFSET_DATA_LEN,
+        }
+    }
+
+    /// Write the header of a read's data into `out`, which is [`Style::read_header_len`] long.
+    pub fn read_header(self, cookie: u64, offset: u64, length: u32, out: &mut [u8]) {
+        match self {
+            Self::Simple => out.copy_from_slice(&simple(cookie, 0)),
+            Self::Structured => out.copy_from_slice(&offset_data(cookie, offset, length)),
+        }
+    }
+
+    /// The whole reply of a request that has no data to answer: not a read, or a failed or empty one.
+    pub fn without_data(self, is_read: bool, cookie: u64, errno: u32) -> Vec<u8> {
+        if self == Self::Simple || !is_read {
+            return simple(cookie, errno).to_vec();
+        }
+        if errno == 0 {
+            return chunk_header(chunk::NONE, cookie, 0).to_vec();
+        }
+        let mut out = chunk_header(chunk::ERROR, cookie, 6).to_vec();
+        out.extend_from_slice(&errno.to_be_bytes());
+        out.extend_from_slice(&0_u16.to_be_bytes());
+        out
+    }
+}

@@ -1,0 +1,137 @@
+//! Things that are due at an absolute time, done by one thread that is late by about a microsecond.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use serde_json::{json, Value};
+
+use crate::clock::now_ns;
+
+/// A sleeping thread may wake this much late; the rest of the time is spun away.
+const SPIN_NS: u64 = 150_000;
+
+struct Entry<T> {
+    at_ns: u64,
+    /// Entries of one time leave in the order they came.
+    order: u64,
+    due: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at_ns, self.order) == (other.at_ns, other.order)
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ns, self.order).cmp(&(other.at_ns, other.order))
+    }
+}
+
+struct Queue<T> {
+    heap: BinaryHeap<Reverse<Entry<T>>>,
+    added: u64,
+}
+
+pub struct Timer<T> {
+    queue: Mutex<Queue<T>>,
+    /// Signalled when something earlier than everything else was added.
+    earlier: Condvar,
+    /// When the first entry is due; read while spinning.
+    first_ns: AtomicU64,
+    lateness: Mutex<Histogram<u64>>,
+}
+
+impl<T> Timer<T> {
+    pub fn new() -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                heap: BinaryHeap::new(),
+                added: 0,
+            }),
+            earlier: Condvar::new(),
+            first_ns: AtomicU64::new(u64::MAX),
+            lateness: Mutex::new(Histogram::new(3).expect("3 significant figures are allowed")),
+        }
+    }
+
+    /// Have `due` done at `at_ns`.
+    pub fn add(&self, at_ns: u64, due: T) {
+        let mut queue = self.queue.lock();
+        let order = queue.added;
+        queue.added += 1;
+        queue.heap.push(Reverse(Entry { at_ns, order, due }));
+        if at_ns < self.first_ns.load(Ordering::Relaxed) {
+            self.first_ns.store(at_ns, Ordering::Relaxed);
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Record how late something due at `at_ns` left.
+    pub fn record_lateness(&self, at_ns: u64) {
+        // An auto-resizing histogram takes every value.
+        let _ = self.lateness.lock().record(now_ns().saturating_sub(at_ns));
+    }
+
+    /// Do everything, each at its time, for ever.
+    pub fn run(&self, act: impl Fn(T)) -> ! {
+        loop {
+            let due = self.next();
+            act(due);
+        }
+    }
+
+    /// Wait for the next entry to be due and take it.
+    fn next(&self) -> T {
+        let mut queue = self.queue.lock();
+        loop {
+            let first_ns = queue
+                .heap
+                .peek()
+                .map_or(u64::MAX, |Reverse(entry)| entry.at_ns);
+            self.first_ns.store(first_ns, Ordering::Relaxed);
+            let left_ns = first_ns.saturating_sub(now_ns());
+            if left_ns == 0 {
+                if let Some(Reverse(entry)) = queue.heap.pop() {
+                    return entry.due;
+                }
+            }
+            if first_ns == u64::MAX {
+                self.earlier.wait(&mut queue);
+            } else if left_ns > SPIN_NS {
+                let sleep = Duration::from_nanos(left_ns - SPIN_NS);
+                self.earlier.wait_for(&mut queue, sleep);
+            } else {
+                MutexGuard::unlocked(&mut queue, || {
+                    while now_ns() < self.first_ns.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+        }
+    }
+
+    /// The lateness histogram, in nanoseconds.
+    pub fn lateness(&self) -> Value {
+        let lateness = self.lateness.lock();
+        json!({
+            "n": lateness.len(),
+            "p50": lateness.value_at_quantile(0.5),
+            "p99": lateness.value_at_quantile(0.99),
+            "max": lateness.max(),
+        })
+    }
+}
