@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from dataclasses import dataclass, replace
 from itertools import count
@@ -34,6 +35,8 @@ OLDEST = (3, 31)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 _SAID_CHARACTERS = 2000
 _INTERRUPTED = 128
+# What ends a job whose NBD connection is closed; no drive answers with these.
+_NOT_OF_THE_DRIVE = frozenset({-1, errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE, errno.ESHUTDOWN})
 # A log's stamp is two times rounded down to milliseconds, when the job began and how long it ran since.
 _LOG_ERROR_S = 0.002
 
@@ -205,7 +208,7 @@ class RunningFio:
 
         fio's status says nothing of the I/O: it is 0 after errors that fio may count and go on from. Other errors
         end their job, and then the status is small and the job has an errno. Anything else is fio's own failure,
-        such as a connection that was refused, or closed under it, which has no errno.
+        such as a connection that was refused, or closed under it, which has no errno or that of a socket.
         """
         how = f"ended with status {ended.status}" if ended.status >= 0 else f"was killed by signal {-ended.status}"
         said = ended.stderr.strip()[-_SAID_CHARACTERS:]
@@ -216,7 +219,7 @@ class RunningFio:
             raise ToolError(f"{error}; {tail}") from error
         is_done = ended.status == 0 or (self._is_stopped and ended.status == _INTERRUPTED)
         ended_by_io = 0 < ended.status < _INTERRUPTED and any(job.error for job in jobs)
-        if not (is_done or ended_by_io) or any(job.error < 0 for job in jobs):
+        if not (is_done or ended_by_io) or any(job.error in _NOT_OF_THE_DRIVE for job in jobs):
             raise ToolError(f"fio gave up: {tail}")
         return jobs
 

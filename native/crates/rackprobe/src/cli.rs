@@ -49,7 +49,7 @@ pub enum Command {
     /// Watch the I/O of a mapping that stays: longest stall, percentiles, errors, lost I/O, wrong data
     #[command(
         after_help = "Example: rackprobe watch /dev/nvme0n1 --serial RL000001 --sectors 256 --pace-us 500 \
-        --duration-ms 10000\nEnds with {\"op\":\"quit\"} or the end of standard input, or after --duration-ms."
+        --duration-ms 10000\nIt ends with {\"op\":\"quit\"}, with the end of standard input, or after --duration-ms."
     )]
     Watch(WatchArgs),
     /// Read a block, let the drive behind the port be swapped, read the next: the worst case

@@ -7,6 +7,7 @@ mod bulk;
 mod cli;
 mod clock;
 mod failure;
+mod file_target;
 mod lines;
 mod record;
 mod remap;

@@ -66,7 +66,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
             seed: args.seed.or(args.write.then_some(0)),
         },
         spins: slot.is_some(),
-        stop: stop_on_quit(args.duration_ms.is_none()),
+        stop: stop_on_quit(),
         end_ns: args.duration_ms.map_or(u64::MAX, |ms| {
             start_ns.saturating_add(ms.saturating_mul(NS_PER_MS))
         }),
@@ -89,23 +89,18 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
 }
 
-/// A flag that `quit` sets, and the end of standard input where nothing else would end the watch.
-fn stop_on_quit(ends_with_input: bool) -> Arc<AtomicBool> {
+/// A flag that `quit` and the end of standard input set: a watch does not outlive whoever started it.
+fn stop_on_quit() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     std::thread::spawn(move || {
         for command in commands::<WatchCommand>() {
             match command {
-                Ok(WatchCommand::Quit {}) => {
-                    flag.store(true, Ordering::Relaxed);
-                    return;
-                }
+                Ok(WatchCommand::Quit {}) => break,
                 Err(message) => emit(&json!({"event": "error", "id": null, "message": message})),
             }
         }
-        if ends_with_input {
-            flag.store(true, Ordering::Relaxed);
-        }
+        flag.store(true, Ordering::Relaxed);
     });
     stop
 }

@@ -1,7 +1,5 @@
 //! What is probed: an NBD export, a block device or a file, with many requests in flight and every one stamped.
 
-mod file;
-
 use std::collections::HashMap;
 use std::io;
 
@@ -13,7 +11,7 @@ use nbd::Patience;
 use crate::buffer::Buffer;
 use crate::clock;
 use crate::failure::Failure;
-use file::FileTarget;
+use crate::file_target::FileTarget;
 
 /// What a target is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +51,7 @@ pub struct Done {
 /// The target is of no further use; opening it again may help.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(String);
+pub struct Broken(pub String);
 
 enum Backend {
     Nbd {

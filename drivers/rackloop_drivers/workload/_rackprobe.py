@@ -1,0 +1,210 @@
+"""rackprobe, the native I/O and timing probe: identified writes, verification, remap latency, watches, swaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rackloop.abilities import BlockDevice, Completed, Executor
+from rackloop.clock import Clock, Deadline
+from rackloop.native import find_binary
+from rackloop_drivers.workload._rackprobe_results import (
+    Event,
+    Expected,
+    SwapResult,
+    Verification,
+    Written,
+    build,
+    parse_line,
+)
+from rackloop_drivers.workload._rackprobe_sessions import (
+    ProbeTarget,
+    RemapSession,
+    SwapSession,
+    Watch,
+    raise_failure,
+)
+
+SECTOR_BYTES = 4096
+
+_NOT_RIGHT = 1
+
+
+class Writable(Protocol):
+    """The guard's word that a drive may be overwritten: its ``WritableDrive`` is one."""
+
+    @property
+    def serial(self) -> str:
+        """Serial of the drive."""
+        ...
+
+    @property
+    def device(self) -> BlockDevice:
+        """How I/O reaches it."""
+        ...
+
+
+class RackProbe:
+    """Runs rackprobe where ``executor`` runs commands.
+
+    ``binary`` is its path there; without one, the program of this machine is used. A device's ``probe_target`` must
+    mean the same there as here. Addresses (``lba``) count sectors of 4 KiB; stamps are CLOCK_MONOTONIC of the
+    machine that runs the probe.
+
+    Every call raises BadInput where the probe refuses what it is given, LabError where the target fails,
+    ToolError where the probe is missing or breaks, DeadlineExceeded where it does not end in time, and
+    ProtocolError where it is of another version.
+    """
+
+    def __init__(self, executor: Executor, clock: Clock, binary: str | None = None) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._binary = binary or str(find_binary("rackprobe"))
+
+    def write(
+        self,
+        drive: Writable,
+        deadline: Deadline,
+        *,
+        start_lba: int = 0,
+        sectors: int = 1,
+        generation: int = 1,
+        seed: int = 0,
+        queue_depth: int = 4,
+        block_bytes: int = 1 << 20,
+    ) -> Written:
+        """Write identified sectors and flush them. One sector labels a drive."""
+        argv = [
+            *("write", drive.device.probe_target(), f"--generation={generation}", f"--seed={seed}"),
+            *_permission(drive),
+            *_range(start_lba, sectors, block_bytes),
+            f"--queue-depth={queue_depth}",
+        ]
+        return build(Written, self._run(argv, deadline))
+
+    def verify(
+        self,
+        device: BlockDevice,
+        expected: Expected,
+        deadline: Deadline,
+        *,
+        start_lba: int = 0,
+        sectors: int = 1,
+        queue_depth: int = 4,
+        block_bytes: int = 1 << 20,
+    ) -> Verification:
+        """Read sectors back and say of each what it is. Wrong data and failed reads are results, not errors."""
+        argv = [
+            *("verify", device.probe_target(), *expected.options()),
+            *_range(start_lba, sectors, block_bytes),
+            f"--queue-depth={queue_depth}",
+        ]
+        return build(Verification, self._run(argv, deadline))
+
+    def remap_session(
+        self,
+        targets: Sequence[ProbeTarget],
+        deadline: Deadline,
+        *,
+        poll_us: int = 200,
+        spin: bool = True,
+        uevents: bool = False,
+    ) -> RemapSession:
+        """Open all targets, ready to wait for drives on them.
+
+        While armed, a target is read every ``poll_us``. ``spin`` lets the probe ask for completions instead of
+        sleeping until they come, on all cores but one. Raises LabError where ``uevents`` are asked for and the
+        kernel gives none.
+        """
+        argv = [self._binary, "remap", *(["--uevents"] if uevents else [])]
+        return RemapSession(self._executor, self._clock, argv, targets, deadline, poll_us=poll_us, spin=spin)
+
+    def watch(
+        self,
+        device: BlockDevice,
+        expected: Expected,
+        deadline: Deadline,
+        *,
+        write_to: Writable | None = None,
+        start_lba: int = 0,
+        sectors: int = 1,
+        block_bytes: int = SECTOR_BYTES,
+        pace_us: int = 0,
+        spin: bool = False,
+        interval_s: float = 1.0,
+        duration_s: float | None = None,
+        drain_s: float = 2.0,
+    ) -> Watch:
+        """Start reading ``sectors`` round and round, one block at a time, every ``pace_us`` or back to back.
+
+        With ``write_to``, which must be the drive behind ``device``, each block is first written under a new
+        generation. It ends after ``duration_s`` or when its result is asked for; an I/O that does not complete
+        within ``drain_s`` of the end is lost.
+        """
+        argv = [
+            *(self._binary, "watch", device.probe_target(), *expected.options()),
+            *_range(start_lba, sectors, block_bytes),
+            f"--pace-us={pace_us}",
+            f"--interval-ms={round(interval_s * 1000)}",
+            f"--drain-ms={round(drain_s * 1000)}",
+            *([] if duration_s is None else [f"--duration-ms={round(duration_s * 1000)}"]),
+            *(["--spin"] if spin else []),
+            *([] if write_to is None else ["--write", f"--allow-write={write_to.serial}"]),
+        ]
+        return Watch(self._executor, self._clock, argv, deadline)
+
+    def swap_session(
+        self,
+        device: BlockDevice,
+        expected: Expected,
+        deadline: Deadline,
+        *,
+        reads: int,
+        start_lba: int = 0,
+        sectors: int | None = None,
+        block_bytes: int = SECTOR_BYTES,
+    ) -> SwapSession:
+        """Start the worst case: block reads between which the caller swaps the drive behind ``device``.
+
+        Reads go through ``sectors`` (one block by default) and start again at their end.
+        """
+        argv = [self._binary, *_swap(device, expected, reads, start_lba, sectors, block_bytes)]
+        return SwapSession(self._executor, self._clock, argv, deadline)
+
+    def read_through(
+        self,
+        device: BlockDevice,
+        expected: Expected,
+        deadline: Deadline,
+        *,
+        reads: int,
+        start_lba: int = 0,
+        sectors: int | None = None,
+        block_bytes: int = SECTOR_BYTES,
+    ) -> SwapResult:
+        """The same block reads with no swap between them, to compare with."""
+        argv = [*_swap(device, expected, reads, start_lba, sectors, block_bytes), "--no-swap"]
+        return build(SwapResult, self._run(argv, deadline))
+
+    def _run(self, argv: Sequence[str], deadline: Deadline) -> Event:
+        completed: Completed = self._executor.run([self._binary, *argv], deadline)
+        if completed.status not in {0, _NOT_RIGHT} or not completed.stdout:
+            raise_failure(completed)
+        return parse_line(completed.stdout.splitlines()[-1])
+
+
+def _permission(drive: Writable) -> list[str]:
+    return [f"--serial={drive.serial}", f"--allow-write={drive.serial}"]
+
+
+def _range(start_lba: int, sectors: int, block_bytes: int) -> list[str]:
+    return [f"--start-lba={start_lba}", f"--sectors={sectors}", f"--block={block_bytes}"]
+
+
+def _swap(
+    device: BlockDevice, expected: Expected, reads: int, start_lba: int, sectors: int | None, block_bytes: int
+) -> list[str]:
+    return [
+        *("swap", device.probe_target(), *expected.options(), f"--reads={reads}"),
+        *_range(start_lba, sectors or block_bytes // SECTOR_BYTES, block_bytes),
+    ]

@@ -1,0 +1,249 @@
+"""What rackprobe says, as values: its JSON lines in, frozen dataclasses out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from rackloop.distribution import Distribution
+from rackloop.errors import ProtocolError
+
+Event = dict[str, Any]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a read should bring back. Without a seed, any seed is right."""
+
+    serial: str
+    generation: int = 1
+    seed: int | None = None
+
+    def options(self) -> list[str]:
+        """As options of the command line."""
+        seed = [] if self.seed is None else [f"--seed={self.seed}"]
+        return [f"--serial={self.serial}", f"--generation={self.generation}", *seed]
+
+    def as_json(self) -> dict[str, str | int | None]:
+        """As part of a command line in JSON."""
+        return {"serial": self.serial, "generation": self.generation, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Offender:
+    """A sector that was not right: who it says it is, and None for what it does not say.
+
+    ``torn_generations`` are the generations of the writes that a torn sector mixes, ascending.
+    """
+
+    lba: int
+    verdict: str
+    found_serial: str | None
+    found_lba: int | None
+    found_generation: int | None
+    found_seed: int | None
+    torn_generations: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A request whose read failed: the sectors it was for and the system's words for the error."""
+
+    lba: int
+    sectors: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """An identified write that was done and flushed."""
+
+    serial: str
+    start_lba: int
+    sectors: int
+    generation: int
+    seed: int
+    bytes: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a range of sectors was found to be: every verdict's count by its name, and the first offenders."""
+
+    start_lba: int
+    sectors: int
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+    unreadable_sectors: int
+    unreadable: tuple[Unreadable, ...]
+    bytes: int
+    elapsed_ns: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every sector was read and is the expected one."""
+        return self.verdicts["right"] == self.sectors
+
+
+@dataclass(frozen=True)
+class VerifiedRead:
+    """The first read after an arm that brought back the expected drive's sector. Stamps are CLOCK_MONOTONIC.
+
+    ``t_ns`` is its completion, ``submit_ns`` when that read was sent, ``first_try_submit_ns`` when the first of the
+    arm's reads was; ``last_old_ns`` the completion of the last read that still came from another drive, ``gap_ns``
+    the time from then to ``t_ns``; ``online_ns`` when the kernel announced the device, where uevents were asked for.
+    """
+
+    id: int
+    armed_ns: int
+    t_ns: int
+    first_try_submit_ns: int
+    submit_ns: int
+    reads: int
+    wrong_drive: int
+    errors: int
+    verdicts: Mapping[str, int]
+    last_old_ns: int | None
+    gap_ns: int | None
+    online_ns: int | None
+
+
+@dataclass(frozen=True)
+class GaveUp:
+    """An arm whose drive did not answer in time, and what its reads brought back instead."""
+
+    id: int
+    armed_ns: int
+    t_ns: int
+    reason: str
+    reads: int
+    errors: int
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+    last_old_ns: int | None
+
+
+@dataclass(frozen=True)
+class WatchInterval:
+    """A part of a watch: what completed in it. ``max_*`` tell of its longest I/O; zero where nothing completed."""
+
+    t_ns: int
+    completed: int
+    in_flight: int
+    errors: int
+    last_error: str | None
+    bytes: int
+    max_us: float
+    max_submit_ns: int
+    max_complete_ns: int
+    mean_us: float
+    p50_us: float
+    p90_us: float
+    p99_us: float
+    p999_us: float
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+
+
+@dataclass(frozen=True)
+class WatchResult:
+    """A whole watch. ``lost`` I/Os were submitted and never completed; ``bins_ns`` are latencies with their counts."""
+
+    start_ns: int
+    t_ns: int
+    submitted: int
+    completed: int
+    lost: int
+    errors: int
+    last_error: str | None
+    bytes: int
+    max_us: float
+    max_submit_ns: int
+    max_complete_ns: int
+    mean_us: float
+    p50_us: float
+    p90_us: float
+    p99_us: float
+    p999_us: float
+    bins_ns: tuple[tuple[int, int], ...]
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+
+    def latency_us(self) -> Distribution:
+        """The latencies in microseconds. Raises ValueError when no I/O completed."""
+        return Distribution.from_bins({value_ns / 1000: count for value_ns, count in self.bins_ns})
+
+
+@dataclass(frozen=True)
+class SwapRead:
+    """One block read between two swaps. ``error`` is None, or the system's words where it failed."""
+
+    n: int
+    lba: int
+    submit_ns: int
+    t_ns: int
+    error: str | None
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+
+
+@dataclass(frozen=True)
+class SwapResult:
+    """All block reads of a swap session, the waiting between them included in ``elapsed_ns``."""
+
+    reads: int
+    errors: int
+    bytes: int
+    elapsed_ns: int
+    verdicts: Mapping[str, int]
+    offenders: tuple[Offender, ...]
+
+
+def parse_line(line: str) -> Event:
+    """One line of rackprobe's output. Raises ProtocolError where it is no JSON object."""
+    try:
+        event = json.loads(line)
+    except ValueError as error:
+        raise ProtocolError(f"rackprobe printed {line[:200]!r}, which is no JSON") from error
+    if not isinstance(event, dict):
+        raise ProtocolError(f"rackprobe printed {line[:200]!r}, which is no JSON object")
+    return event
+
+
+def build(kind: type[_T], event: Event) -> _T:
+    """The value that ``event`` describes. Raises ProtocolError where it lacks a field."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    missing = [name for name in names if name not in event]
+    if missing:
+        raise ProtocolError(
+            f"rackprobe left {', '.join(missing)} out of {event}; are harness and probe of one version?"
+        )
+    return kind(**{name: _READERS.get(name, _as_is)(event[name]) for name in names})
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _offenders(found: list[Event]) -> tuple[Offender, ...]:
+    return tuple(build(Offender, offender) for offender in found)
+
+
+def _unreadable(found: list[Event]) -> tuple[Unreadable, ...]:
+    return tuple(build(Unreadable, part) for part in found)
+
+
+def _bins(found: list[list[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((value_ns, count) for value_ns, count in found)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "offenders": _offenders,
+    "unreadable": _unreadable,
+    "torn_generations": tuple,
+    "bins_ns": _bins,
+}

@@ -1,0 +1,250 @@
+"""Conversations with a rackprobe that goes on: remap, watch, swap."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import NoReturn, Self
+
+from rackloop.abilities import Completed, Executor, Process
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, ProtocolError, ToolError
+from rackloop_drivers.workload._rackprobe_results import (
+    Event,
+    Expected,
+    GaveUp,
+    SwapRead,
+    SwapResult,
+    VerifiedRead,
+    WatchInterval,
+    WatchResult,
+    build,
+    parse_line,
+)
+
+_END_GRACE_S = 5.0
+_BAD_INPUT = 2
+_TARGET_FAILED = 3
+
+
+@dataclass(frozen=True)
+class ProbeTarget:
+    """A target of a remap session: ``target`` is what ``BlockDevice.probe_target`` gives, ``lba`` the sector read.
+
+    On a real kernel, ``devname`` (``nvme0n1``) or ``devpath`` (part of its place under /sys, such as a PCI address)
+    say which block device's uevents belong to it.
+    """
+
+    name: str
+    target: str
+    lba: int = 0
+    devname: str | None = None
+    devpath: str | None = None
+
+
+def raise_failure(completed: Completed) -> NoReturn:
+    """Raise what a rackprobe that ended without its result means: BadInput, LabError or ToolError."""
+    said = completed.stderr.strip() or "it said nothing"
+    if completed.status == _BAD_INPUT:
+        raise BadInput(said)
+    if completed.status == _TARGET_FAILED:
+        raise LabError(said)
+    raise ToolError(f"{completed.argv[0]} ended with status {completed.status}: {said}")
+
+
+class _Session:
+    """A running rackprobe. One thread at a time; leaving the ``with`` block ends it."""
+
+    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
+        self._clock = clock
+        self._process: Process = executor.start(argv)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the probe at once; what was not asked for is lost. Closing twice does nothing."""
+        self._process.kill()
+
+    def _quit(self) -> None:
+        """Ask the probe to end. One that has ended by itself needs no telling."""
+        with contextlib.suppress(ToolError):
+            self._process.write_line(json.dumps({"op": "quit"}))
+
+    def _say(self, command: dict[str, object]) -> None:
+        try:
+            self._process.write_line(json.dumps(command))
+        except ToolError:
+            self._fail()
+
+    def _next_event(self, deadline: Deadline) -> Event:
+        line = self._process.read_line(deadline)
+        if line is None:
+            self._fail()
+        event = parse_line(line)
+        if event.get("event") == "error":
+            raise BadInput(f"rackprobe refused a command: {event.get('message')}")
+        return event
+
+    def _expect_event(self, name: str, deadline: Deadline) -> Event:
+        event = self._next_event(deadline)
+        if event.get("event") != name:
+            raise ProtocolError(f"rackprobe should have said {name!r}, but said {event}")
+        return event
+
+    def _fail(self) -> NoReturn:
+        raise_failure(self._process.wait(Deadline.after(self._clock, _END_GRACE_S)))
+
+
+class RemapSession(_Session):
+    """Waits for drives on many targets at once. Made by :meth:`RackProbe.remap_session`.
+
+    ``uevents`` are the kernel's events of the named devices so far, as ``(t_ns, action, devname)``.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        clock: Clock,
+        argv: Sequence[str],
+        targets: Sequence[ProbeTarget],
+        deadline: Deadline,
+        *,
+        poll_us: int,
+        spin: bool,
+    ) -> None:
+        super().__init__(executor, clock, argv)
+        self._next_id = 1
+        self._outcomes: dict[int, VerifiedRead | GaveUp] = {}
+        self._armed: dict[int, int] = {}
+        self.uevents: list[tuple[int, str, str]] = []
+        try:
+            self._say({"targets": [asdict(target) for target in targets], "poll_us": poll_us, "spin": spin})
+            self._expect_event("ready", deadline)
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def arm(self, target: str, expected: Expected, deadline: Deadline, *, timeout_s: float = 60.0) -> int:
+        """Wait, from now on, for ``expected`` on the target of that name; returns when the reads begin, with an id.
+
+        After ``timeout_s`` the probe gives up. Raises BadInput for a target that is unknown or armed already.
+        """
+        arm_id = self._next_id
+        self._next_id += 1
+        timeout_ms = round(timeout_s * 1000)
+        expect = expected.as_json()
+        self._say({"op": "arm", "id": arm_id, "target": target, "expect": expect, "timeout_ms": timeout_ms})
+        while arm_id not in self._armed:
+            self._take(deadline)
+        return arm_id
+
+    def wait(self, arm_id: int, deadline: Deadline) -> VerifiedRead | GaveUp:
+        """What became of an arm. Raises DeadlineExceeded when nothing has yet."""
+        while arm_id not in self._outcomes:
+            if arm_id not in self._armed:
+                raise BadInput(f"there is no arm {arm_id} to wait for: it was never made, or was waited for before")
+            self._take(deadline)
+        del self._armed[arm_id]
+        return self._outcomes.pop(arm_id)
+
+    def wait_verified(self, arm_id: int, deadline: Deadline) -> VerifiedRead:
+        """The read that brought the expected drive back. Raises DeadlineExceeded when the probe gave up."""
+        outcome = self.wait(arm_id, deadline)
+        if isinstance(outcome, GaveUp):
+            counts = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
+            raise DeadlineExceeded(f"{outcome.reason} ({outcome.reads} reads: {counts or 'none came back'})")
+        return outcome
+
+    def _take(self, deadline: Deadline) -> None:
+        event = self._next_event(deadline)
+        match event.get("event"):
+            case "armed":
+                self._armed[event["id"]] = event["t_ns"]
+            case "verified":
+                self._outcomes[event["id"]] = build(VerifiedRead, event)
+            case "gave_up":
+                self._outcomes[event["id"]] = build(GaveUp, event)
+            case "uevent":
+                self.uevents.append((event["t_ns"], event["action"], event["devname"]))
+            case _:
+                raise ProtocolError(f"rackprobe said {event}, which nobody asked for")
+
+
+class Watch(_Session):
+    """Watches the I/O of a mapping that stays. Made by :meth:`RackProbe.watch`.
+
+    ``intervals`` are the intervals heard of so far.
+    """
+
+    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str], deadline: Deadline) -> None:
+        super().__init__(executor, clock, argv)
+        self.intervals: list[WatchInterval] = []
+        self._result: WatchResult | None = None
+        try:
+            self.started_ns = int(self._expect_event("ready", deadline)["t_ns"])
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def next_interval(self, deadline: Deadline) -> WatchInterval | None:
+        """The next interval; None when the watch is over. Raises DeadlineExceeded when none ends in time."""
+        if self._result is not None:
+            return None
+        event = self._next_event(deadline)
+        if event.get("event") == "result":
+            self._result = build(WatchResult, event)
+            return None
+        interval = build(WatchInterval, event)
+        self.intervals.append(interval)
+        return interval
+
+    def result(self, deadline: Deadline, *, stop: bool = True) -> WatchResult:
+        """What the watch came to, after ending it; with ``stop=False`` it runs out its duration first.
+
+        Raises LabError when the target failed while it was watched.
+        """
+        if stop:
+            self._quit()
+        while self.next_interval(deadline) is not None:
+            pass
+        completed = self._process.wait(deadline)
+        if completed.status != 0:
+            raise_failure(completed)
+        assert self._result is not None  # noqa: S101 - next_interval returns None only with a result
+        return self._result
+
+
+class SwapSession(_Session):
+    """Reads a block, waits until the next drive is there, reads the next. Made by :meth:`RackProbe.swap_session`."""
+
+    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str], deadline: Deadline) -> None:
+        super().__init__(executor, clock, argv)
+        try:
+            self._expect_event("ready", deadline)
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def read(self, deadline: Deadline) -> SwapRead:
+        """The block read that is under way, once it has completed."""
+        return build(SwapRead, self._expect_event("read_done", deadline))
+
+    def proceed(self, expected: Expected | None = None) -> None:
+        """Start the next read; ``expected`` says what it should bring back where that has changed."""
+        self._say({"op": "next", "expect": None if expected is None else expected.as_json()})
+
+    def result(self, deadline: Deadline) -> SwapResult:
+        """All reads together, ending the session where reads are left."""
+        self._quit()
+        while (event := self._next_event(deadline)).get("event") == "read_done":
+            pass
+        return build(SwapResult, event)
