@@ -131,9 +131,9 @@ def test_flexfabric_phy(clause: Callable[[phy_contract.PhyFactory], None], url: 
         session = open_flexfabric(url, CLOCK, deadline, answer_within_s=5)
         fabric = FlexFabric(session)
         before = fabric.live_map(deadline).pairs
-        fabric.apply(Full(PortMap.of([(101, 102), (103, 104)])), deadline)
+        fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), deadline)
         try:
-            yield phy_contract.PhyArm(FlexFabricPhy(session), (101, 103))
+            yield phy_contract.PhyArm(FlexFabricPhy(session), (1, 2))
         finally:
             fabric.apply(Full(before), Deadline.after(CLOCK, 20))
             fabric.close()

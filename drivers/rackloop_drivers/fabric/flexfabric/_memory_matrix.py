@@ -48,6 +48,7 @@ class _Outage:
 class MemoryMatrix:
     """A :class:`~rackloop_drivers.fabric.flexfabric.PortMatrix` in memory: a mapped port trains for 0.5 ms, then is up.
 
+    A signal that is taken away is lost at both ends of its circuit, and counts at both.
     It starts powered on, at generation 1, with ``boot_map`` live; the saved map lives as long as the object.
     """
 
@@ -108,11 +109,10 @@ class MemoryMatrix:
         return tuple(map(self._state, ports))
 
     def _state(self, port: int) -> PortState:
-        peer = self._live.peer_of(port)
-        if peer is None or not self._is_on:
+        if self._live.peer_of(port) is None or not self._is_on:
             return PortState.DOWN
         now = self._clock.now_ns()
-        seen = {outage.state(now) for end in (port, peer) for outage in self._outages.get(end, ())}
+        seen = {outage.state(now) for outage in self._outages.get(port, ())}
         return next((state for state in (PortState.DOWN, PortState.TRAIN) if state in seen), PortState.UP)
 
     async def phy_drop(self, ports: Sequence[int], down_ms: float) -> None:
@@ -125,7 +125,8 @@ class MemoryMatrix:
         self._suffer(ports, _Outage(self._clock.now_ns(), down_ns, up_ns, count))
 
     def _suffer(self, ports: Sequence[int], outage: _Outage) -> None:
-        for port in ports:
+        """A port without a circuit has no signal to lose; with one, both of its ends lose it."""
+        for port in {end for pair in self._live if not set(pair).isdisjoint(ports) for end in pair}:
             self._forget_past(port)
             self._outages.setdefault(port, []).append(outage)
 
