@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from rackloop.abilities import BlockDevice
+from rackloop.contracts._clause import must_raise
 from rackloop.errors import LabError, NotSupported
 
 BlockDeviceFactory = Callable[[], BlockDevice]
@@ -51,13 +52,8 @@ def is_claimed_once(make: BlockDeviceFactory) -> None:
     if first is None:
         raise NotSupported("nothing on this machine can claim this device for itself")
     try:
-        try:
-            second = make().claim_exclusive()
-        except LabError:
-            second = None
-        if second is not None:
-            os.close(second)
-            raise AssertionError("two callers hold the exclusive claim at once")
+        with must_raise(LabError):
+            make().claim_exclusive()
     finally:
         os.close(first)
     again = make().claim_exclusive()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rackloop.abilities import Drive
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
+from rackloop.contracts._clause import CLOCK, must_raise, soon
 from rackloop.errors import DeadlineExceeded
 
 DriveFactory = Callable[[], Drive]
 
-_CLOCK = RealClock()
 _PROTOCOLS = frozenset({"nvme", "sas", "sata"})
 _IDENTIFIERS = frozenset({"by_path", "eui64", "nguid", "slot", "wwn"})
 _SECTOR_BYTES = 512
@@ -18,7 +18,7 @@ _SECTOR_BYTES = 512
 
 def says_who_it_is(make: DriveFactory) -> None:
     """Model, serial and firmware are there and carry no padding; the protocol is one that a rack has."""
-    identity = make().identify(_soon())
+    identity = make().identify(soon())
     for name in ("model", "serial", "firmware"):
         value = getattr(identity, name)
         assert value, f"{name} is empty"
@@ -28,14 +28,14 @@ def says_who_it_is(make: DriveFactory) -> None:
 
 def has_a_size_in_whole_sectors(make: DriveFactory) -> None:
     """``size_bytes`` is positive and a multiple of 512."""
-    size_bytes = make().identify(_soon()).size_bytes
+    size_bytes = make().identify(soon()).size_bytes
     assert size_bytes > 0
     assert size_bytes % _SECTOR_BYTES == 0, f"{size_bytes} bytes are not whole sectors of {_SECTOR_BYTES}"
 
 
 def leaves_out_identifiers_it_lacks(make: DriveFactory) -> None:
     """``identifiers`` has known names only, and no empty values: what is not reported is absent."""
-    identifiers = make().identify(_soon()).identifiers
+    identifiers = make().identify(soon()).identifiers
     unknown = sorted(set(identifiers) - _IDENTIFIERS)
     assert not unknown, f"unknown identifiers: {unknown}"
     empty = sorted(name for name, value in identifiers.items() if not value.strip())
@@ -45,15 +45,15 @@ def leaves_out_identifiers_it_lacks(make: DriveFactory) -> None:
 def stays_the_same_drive(make: DriveFactory) -> None:
     """Asked again, by the same driver or by another, it is the same drive."""
     drive = make()
-    identity = drive.identify(_soon())
-    assert drive.identify(_soon()) == identity
-    assert make().identify(_soon()) == identity
+    identity = drive.identify(soon())
+    assert drive.identify(soon()) == identity
+    assert make().identify(soon()) == identity
 
 
 def counts_its_health(make: DriveFactory) -> None:
     """Health counters have names that stay, and values that are whole numbers."""
     drive = make()
-    first, second = drive.health(_soon()), drive.health(_soon())
+    first, second = drive.health(soon()), drive.health(soon())
     assert first, "no health counter at all"
     assert first.keys() == second.keys()
     odd = {name: value for name, value in first.items() if not name or type(value) is not int}
@@ -64,11 +64,8 @@ def refuses_a_deadline_that_is_over(make: DriveFactory) -> None:
     """A call that comes too late raises DeadlineExceeded."""
     drive = make()
     for late in (drive.identify, drive.health):
-        try:
-            late(Deadline(_CLOCK, _CLOCK.now_ns()))
-        except DeadlineExceeded:
-            continue
-        raise AssertionError(f"{late.__name__} did not raise DeadlineExceeded")
+        with must_raise(DeadlineExceeded):
+            late(Deadline(CLOCK, CLOCK.now_ns()))
 
 
 CONTRACT = (
@@ -79,7 +76,3 @@ CONTRACT = (
     counts_its_health,
     refuses_a_deadline_that_is_over,
 )
-
-
-def _soon() -> Deadline:
-    return Deadline.after(_CLOCK, 20)

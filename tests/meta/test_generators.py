@@ -1,0 +1,127 @@
+"""The generators write skeletons that pass every check as they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.meta.tree import ROOT, project
+
+ROOTS = project()["tool"]["hatch"]["build"]["dev-mode-dirs"]
+# Names on both sides of "Sim" and "skeletons", so that what is sorted has to be sorted again.
+DRIVERS = {
+    "BlockDevice": "acme_volume",
+    "Drive": "zeta_drive",
+    "Executor": "omega_host",
+    "Fabric": "ufo_switch",
+    "PhyControl": "x1",
+    "PowerPort": "a_name_of_20_letters",
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source tree that may be written to."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for folder in (*ROOTS, "testplans", "tests/contracts"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "conftest.py"):
+        shutil.copy(ROOT / file, copy)
+    return copy
+
+
+def run(checkout: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(checkout / root) for root in ROOTS)}
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def generate(checkout: Path, generator: str, *arguments: str) -> list[Path]:
+    """The files that a generator has written."""
+    done = run(checkout, sys.executable, checkout / "tools" / generator, *arguments)
+    assert done.returncode == 0, done.stderr
+    files, _, _ = done.stdout.partition("\n\n")
+    return [checkout / line for line in files.splitlines()]
+
+
+def passes(checkout: Path, *command: str | Path) -> None:
+    done = run(checkout, sys.executable, "-m", *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def written(checkout: Path) -> dict[str, list[Path]]:
+    """What the generators write for each ability, and for a test plan."""
+    files = {ability: generate(checkout, "new-driver", name, "--ability", ability) for ability, name in DRIVERS.items()}
+    return files | {"testplan": generate(checkout, "new-testplan", "new_subject/warm_swap")}
+
+
+def test_skeletons_are_typed_and_clean(checkout: Path, written: dict[str, list[Path]]) -> None:
+    files = [path for paths in written.values() for path in paths]
+    passes(checkout, "ruff", "check", "--no-cache", *files)
+    passes(checkout, "ruff", "format", "--no-cache", "--check", *files)
+    passes(checkout, "mypy", "--config-file", checkout / "pyproject.toml", *files)
+
+
+def test_skeletons_keep_their_contracts(checkout: Path, written: dict[str, list[Path]]) -> None:
+    tests = [path for paths in written.values() for path in paths if path.parent.name == "contracts"]
+    assert len(tests) == len(DRIVERS)
+    passes(checkout, "pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
+def test_nothing_of_the_example_is_left(checkout: Path, written: dict[str, list[Path]]) -> None:
+    for path in (path for paths in written.values() for path in paths):
+        text = path.read_text(encoding="utf-8")
+        assert "skeletons" not in text
+        assert "xample" not in text
+
+
+def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) -> None:
+    driver = next(path for path in written["Drive"] if path.name == "_driver.py")
+    before = driver.read_text(encoding="utf-8")
+    for command in (("new-driver", DRIVERS["Drive"], "--ability", "Drive"), ("new-testplan", "new_subject/warm_swap")):
+        done = run(checkout, sys.executable, checkout / "tools" / command[0], *command[1:])
+        assert done.returncode == 2
+        assert "exist already" in done.stderr
+    assert driver.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("new-driver", "acme", "--ability", "Powerport"), "did you mean PowerPort?"),
+        (("new-driver", "acme", "--ability", "phy_control"), "did you mean PhyControl?"),
+        (("new-driver", "acme", "--ability", "Teapot"), "the abilities are BlockDevice, Drive"),
+        (("new-driver", "../acme", "--ability", "Drive"), "as acme_strip; got '../acme'"),
+        (("new-testplan", "warm_swap"), "as fabric/warm_swap; got 'warm_swap'"),
+    ],
+)
+def test_bad_input_gets_one_message(checkout: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = run(checkout, sys.executable, checkout / "tools" / arguments[0], *arguments[1:])
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("generator", ["new-driver", "new-testplan"])
+def test_generators_explain_themselves_before_anything_is_installed(checkout: Path, generator: str) -> None:
+    done = run(
+        checkout,
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"""
+import runpy, sys
+sys.path.insert(0, {str(checkout / "tools")!r})
+sys.argv = [{generator!r}, "--help"]
+runpy.run_path({str(checkout / "tools" / generator)!r}, run_name="__main__")""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "example: tools/" in done.stdout

@@ -1,0 +1,93 @@
+"""Packages: their doors, and the places where each has to be named."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.meta.tree import ROOT, files, project, shown
+
+WHEEL = project()["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+PACKAGES = [ROOT / folder for folder in WHEEL if (ROOT / folder / "py.typed").is_file()]
+NAMES = {package.name for package in PACKAGES}
+INITS = [path for package in PACKAGES for path in sorted(package.rglob("__init__.py"))]
+
+
+def bound(path: Path) -> tuple[set[str], list[str] | None]:
+    """The public names that a module makes, and its ``__all__``."""
+    names: set[str] = set()
+    exported = None
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.ImportFrom(module="__future__"):
+                continue
+            case ast.ImportFrom() | ast.Import():
+                names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            case ast.FunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign(targets=[ast.Name(id="__all__")]):
+                exported = ast.literal_eval(node.value)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}, exported
+
+
+@pytest.mark.parametrize("path", INITS, ids=shown)
+def test_the_door_of_a_package_is_complete(path: Path) -> None:
+    names, exported = bound(path)
+    if exported is None:
+        assert not names, f"{shown(path)} makes {sorted(names)} and has no __all__"
+    else:
+        assert set(exported) == names  # that it is sorted is ruff's to say (RUF022)
+        assert len(exported) == len(names)
+
+
+def test_every_package_is_typed_and_named_everywhere() -> None:
+    tool = project()["tool"]
+    found = {path.parent.name for path in files("__init__.py") if path.parent.name.startswith("rackloop")}
+    found.discard("rackloop_native")  # the other wheel's
+    assert found == NAMES
+    assert set(tool["importlinter"]["root_packages"]) == NAMES
+    layers = next(contract for contract in tool["importlinter"]["contracts"] if contract["type"] == "layers")
+    assert {name.strip() for layer in layers["layers"] for name in layer.split("|")} == NAMES
+    roots = {package.parent.name for package in PACKAGES}
+    assert set(tool["hatch"]["build"]["dev-mode-dirs"]) == roots
+    assert roots <= set(tool["mypy"]["mypy_path"])
+    assert roots <= set(tool["mypy"]["files"])
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The top-level packages that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def canonical(requirement: str) -> str:
+    """The normal form of the name that a requirement begins with."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=shown)
+def test_what_is_imported_is_required(package: Path) -> None:
+    extras = project()["project"].get("optional-dependencies", {})
+    shipped = [required for extra, names in extras.items() if extra != "dev" for required in names]
+    required = {canonical(name) for name in [*project()["project"]["dependencies"], *shipped]}
+    owners = packages_distributions()
+    missing = {
+        f"{shown(path)} imports {name}"
+        for path in package.rglob("*.py")
+        for name in imported(path)
+        if name not in sys.stdlib_module_names
+        and name not in NAMES | {"rackloop_native"}
+        and not required & {canonical(owner) for owner in owners.get(name, [name])}
+    }
+    assert not missing, "in pyproject.toml these are no dependencies: " + "; ".join(sorted(missing))
