@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, LabError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA = 1
 
@@ -293,15 +297,27 @@ def read_events(path: Path) -> Iterator[Stamped]:
         except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
                 return
+            what = " ".join(str(error).split())
             raise BadInput(
-                f"{path}:{number}: not an event of schema {SCHEMA} ({error}); was the file edited?"
+                f"{path}:{number}: not an event of schema {SCHEMA} ({what}); was the file edited?"
             ) from error
 
 
 def _stamped(record: dict[str, Any]) -> Stamped:
-    cls = _KINDS[record["kind"]]
-    known = {entry.name for entry in fields(cls)}
-    values = {key: value for key, value in record.items() if key in known}
-    if cls is RemapSeen:
-        values["stages"] = [Stage(**stage) for stage in values["stages"]]
-    return Stamped(record["seq"], record["t_ns"], cls(**values))
+    from pydantic import ValidationError
+
+    try:
+        event: Event = _validators()[record["kind"]].validate_python(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field_name = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{record['kind']}, {field_name}: {first['msg']}") from error
+    return Stamped(int(record["seq"]), int(record["t_ns"]), event)
+
+
+@cache
+def _validators() -> dict[str, TypeAdapter[Any]]:
+    """What checks the type of every field, so that readers may rely on them; a later version's fields are ignored."""
+    from pydantic import TypeAdapter
+
+    return {kind: TypeAdapter(cls) for kind, cls in _KINDS.items()}

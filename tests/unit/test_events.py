@@ -68,3 +68,17 @@ def test_fields_a_later_version_adds_are_ignored(tmp_path: Path) -> None:
     record = json.loads(path.read_text().splitlines()[1]) | {"colour": "blue"}
     path.write_text(json.dumps(record) + "\n")
     assert [stamped.event for stamped in read_events(path)] == [ActDone(act=1, test="t")]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("act", [1]), ("test", 7), ("result", "done"), ("seq", "first"), ("t_ns", None)]
+)
+def test_a_field_of_another_type_is_named(tmp_path: Path, field: str, value: object) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    lines = path.read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {field: value})
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(BadInput, match=r"events\.jsonl:2: not an event") as refused:
+        list(read_events(path))
+    assert "\n" not in str(refused.value)
