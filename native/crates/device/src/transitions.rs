@@ -241,6 +241,15 @@ impl Rack {
         }
     }
 
+    /// Whether the switch, a server or a drive has power.
+    pub fn is_on(&self, target: &PowerTarget) -> Result<bool, Refusal> {
+        Ok(match target {
+            PowerTarget::Switch => self.switch_on,
+            PowerTarget::Server(name) => self.servers[self.server(name)?].on,
+            PowerTarget::Drive(id) => self.drives[self.drive(id)?].on_since_ns.is_some(),
+        })
+    }
+
     pub(crate) fn power(
         &mut self,
         target: &PowerTarget,

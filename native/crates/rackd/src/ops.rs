@@ -149,7 +149,9 @@ struct MiswireFields {
 #[serde(deny_unknown_fields)]
 struct PowerFields {
     target: String,
-    on: bool,
+    /// Nothing is switched without it.
+    #[serde(default)]
+    on: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -260,7 +262,10 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
         "power" => {
             let PowerFields { target, on } = read(fields)?;
             let target = power_target(&target)?;
-            done(floor, &Command::Power { target, on })
+            match on {
+                Some(on) => done(floor, &Command::Power { target, on }),
+                None => now(json!({"on": floor.rack(|rack| rack.is_on(&target))?})),
+            }
         }
         "announce" => {
             let PortsFields { ports } = read(fields)?;
