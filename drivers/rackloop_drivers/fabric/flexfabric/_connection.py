@@ -104,6 +104,8 @@ class Connection:
             if answer := await session.execute(line):
                 self._send(session, answer)
             return
+        if rule.act is Act.UNHEARD:
+            return
         if rule.act is Act.POWER_LOSS_BEFORE:
             await self._switch.power_cycle()
             return

@@ -13,8 +13,9 @@ _SHARE_OF_NOISE = 0.25
 
 
 class Act(StrEnum):
-    """What happens to a line and its answer."""
+    """What happens to a line and its answer. ``UNHEARD`` loses the line itself, ``LOST`` its answer."""
 
+    UNHEARD = "unheard"
     LATE = "late"
     GARBLED = "garbled"
     LOST = "lost"

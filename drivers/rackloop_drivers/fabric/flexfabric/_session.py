@@ -240,14 +240,18 @@ class FlexFabricSession:
 
     def _get_in_step(self, deadline: Deadline, *, may_reconnect: bool) -> None:
         attempt = 1
+        gone: NotConnected | None = None
         while True:
+            if gone is not None and deadline.is_over():
+                raise gone
             if self._transport is None and may_reconnect and not self._is_closed:
                 self._reconnect(deadline)
             try:
                 self._introduce(deadline)
-            except NotConnected:
-                if not may_reconnect or self._is_closed or deadline.is_over():
+            except NotConnected as error:
+                if not may_reconnect or self._is_closed:
                     raise
+                gone = error
                 self.clock.sleep_until_ns(min(deadline.at_ns, self.clock.now_ns() + _RECONNECT_EVERY_NS))
             except (DeadlineExceeded, ProtocolError):
                 if attempt == ATTEMPTS or deadline.is_over():
