@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rackloop.errors import BadInput
 
 
-def write_atomically(path: Path, data: str | bytes) -> None:
-    """Put ``data`` at ``path`` by writing beside it and renaming.
-
-    Raises BadInput where the disk refuses, since the place was the caller's choice.
-    """
-    body = data.encode() if isinstance(data, str) else data
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Turn a disk's refusal into BadInput: where reports go was the caller's choice."""
     try:
+        yield
+    except OSError as error:
+        raise BadInput(
+            f"cannot write {error.filename or place}: {error.strerror}; make room, or report from a copy that you may "
+            "write to"
+        ) from error
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Put ``data`` at ``path`` by writing beside it and renaming. Raises BadInput where the disk refuses."""
+    body = data.encode() if isinstance(data, str) else data
+    with writing(path):
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -25,7 +36,3 @@ def write_atomically(path: Path, data: str | bytes) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise BadInput(
-            f"cannot write {path}: {error.strerror}; make room, or report from a copy you may write to"
-        ) from error

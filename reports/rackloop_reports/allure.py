@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,14 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput, ToolError
-from rackloop_reports._files import write_atomically
-from rackloop_reports.allure_results import CATEGORIES
+from rackloop_reports._files import write_atomically, writing
+from rackloop_reports.allure_results import CATEGORIES, TEST_LABEL
 
 INDEX = "index.html"
-_INSTALLED = Path("allure", "node_modules", "allure", "cli.js")
+# Where ./rackloop installs what it needs.
+_CHECKOUT = Path(__file__).resolve().parents[2] / ".rackloop"
 _MADE_HERE = ".rackloop-report"
 _HISTORY_LIMIT = 100
 _TIMEOUT_S = 120
+# Allure 3 has no option that leaves these two scripts out.
+_ANALYTICS = re.compile(
+    r"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
+    r"|<script>\s*window\.dataLayer\b.*?</script>",
+    re.DOTALL,
+)
 _INSTALL = "run `./rackloop demo` once, which installs it"
 
 
@@ -35,17 +43,21 @@ class AllureTool:
 
 
 def find_node() -> Path:
-    """Node.js: ``$RACKLOOP_NODE``, else ``node`` on PATH, which ``./rackloop`` puts there. Raises ToolError."""
+    """Node.js: ``$RACKLOOP_NODE``, else ``node`` on PATH, else the one of the checkout. Raises ToolError."""
     chosen = os.environ.get("RACKLOOP_NODE")
-    found = shutil.which(chosen or "node")
-    if found is None:
-        where = f"RACKLOOP_NODE={chosen} is not a program" if chosen else "node is not on PATH"
-        raise ToolError(f"no Node.js for the HTML report: {where}; install Node.js 20 or newer, or {_INSTALL}")
-    return Path(found)
+    if chosen:
+        if found := shutil.which(chosen):
+            return Path(found)
+        raise ToolError(f"no Node.js for the HTML report: RACKLOOP_NODE={chosen} is not a program; unset it or mend it")
+    if found := shutil.which("node") or shutil.which(_CHECKOUT / "bin" / "node"):
+        return Path(found)
+    raise ToolError(
+        f"no Node.js for the HTML report: `node` is not on PATH; install version 20 or newer, or {_INSTALL}"
+    )
 
 
 def find_allure() -> Path:
-    """Allure 3's entry script: ``$RACKLOOP_ALLURE``, else what ``allure`` on PATH is, else the checkout's own.
+    """Allure 3's entry script: ``$RACKLOOP_ALLURE``, else the checkout's own, else what ``allure`` on PATH is.
 
     Raises ToolError saying where it was looked for and what to do.
     """
@@ -54,14 +66,14 @@ def find_allure() -> Path:
         if Path(chosen).is_file():
             return Path(chosen).resolve()
         raise ToolError(f"no Allure 3 for the HTML report: RACKLOOP_ALLURE={chosen} is not a file; unset it or mend it")
+    own = _CHECKOUT / "allure" / "node_modules" / "allure" / "cli.js"
+    if own.is_file():
+        return own
     on_path = shutil.which("allure")
     # Allure 2 is a Java program of the same name; ours is a script of the npm package.
     if on_path and Path(on_path).resolve().suffix == ".js":
         return Path(on_path).resolve()
-    own = Path(__file__).resolve().parents[2] / ".rackloop" / _INSTALLED
-    if own.is_file():
-        return own
-    raise ToolError(f"no Allure 3 for the HTML report, neither on PATH nor at {own}; {_INSTALL}, then report again")
+    raise ToolError(f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {_INSTALL}, then report again")
 
 
 def generate(
@@ -73,23 +85,33 @@ def generate(
     JSON-lines file, trends show the runs that stand in it from before ``started_ms``, and the run is put in its
     place there, once, however often it is reported. Raises ToolError where Allure fails; needs no network.
     """
-    if report_dir.exists() and any(report_dir.iterdir()) and not (report_dir / _MADE_HERE).exists():
-        raise BadInput(f"{report_dir} holds files that no report put there; move them away and report again")
-    with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
-        made, earlier = Path(made_in, "report"), Path(made_in, "history.jsonl")
-        with _locked(history):
-            entries = _read_history(history, title) if history else []
-            earlier.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] < started_ms))
-            _run(tool, results, made, _config(title, made, earlier))
-            if history:
-                own = json.loads(earlier.read_text().splitlines()[-1]) | {"timestamp": started_ms}
-                kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]
-                write_atomically(history, "".join(map(_line, kept)))
-        (made / _MADE_HERE).touch()
-        if report_dir.exists():
-            report_dir.rename(Path(made_in, "old"))
-        made.rename(report_dir)
+    with writing(report_dir):
+        if report_dir.exists() and any(report_dir.iterdir()) and not (report_dir / _MADE_HERE).exists():
+            raise BadInput(f"{report_dir} holds files that no report put there; move them away and report again")
+        with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
+            made = Path(made_in, "report")
+            with _locked(history):
+                _generate_with_history(results, made, history, title, started_ms, tool)
+            _stop_phoning_home(made / INDEX)
+            (made / _MADE_HERE).touch()
+            if report_dir.exists():
+                report_dir.rename(Path(made_in, "old"))
+            made.rename(report_dir)
     return report_dir / INDEX
+
+
+def _generate_with_history(
+    results: Path, made: Path, history: Path | None, title: str, started_ms: int, tool: AllureTool
+) -> None:
+    """Let Allure see and append to a copy that ends before this run, then put its entry where it belongs."""
+    entries = _read_history(history, title) if history else []
+    copy = made.with_name("history.jsonl")
+    copy.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] <= started_ms))
+    _run(tool, results, made, _config(title, made, copy))
+    if history:
+        own = json.loads(copy.read_text().splitlines()[-1]) | {"timestamp": started_ms}
+        kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]
+        write_atomically(history, "".join(map(_line, kept)))
 
 
 def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
@@ -98,6 +120,7 @@ def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
         "output": str(output),
         "historyPath": str(history),
         "appendHistory": True,
+        "hideLabels": [TEST_LABEL],
         "categories": {"rules": list(CATEGORIES)},
         "plugins": {
             "awesome": {
@@ -117,9 +140,12 @@ def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
 def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any]) -> None:
     config_file = made.with_name("allurerc.json")
     config_file.write_text(json.dumps(config))
-    command = [str(tool.node), str(tool.script), "generate", "--config", str(config_file), str(results.resolve())]
+    # The results are named relative to their parent: Allure reads the argument as a pattern.
+    command = [str(tool.node), str(tool.script), "generate", "--config", str(config_file), results.name]
     try:
-        done = subprocess.run(command, cwd=made.parent, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, cwd=results.parent, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
     except OSError as error:
         raise ToolError(f"cannot start {tool.node}: {error.strerror}; install Node.js 20 or newer") from error
     except subprocess.TimeoutExpired as error:
@@ -129,6 +155,11 @@ def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any])
     if done.returncode or not (made / INDEX).is_file():
         said = (done.stderr or done.stdout).strip()[-600:]
         raise ToolError(f"Allure failed with status {done.returncode}: {said or 'it said nothing'}; check its install")
+
+
+def _stop_phoning_home(index: Path) -> None:
+    """Take out the scripts that tell Google of every look at a report: a lab's results are nobody else's business."""
+    index.write_text(_ANALYTICS.sub("", index.read_text()))
 
 
 @contextmanager

@@ -10,13 +10,14 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput
+from rackloop.events import Exchange
 from rackloop.verdict import Verdict
-from rackloop_reports._files import write_atomically
+from rackloop_reports._files import write_atomically, writing
 from rackloop_reports.gallery import Plot, plots_of
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
@@ -31,7 +32,6 @@ _STATUS = {
     Verdict.BLOCKED: "broken",
     Verdict.SKIPPED: "skipped",
 }
-_MEDIA = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv", "txt": "text/plain"}
 _TREE = ("epic", "feature", "story")
 # What a reader looks for first: whose fault it is. The message of a result begins with these words.
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
@@ -51,12 +51,10 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
 
     Raises BadInput where a result there is not readable or the directory cannot be written.
     """
-    try:
+    with writing(results):
         results.mkdir(exist_ok=True)
         for old in results.glob(f"{_OURS}*"):
             old.unlink()
-    except OSError as error:
-        raise BadInput(f"cannot write {results}: {error.strerror}; report from a copy you may write to") from error
     written = _by_test(results)
     whole_run = list(plots_of(run.tests, run))
     for test in run.tests:
@@ -80,7 +78,8 @@ def _by_test(results: Path) -> dict[str, Path]:
 def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Path, written: Path | None) -> None:
     path = written or results / f"{_OURS}{_digest(run.title, test.id)}-result.json"
     result = _read_json(path) if written else _made_result(test, run)
-    ours = list(_attachments(test, run, results, run_dir))
+    plots = list(plots_of([test], run))
+    ours = list(_attachments(test, run, plots, results, run_dir))
     theirs = [
         attachment
         for attachment in result.get("attachments", ())
@@ -97,7 +96,7 @@ def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Pat
         "historyId": _digest(run.started.plan, test.id),
         "testCaseId": _digest(run.started.plan, test.id),
         "status": _STATUS[test.verdict],
-        "descriptionHtml": description_html(test, run),
+        "descriptionHtml": description_html(test, run, next(iter(plots), None)),
         "labels": labels,
         "attachments": theirs + ours,
     }
@@ -108,18 +107,22 @@ def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Pat
 def _made_result(test: TestRecord, run: RunRecord) -> Json:
     """A result for a test that allure-pytest wrote none of."""
     folder, _, name = test.id.rpartition("/")
-    labels = [{"name": key, "value": value} for key, value in test.labels.items() if key in _TREE]
+    tree = [{"name": key, "value": _words(test.labels[key])} for key in ("epic", "feature") if key in test.labels]
     return {
         "uuid": _digest(run.title, test.id),
-        "name": name.replace("_", " ").capitalize(),
+        "name": _words(name),
         "fullName": test.id,
         "titlePath": [run.started.plan, *folder.split("/")] if folder else [run.started.plan],
         "stage": "finished",
         "start": run.wall_ms(test.started_ns),
         "stop": run.wall_ms(test.ended_ns),
-        "labels": [{"name": TEST_LABEL, "value": test.id}, *labels],
+        "labels": [{"name": TEST_LABEL, "value": test.id}, *tree],
         "parameters": [{"name": key, "value": value} for key, value in test.labels.items() if key not in _TREE],
     }
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def _is_own_label(label: Mapping[str, Any]) -> bool:
@@ -131,44 +134,47 @@ def _message(test: TestRecord) -> str:
     return f"{test.verdict}{cause}: {test.reason}"
 
 
-def _attachments(test: TestRecord, run: RunRecord, results: Path, run_dir: Path) -> Iterator[Json]:
+def _attachments(
+    test: TestRecord, run: RunRecord, plots: Iterable[Plot], results: Path, run_dir: Path
+) -> Iterator[Json]:
     key = _digest(run.title, test.id)[:12]
-    for plot in plots_of([test], run):
+    for plot in plots:
         yield _attach_plot(plot, key, results)
     if test.remaps:
-        yield _attach("Remaps", "csv", remaps_csv(test.remaps, run).encode(), key, results)
+        yield _attach("Remaps", ".csv", "text/csv", remaps_csv(test.remaps, run).encode(), key, results)
     if test.exchanges:
-        yield _attach("Switch exchanges", "txt", exchanges_text(test.exchanges, run).encode(), key, results)
+        yield _attach_exchanges("Switch exchanges", test.exchanges, run, key, results)
     for number, attached in enumerate(test.attachments):
         source = (run_dir / attached.path).resolve()
         # A path of an edited stream must not pull files from elsewhere into a report that is passed around.
         if not source.is_relative_to(run_dir.resolve()) or not source.is_file():
             continue
         name = f"{_OURS}{key}-{number}-attachment{source.suffix}"
-        shutil.copyfile(source, results / name)
+        with writing(results):
+            shutil.copyfile(source, results / name)
         yield {"name": attached.name, "source": name, "type": attached.media_type}
 
 
 def _attach_plot(plot: Plot, key: str, results: Path) -> Json:
-    return _attach(plot.name, plot.kind, plot.data, key, results)
+    return _attach(plot.name, f".{plot.kind}", plot.media_type, plot.data, key, results)
 
 
-def _attach(name: str, extension: str, data: bytes, key: str, results: Path) -> Json:
+def _attach_exchanges(name: str, exchanges: Sequence[Exchange], run: RunRecord, key: str, results: Path) -> Json:
+    return _attach(name, ".txt", "text/plain", exchanges_text(exchanges, run).encode(), key, results)
+
+
+def _attach(name: str, suffix: str, media_type: str, data: bytes, key: str, results: Path) -> Json:
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    source = f"{_OURS}{key}-{slug}-attachment.{extension}"
+    source = f"{_OURS}{key}-{slug}-attachment{suffix}"
     write_atomically(results / source, data)
-    return {"name": name, "source": source, "type": _MEDIA[extension]}
+    return {"name": name, "source": source, "type": media_type}
 
 
 def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
     stamp = run.wall_ms(run.ended_ns)
     attachments = [_attach_plot(plot, "run", results) for plot in plots]
     if run.exchanges:
-        attachments.append(
-            _attach(
-                "Switch exchanges outside tests", "txt", exchanges_text(run.exchanges, run).encode(), "run", results
-            )
-        )
+        attachments.append(_attach_exchanges("Switch exchanges outside tests", run.exchanges, run, "run", results))
     errors = [] if run.finished else [{"message": KILLED, "timestamp": stamp}]
     return {"attachments": [{**entry, "timestamp": stamp} for entry in attachments], "errors": errors}
 

@@ -31,6 +31,11 @@ class Plot:
     kind: Literal["svg", "png"]
     data: bytes
 
+    @property
+    def media_type(self) -> str:
+        """The media type of ``data``."""
+        return {"svg": "image/svg+xml", "png": "image/png"}[self.kind]
+
 
 def plots_of(tests: Sequence[TestRecord], run: RunRecord) -> Iterator[Plot]:
     """The plots that the measurements and remaps of ``tests`` allow, most telling first."""

@@ -136,7 +136,7 @@ def read_run(run_dir: Path) -> RunRecord:
 def digest(events: Sequence[Stamped]) -> RunRecord:
     """The run that these events tell, oldest first.
 
-    Raises ValueError where the stream does not begin with ``run.started`` or names a verdict or cause that is none.
+    Raises ValueError where the stream does not begin with ``run.started``, or a verdict, cause or lab in it is none.
     """
     match events[0]:
         case Stamped(_, started_ns, RunStarted() as started):
@@ -144,6 +144,8 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
         case other:
             raise ValueError(f"the stream begins with {other.event.kind}, expected {RunStarted.kind}")
     datetime.fromisoformat(run.started.wall)
+    if Path(run.started.lab).name != run.started.lab:
+        raise ValueError(f"{run.started.lab!r} is no name of a lab")
     reader = _Reader(run)
     for stamped in events[1:]:
         reader.take(stamped)
@@ -185,6 +187,8 @@ class _Reader:
                 owner = self._test(event.test, stamped.t_ns).exchanges if event.test else self.run.exchanges
                 owner.append(event)
             case Measured() as event:
+                if event.verdict:
+                    Verdict(event.verdict)
                 self._test(event.test, stamped.t_ns).measurements.append(event)
             case RemapSeen() as event:
                 self._test(event.test, stamped.t_ns).remaps.append(event)

@@ -1,19 +1,42 @@
-"""``summary.json``: a run's verdicts and measurements in one small file that other programs read."""
+"""``summary.json``: a run's verdicts and measurements in one small file that other programs read.
+
+``summary.schema.json`` beside this module is its JSON Schema, generated from the classes here.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from rackloop.distribution import Interval
 from rackloop.events import Measured
+from rackloop.verdict import Cause, Verdict
 from rackloop_reports.record import RunRecord, TestRecord
 
 SCHEMA = 1
 
 
-class MeasurementSummary(TypedDict):
-    """One judged statistic of one measurement, in SI units; ``verdict`` and ``limits`` are None without a limit."""
+@dataclass(frozen=True)
+class DutSummary:
+    """A drive under test; ``identifiers`` has keys among ``wwn``, ``eui64``, ``nguid``, ``by_path`` and ``slot``."""
+
+    id: str
+    model: str | None
+    serial: str | None
+    firmware: str | None
+    protocol: str | None
+    identifiers: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class MeasurementSummary:
+    """One statistic of one measurement, in SI units; ``limits`` and ``verdict`` are None where the plan has no limit.
+
+    ``quantile`` is ``p99``-like, or ``max``, ``min`` or ``mean``. ``ci95`` bounds ``value`` at 95 %, with None where
+    ``n`` samples cannot; ``p50`` and ``p99`` are None where they cannot be bounded.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -21,26 +44,29 @@ class MeasurementSummary(TypedDict):
     n: int
     quantile: str
     value: float
-    ci95: list[float | None]
+    ci95: Interval
     p50: float | None
     p99: float | None
     limits: Mapping[str, Any] | None
-    verdict: str | None
+    verdict: Verdict | None
 
 
-class TestSummary(TypedDict):
-    """One test: ``cause`` and ``reason`` are None when it passed."""
+@dataclass(frozen=True)
+class TestSummary:
+    """One test: ``cause`` and ``reason`` say why it is not a pass."""
 
+    __test__ = False
     id: str
-    verdict: str
-    cause: str | None
+    verdict: Verdict
+    cause: Cause | None
     reason: str | None
     labels: Mapping[str, str]
-    measurements: list[MeasurementSummary]
+    measurements: Sequence[MeasurementSummary]
 
 
-class Summary(TypedDict):
-    """A run, as ``summary.json`` holds it (schema 1, ``summary.schema.json``)."""
+@dataclass(frozen=True)
+class Summary:
+    """A run, as ``summary.json`` holds it. ``started`` is ISO 8601, ``wall_s`` how long it took."""
 
     schema: int
     plan: str
@@ -49,56 +75,69 @@ class Summary(TypedDict):
     seed: int
     started: str
     wall_s: float
-    verdict: str
+    verdict: Verdict
     versions: Mapping[str, str]
-    duts: Sequence[Mapping[str, Any]]
-    tests: list[TestSummary]
+    duts: Sequence[DutSummary]
+    tests: Sequence[TestSummary]
 
 
 def summarize(run: RunRecord) -> Summary:
     """The summary of ``run``."""
-    return {
-        "schema": SCHEMA,
-        "plan": run.started.plan,
-        "lab": run.started.lab,
-        "lab_kind": run.started.lab_kind,
-        "seed": run.started.seed,
-        "started": run.started.wall,
-        "wall_s": round((run.ended_ns - run.started_ns) / 1e9, 3),
-        "verdict": str(run.verdict),
-        "versions": run.started.versions,
-        "duts": run.started.duts,
-        "tests": [_test(test) for test in run.tests],
-    }
+    return Summary(
+        schema=SCHEMA,
+        plan=run.started.plan,
+        lab=run.started.lab,
+        lab_kind=run.started.lab_kind,
+        seed=run.started.seed,
+        started=run.started.wall,
+        wall_s=round((run.ended_ns - run.started_ns) / 1e9, 3),
+        verdict=run.verdict,
+        versions=run.started.versions,
+        duts=[_dut(dut) for dut in run.started.duts],
+        tests=[_test(test) for test in run.tests],
+    )
 
 
 def to_json(summary: Summary) -> str:
     """The text of ``summary.json``."""
-    return json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(asdict(summary), indent=2, ensure_ascii=False) + "\n"
+
+
+def json_schema() -> str:
+    """The text of ``summary.schema.json``."""
+    from pydantic import TypeAdapter
+
+    described = TypeAdapter(Summary).json_schema()
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **described}, indent=2) + "\n"
+
+
+def _dut(dut: Mapping[str, Any]) -> DutSummary:
+    return DutSummary(
+        id=str(dut.get("id")),
+        model=dut.get("model"),
+        serial=dut.get("serial"),
+        firmware=dut.get("firmware"),
+        protocol=dut.get("protocol"),
+        identifiers=dut.get("identifiers") or {},
+    )
 
 
 def _test(test: TestRecord) -> TestSummary:
-    return {
-        "id": test.id,
-        "verdict": str(test.verdict),
-        "cause": str(test.cause) if test.cause else None,
-        "reason": test.reason,
-        "labels": test.labels,
-        "measurements": [_measurement(measured) for measured in test.measurements],
-    }
+    measurements = [_measurement(measured) for measured in test.measurements]
+    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements)
 
 
 def _measurement(measured: Measured) -> MeasurementSummary:
-    return {
-        "name": measured.name,
-        "labels": measured.labels,
-        "unit": measured.unit,
-        "n": measured.n,
-        "quantile": measured.quantile,
-        "value": measured.value,
-        "ci95": list(measured.ci95),
-        "p50": measured.p50,
-        "p99": measured.p99,
-        "limits": measured.limits,
-        "verdict": measured.verdict,
-    }
+    return MeasurementSummary(
+        name=measured.name,
+        labels=measured.labels,
+        unit=measured.unit,
+        n=measured.n,
+        quantile=measured.quantile,
+        value=measured.value,
+        ci95=measured.ci95,
+        p50=measured.p50,
+        p99=measured.p99,
+        limits=measured.limits,
+        verdict=Verdict(measured.verdict) if measured.verdict else None,
+    )

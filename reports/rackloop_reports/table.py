@@ -2,66 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from rackloop.verdict import Verdict
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
 
-_STYLES = {"pass": "green", "fail": "bold red", "unknown": "magenta", "blocked": "yellow", "skipped": "dim"}
-_ROWS_FOR_A_TEST = 6
+_STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.UNKNOWN: "magenta",
+    Verdict.BLOCKED: "yellow",
+    Verdict.SKIPPED: "dim",
+}
+_WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
+_MEASURES_FOR_A_TEST = 4
 
 
 def render(summary: Summary) -> RenderableType:
     """The table, to be printed by a rich console."""
-    simulated = " (simulated)" if summary["lab_kind"] == "mock" else ""
+    simulated = " (simulated)" if summary.lab_kind == "mock" else ""
     table = Table(
-        title=f"Plan {escape(summary['plan'])} on lab {escape(summary['lab'])}{simulated}", title_justify="left"
+        title=f"Plan {escape(summary.plan)} on lab {escape(summary.lab)}{simulated}",
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
     )
-    table.add_column("test", no_wrap=True)
+    table.add_column("test", overflow="fold")
     table.add_column("verdict")
-    table.add_column("measured", overflow="fold")
-    table.add_column("limit")
-    table.add_column("why", overflow="fold")
-    for test in summary["tests"]:
-        _add_test(table, test)
-    verdict = summary["verdict"]
+    table.add_column("what was found", overflow="fold", ratio=1)
+    for test in summary.tests:
+        verdict = test.verdict
+        table.add_row(Text(test.id), Text(verdict, _STYLES[verdict]), Text("\n".join(_findings(test))))
     table.caption = Text.assemble(
         "verdict ",
-        (verdict, _STYLES[verdict]),
-        f", {len(summary['tests'])} tests, {summary['wall_s']:.1f} s, seed {summary['seed']}{simulated}",
+        (summary.verdict, _STYLES[summary.verdict]),
+        f", {len(summary.tests)} tests, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}",
     )
-    table.caption_justify = "left"
     return table
 
 
-def _add_test(table: Table, test: TestSummary) -> None:
-    chosen = _key_measurements(test["measurements"])
-    reason = test["reason"] or ""
-    why = f"{test['cause']}: {reason}" if test["cause"] else reason
-    table.add_row(
-        Text(test["id"]),
-        Text(test["verdict"], _STYLES[test["verdict"]]),
-        Text("\n".join(_measured(measurement) for measurement in chosen)),
-        Text("\n".join(limit_text(measurement["limits"], measurement["unit"]) for measurement in chosen)),
-        Text(why),
-    )
-
-
-def _key_measurements(measurements: list[MeasurementSummary]) -> list[MeasurementSummary]:
-    """Those with a limit, worst verdict first; where a test has none with a limit, the first few."""
-    order = ["fail", "unknown", "pass"]
-    judged = [measurement for measurement in measurements if measurement["verdict"]]
-    judged.sort(key=lambda measurement: order.index(measurement["verdict"] or "pass"))
-    return (judged or measurements)[:_ROWS_FOR_A_TEST]
+def _findings(test: TestSummary) -> Iterator[str]:
+    """Why it is not a pass; then what has a limit, worst first, or the first few measurements where nothing has."""
+    if test.reason:
+        yield f"{test.cause}: {test.reason}" if test.cause else test.reason
+    judged = [measurement for measurement in test.measurements if measurement.verdict]
+    judged.sort(key=lambda measurement: _WORST_FIRST.index(measurement.verdict or Verdict.PASS))
+    chosen = judged or test.measurements
+    yield from map(_measured, chosen[:_MEASURES_FOR_A_TEST])
+    left_out = len(test.measurements) - len(chosen[:_MEASURES_FOR_A_TEST])
+    if left_out:
+        yield f"and {left_out} more"
 
 
 def _measured(measurement: MeasurementSummary) -> str:
-    unit = measurement["unit"]
-    name = measure_text(measurement["name"], measurement["labels"])
+    unit = measurement.unit
+    limit = limit_text(measurement.limits, unit)
     return (
-        f"{name} {measurement['quantile']} {value_text(measurement['value'], unit)} "
-        f"[{interval_text(measurement['ci95'], unit)}]"
+        f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} "
+        f"{value_text(measurement.value, unit)} [{interval_text(measurement.ci95, unit)}]"
+        + (f", {limit}: {measurement.verdict}" if limit else "")
     )

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 from collections.abc import Sequence
 from html import escape
 
 from rackloop.events import Exchange, Measured, RemapSeen
+from rackloop_reports.gallery import Plot
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.wording import interval_text, labels_text, limit_text, value_text
+from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
 
 STAGES = ("commanded", "executed", "phy_up", "online", "verified")
 
 
-def description_html(test: TestRecord, run: RunRecord) -> str:
-    """What a reader sees first of a test: its purpose, why it is not a pass, and what it measured."""
+def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:
+    """What a reader sees first of a test: its purpose, what it measured, and a plot of it."""
     parts = [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
-    if test.reason:
-        parts.append(f"<p><strong>{escape(str(test.verdict).capitalize())}:</strong> {escape(test.reason)}</p>")
     if test.measurements:
         parts.append(measurements_html(test.measurements, is_simulated=run.is_simulated))
+    if plot:
+        data = base64.b64encode(plot.data).decode("ascii")
+        parts.append(
+            f'<img alt="{escape(plot.name)}" style="max-width:100%" src="data:{plot.media_type};base64,{data}">'
+        )
     return "\n".join(parts)
 
 
 def measurements_html(measurements: Sequence[Measured], *, is_simulated: bool) -> str:
-    """A row for every judged statistic, with its interval, its limit and its verdict."""
-    heads = ("Measure", "Labels", "n", "Statistic", "Value", "95 % interval", "p50", "p99", "Limit", "Verdict")
+    """A row for every judged statistic, with its interval, its limit and what that makes of it."""
+    heads = ("Measure", "n", "Statistic", "Value", "95 % interval", "Limit")
     rows = [_row("th", heads)]
     rows += [
         _row(
             "td",
             (
-                measured.name,
-                labels_text(measured.labels),
+                measure_text(measured.name, measured.labels),
                 f"{measured.n:,}",
                 measured.quantile,
                 value_text(measured.value, measured.unit),
                 interval_text(measured.ci95, measured.unit),
-                value_text(measured.p50, measured.unit),
-                value_text(measured.p99, measured.unit),
-                limit_text(measured.limits, measured.unit) or "none",
-                measured.verdict or "not judged",
+                f"{limit_text(measured.limits, measured.unit)}: {measured.verdict}" if measured.limits else "none",
             ),
         )
         for measured in measurements

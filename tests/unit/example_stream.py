@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,10 @@ BLOCKS = (4096, 65536, 1 << 20, 4 << 20, 16 << 20)
 class ExampleRun:
     """Writes the events of a run into ``run_dir``, test by test; virtual time passes as the rack's would."""
 
-    def __init__(self, run_dir: Path, *, lab_kind: str = "mock", seed: int = SEED) -> None:
+    def __init__(self, run_dir: Path, *, lab_kind: str = "mock", seed: int = SEED, day: int = 1) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self.run_dir = run_dir
-        self.clock = VirtualClock(start_ns=5_000_000_000)
+        self.clock = VirtualClock(start_ns=5_000_000_000, epoch=datetime(2026, 1, day, tzinfo=UTC))
         self.log = EventLog(run_dir / "events.jsonl", self.clock)
         self.draws = stream(seed, "example")
         self.acts = 0
@@ -71,7 +72,8 @@ class ExampleRun:
         self.clock.advance(20e-6)
 
     def start(self, test: str, purpose: str, **labels: str) -> None:
-        self.write(TestStarted(test, purpose, {"epic": "Fabric", "feature": "Remap", "story": purpose, **labels}))
+        subject, _, name = test.partition("/")
+        self.write(TestStarted(test, purpose, {"epic": subject, "feature": name, "story": purpose, **labels}))
 
     def finish(
         self, test: str, verdict: str = "pass", cause: str | None = None, reason: str | None = None, took_s: float = 1.0
@@ -172,33 +174,35 @@ class ExampleRun:
         return self.run_dir
 
 
-def smoke_run(run_dir: Path, *, remaps: int = 400, lab_kind: str = "mock", seed: int = SEED) -> Path:
+def smoke_run(run_dir: Path, *, remaps: int = 400, lab_kind: str = "mock", seed: int = SEED, day: int = 1) -> Path:
     """A whole smoke run: ten tests, among them a fail, an unknown, a blocked and a skipped one."""
-    run = ExampleRun(run_dir, lab_kind=lab_kind, seed=seed)
+    run = ExampleRun(run_dir, lab_kind=lab_kind, seed=seed, day=day)
     _remap_latency(run, remaps)
     _throughput(run)
     _undisturbed(run)
-    run.start("fabric/identity", "After a remap the right drive answers, in its right generation")
+    run.start("fabric/identity", "check that the right drive answers after a remap")
     run.finish("fabric/identity")
-    run.start("data/verify", "Every byte written is read back after a remap", epic="Data", feature="Integrity")
+    run.start("data/verify", "read back every byte after a remap")
     run.measure("data/verify", "verify.blocks", "1", [65536.0])
     run.finish("data/verify")
-    run.start("data/stale_read", "A read after a remap never sees the drive that was there", epic="Data")
+    run.start("data/stale_read", "check that no read after a remap sees the drive that was there")
     run.finish("data/stale_read", "fail", "product", "block 8192 of d02 holds generation 4, expected 5: stale data")
-    run.start("power/cycle", "A drive comes back after its power was cut", epic="Power", feature="Drive power")
+    run.start("power/cycle", "cut the power of a drive and see it come back")
     run.finish("power/cycle", "blocked", "lab", "pdu1 does not answer at 127.0.0.1:161")
-    run.start("power/cycle_server", "A server comes back after its power was cut", epic="Power")
+    run.start("power/cycle_server", "cut the power of a server and see it come back")
     run.finish("power/cycle_server", "blocked", "lab", "blocked by pdu1, see power/cycle")
-    run.start("fabric/expander", "An expander's drives follow its uplink")
+    run.start("fabric/expander", "check that an expander's drives follow its uplink")
     run.finish("fabric/expander", "skipped", None, "lab mock has no expander")
-    run.start("tenancy/share", "Every tenant gets its fair share", epic="Tenancy", feature="Shares")
+    run.start("tenancy/share", "check that every tenant gets its fair share")
     run.finish("tenancy/share", "unknown", "harness", "the oracle stopped: division by zero <in> a \x01 tenant's share")
     return run.close("fail", 1)
 
 
 def _remap_latency(run: ExampleRun, remaps: int) -> None:
     test = "fabric/remap_latency"
-    run.start(test, "A remapped drive is back within milliseconds", remaps=str(remaps))
+    run.start(
+        test, "measure how long a drive takes from the switch command to its first verified read", remaps=str(remaps)
+    )
     for stack, samples in run.remaps(test, remaps).items():
         labels = {"stack": stack}
         run.measure(test, "remap.latency", "s", samples, labels)
@@ -212,7 +216,7 @@ def _remap_latency(run: ExampleRun, remaps: int) -> None:
 
 def _throughput(run: ExampleRun) -> None:
     test = "fabric/switched_throughput"
-    run.start(test, "A switch before every read halves throughput at 4 KiB and costs little from 4 MiB on")
+    run.start(test, "measure what switching the drive at every read costs in throughput, by block size")
     for block in BLOCKS:
         for switching in (False, True):
             samples = [
@@ -227,7 +231,7 @@ def _throughput(run: ExampleRun) -> None:
 
 def _undisturbed(run: ExampleRun) -> None:
     test = "fabric/undisturbed"
-    run.start(test, "A remap disturbs no circuit but its own")
+    run.start(test, "check that a remap disturbs no circuit but its own")
     begun = run.clock.now_ns()
     for second in range(4):
         run.act(test, "phy", {"do": "drop", "ports": [9 + second], "down_ms": 5})

@@ -4,7 +4,7 @@ where the figures come from."""  # noqa: D205, D209
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from io import BytesIO
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -52,8 +53,8 @@ class Source:
         return f"{text} (simulated)" if self.is_simulated else text
 
     def caption(self, *sentences: str) -> str:
-        """The sentences, then plan, lab and seed."""
-        return " ".join((*sentences, f"Plan {self.plan}, lab {self.lab}, seed {self.seed}."))
+        """The sentences that are not empty, then plan, lab and seed."""
+        return " ".join((*filter(None, sentences), f"Plan {self.plan}, lab {self.lab}, seed {self.seed}."))
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
@@ -72,13 +73,19 @@ def blank(width_in: float, height_in: float) -> Figure:
     return Figure(figsize=(width_in, height_in))
 
 
-def put_caption(figure: Figure, text: str) -> None:
-    """Write ``text`` below everything else, wrapped to the figure's width, and give the rest the room above."""
+def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = ()) -> None:
+    """Write ``text`` below everything else, wrapped to the figure's width, with a ``legend`` of the whole above it.
+
+    The rest of the figure gets the room that is left.
+    """
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(text, round(width * _CAPTION_CHARACTERS_PER_INCH))
     room = (0.17 * len(lines) + 0.08) / height
-    figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))
     figure.text(0.012, 0.06 / height, "\n".join(lines), fontsize=8, color=GREY, va="bottom", linespacing=1.35)
+    if legend:
+        figure.legend(handles=legend, loc="lower left", bbox_to_anchor=(0.005, room), ncols=len(legend))
+        room += 0.34 / height
+    figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))
 
 
 def stack_title(stack: str) -> str:

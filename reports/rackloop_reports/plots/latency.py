@@ -171,19 +171,19 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
         x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), step="post", color=CYCLE[0], alpha=0.2, linewidth=0
     )
     axes.step(x, y, where="post", color=CYCLE[0], linewidth=1.7)
-    for share, name in ((0.5, "median"), (0.99, "p99")):
+    for share, name, above_pt in ((0.5, "median", 0), (0.99, "p99", 9)):
         value_ms = samples.quantile(share) * 1e3
         axes.plot([value_ms], [share], marker="o", markersize=5, color=CYCLE[1], linestyle="none")
         axes.annotate(
             f"{name} {milliseconds(value_ms / 1e3)}",
             (value_ms, share),
-            (-7, -3),
+            (-7, above_pt),
             textcoords="offset points",
             ha="right",
             va="center",
             fontsize=8.5,
         )
-    axes.set_ylim(0, 1.03)
+    axes.set_ylim(0, 1.08)
     axes.margins(x=0.12)
     axes.set_title(stack_title(entry.stack), fontsize=10)
     axes.set_xlabel("Remap latency, ms")

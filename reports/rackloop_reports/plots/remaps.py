@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -67,7 +67,7 @@ def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
     """Stacked bars of the median duration of each stage, a bar for each stack; shares of the whole beside."""
     medians = _stage_medians(remaps)
     stacks = in_paper_order(set(medians))
-    figure = blank(8.6, 1.9 + 0.62 * len(stacks))
+    figure = blank(9.6, 1.9 + 0.62 * len(stacks))
     axes = figure.subplots()
     axes.grid(visible=False, axis="y")
     for place, stack in enumerate(stacks):
@@ -95,9 +95,12 @@ def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
     axes.set_xticks(range(0, 101, 20))
     axes.set_xlabel("Share of the remap, %")
     axes.set_title(source.title("Where the time of a remap goes"))
-    figure.legend(handles=_piece_handles(), loc="outside lower center", ncols=4)
     counts = ", ".join(f"{stack_title(stack)} {sum(remap.stack == stack for remap in remaps)}" for stack in stacks)
-    put_caption(figure, source.caption(f"Median duration of each stage, and at the right their sum. Remaps: {counts}."))
+    put_caption(
+        figure,
+        source.caption(f"Median duration of each stage, and at the right their sum. Remaps: {counts}."),
+        _piece_handles(),
+    )
     return figure
 
 
@@ -125,28 +128,30 @@ def remap_timeline(
     lanes = sorted({(remap.server, remap.port) for remap in remaps})[:_LANES_AT_MOST]
     stacks = in_paper_order({remap.stack for remap in remaps})[:_DETAILS_AT_MOST]
     io_axes = len({entry.quantity for entry in series})
-    heights = [0.9 + 0.24 * len(lanes), *[1.25] * io_axes, 1.9]
-    figure = blank(11.5, sum(heights) + 1.9)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(sum(heights[:-1]) + 0.5, heights[-1]), squeeze=False)[:, 0]
-    whole = upper.subplots(1 + io_axes, 1, sharex=True, squeeze=False, height_ratios=heights[:-1])[:, 0]
+    heights = [0.9 + 0.24 * len(lanes), *[1.25] * io_axes]
+    figure = blank(11.5, sum(heights) + 1.6 + (2.0 if stacks else 0.0))
+    upper: Figure | SubFigure = figure
+    if stacks:
+        upper, lower = figure.subfigures(2, 1, height_ratios=(sum(heights) + 0.5, 2.0), squeeze=False)[:, 0]
+        for axes, stack in zip(lower.subplots(1, len(stacks), squeeze=False)[0], stacks, strict=True):
+            _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
+    whole = upper.subplots(1 + io_axes, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     _lanes(whole[0], remaps, lanes, start_ns)
     _marks(whole[0], acts, start_ns, len(lanes))
     _io(list(whole[1:]), series, start_ns)
-    whole[0].set_title(source.title("Remaps and I/O of the whole run"))
+    whole[0].set_title(source.title("Remaps and I/O"))
     whole[-1].set_xlabel("Time since the run started, s")
-    details = lower.subplots(1, max(1, len(stacks)), squeeze=False)[0]
-    for axes, stack in zip(details, stacks, strict=False):
-        _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
-    handles: list[Patch | Line2D] = [*_piece_handles(), *_mark_handles()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=6)
     hidden = len({(remap.server, remap.port) for remap in remaps}) - len(lanes)
     put_caption(
         figure,
         source.caption(
             f"n = {len(remaps)} remaps on {len(lanes)} server ports"
             + (f" ({hidden} more not shown)." if hidden else "."),
-            "Bottom: the slowest remap of each stack with the remaps before and after it, from its command on.",
+            "Bottom: the slowest remap of each stack with the remaps before and after it, from its command on."
+            if stacks
+            else "",
         ),
+        [*_piece_handles(), *_mark_handles()],
     )
     return figure
 
