@@ -1,0 +1,248 @@
+"""The fio driver against real fio, on files and on nbdkit."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rackloop.abilities import DriveIdentity
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import DeadlineExceeded, LabError, ToolError
+from rackloop.guard import Guard, WritableDrive
+from rackloop.lab import load_lab
+from rackloop.local_executor import LocalExecutor
+from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+    for program in ("fio", "nbdkit")
+]
+
+CLOCK = RealClock()
+MIB = 1 << 20
+WWN = "5000c500a0000001"
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 50)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A drive that answers as the description says, on the path of a block device."""
+
+    location: str
+
+    def identify(self, deadline: Deadline) -> DriveIdentity:
+        return DriveIdentity("RL", "RL1", "1.0", "sata", 8 * MIB, {"wwn": WWN})
+
+    def health(self, deadline: Deadline) -> dict[str, int]:
+        return {}
+
+
+@pytest.fixture
+def fio() -> Iterator[Fio]:
+    with LocalExecutor(CLOCK) as executor:
+        yield Fio(executor, CLOCK)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    path = tmp_path / "drive: 1"
+    path.write_bytes(bytes(8 * MIB))
+    return path
+
+
+@pytest.fixture
+def on_file(scratch: Path) -> DevicePath:
+    return DevicePath(scratch)
+
+
+Serve = Callable[..., NbdExport]
+Mint = Callable[[NbdExport | DevicePath], WritableDrive]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start an nbdkit with these arguments; the longest path of a Unix socket is 107 bytes, so it is under /tmp."""
+    with tempfile.TemporaryDirectory(prefix="fio-", dir="/tmp") as folder, LocalExecutor(CLOCK) as executor:
+        servers = iter(range(9))
+
+        def start(*arguments: str) -> NbdExport:
+            socket = Path(folder) / f"{next(servers)}.sock"
+            executor.start(("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), *arguments))
+            deadline = soon()
+            while not socket.exists():
+                assert not deadline.is_over(), "nbdkit did not open its socket"
+                CLOCK.sleep_until_ns(CLOCK.now_ns() + 5_000_000)
+            return NbdExport(socket, "srv1: p0", 8 * MIB)
+
+        yield start
+
+
+@pytest.fixture
+def writable(tmp_path: Path) -> Iterator[Mint]:
+    """The guard's permission to overwrite a device."""
+    description = tmp_path / "lab.yaml"
+    description.write_text(
+        "name: fio\nkind: mock\nstore: sqlite\nfabric: {driver: flexfabric, ports: 160}\n"
+        "servers: {srv1: {stack: vanilla, ports: {p0: 1}}}\n"
+        "drives:\n"
+        f"  d1: {{profile: sata-ssd, model: RL, serial: RL1, wwn: {WWN}, size: 8 MiB, port: 9, scratch: true}}\n"
+        "baseline: {srv1: {p0: d1}}\n"
+    )
+    minted: list[WritableDrive] = []
+
+    def mint(device: NbdExport | DevicePath) -> WritableDrive:
+        minted.append(Guard(load_lab(description)).writable("d1", Drive(device.location), device, soon()))
+        return minted[-1]
+
+    yield mint
+    for drive in minted:
+        drive.close()
+
+
+def once(job: FioJob) -> FioRun:
+    return FioRun(jobs=(job,), seed=1)
+
+
+def test_reads_go_once_over_the_region(fio: Fio, on_file: DevicePath) -> None:
+    result = fio.run(once(FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)), soon())
+    transfer = result.job("scan").transfers["read"]
+    assert (result.total_err, transfer.io_bytes, transfer.total_ios, transfer.latency_s.n) == (0, 8 * MIB, 2048, 2048)
+
+
+def test_written_blocks_verify_until_one_is_damaged(
+    fio: Fio, on_file: DevicePath, scratch: Path, writable: Mint
+) -> None:
+    drive = writable(on_file)
+    written = fio.run(
+        once(FioJob(name="v", device=drive, rw=ReadWrite.WRITE, verify="crc32c", seed=5, direct=False)), soon()
+    )
+    assert written.total_err == 0
+    assert written.job("v").transfers["write"].io_bytes == written.job("v").transfers["read"].io_bytes == 8 * MIB
+    check = once(FioJob(name="v", device=on_file, rw=ReadWrite.READ, verify="crc32c", seed=5, direct=False))
+    assert fio.run(check, soon()).total_err == 0
+    with scratch.open("r+b") as file:
+        file.seek(5 * 4096 + 100)
+        file.write(b"damaged")
+    damaged = fio.run(check, soon())
+    assert damaged.total_err == 1
+    assert damaged.job("v").error_text == "Invalid or incomplete multibyte or wide character", "EILSEQ"
+
+
+def test_permission_that_was_given_back_starts_no_write(
+    fio: Fio, on_file: DevicePath, scratch: Path, writable: Mint
+) -> None:
+    drive = writable(on_file)
+    job = FioJob(name="w", device=drive, rw=ReadWrite.WRITE, direct=False)
+    drive.close()
+    with pytest.raises(LabError, match="given back"):
+        fio.run(once(job), soon())
+    assert scratch.read_bytes() == bytes(8 * MIB)
+
+
+def test_reading_never_makes_a_file(fio: Fio, on_file: DevicePath) -> None:
+    job = FioJob(name="r", device=on_file, rw=ReadWrite.READ, size_bytes=MIB, direct=False)
+    on_file.path.unlink()
+    result = fio.run(once(job), soon())
+    assert (result.total_err, result.jobs[0].error_text) == (1, "No such file or directory")
+    assert not on_file.path.exists()
+
+
+def test_threads_over_nbd_share_a_result(fio: Fio, serve: Serve) -> None:
+    device = serve("memory", "8M")
+    jobs = (
+        FioJob(name="many", device=device, rw=ReadWrite.RANDREAD, iodepth=4, numjobs=3),
+        FioJob(name="one", device=device, rw=ReadWrite.READ, size_bytes=MIB, offset_bytes=2 * MIB),
+    )
+    result = fio.run(FioRun(jobs=jobs, seed=3), soon())
+    assert [(job.name, job.io_bytes) for job in result.jobs] == [("many", 24 * MIB), ("one", MIB)]
+    assert result.total_err == 0
+
+
+def test_mixed_io_has_both_directions(fio: Fio, serve: Serve, writable: Mint) -> None:
+    drive = writable(serve("memory", "8M"))
+    job = FioJob(name="mix", device=drive, rw=ReadWrite.RANDRW, iodepth=4, read_percent=70)
+    transfers = fio.run(once(job), soon()).job("mix").transfers
+    assert transfers["read"].io_bytes + transfers["write"].io_bytes == 8 * MIB
+    assert 0.6 < transfers["read"].io_bytes / (8 * MIB) < 0.8
+
+
+def test_failing_reads_are_counted_although_fio_succeeds(fio: Fio, serve: Serve) -> None:
+    device = serve("--filter=error", "memory", "8M", "error-pread-rate=100%", "error=EIO")
+    result = fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ, size_bytes=MIB)), soon())
+    assert (result.total_err, result.jobs[0].error_text) == (256, "Input/output error")
+
+
+def test_nobody_behind_the_socket_is_a_tool_error(fio: Fio) -> None:
+    device = NbdExport(Path("/nonexistent/nbd.sock"), "srv1.p0", 8 * MIB)
+    with pytest.raises(ToolError, match=r"gave up.*No such file or directory"):
+        fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ)), soon())
+
+
+def background(device: NbdExport | DevicePath) -> FioRun:
+    job = FioJob(name="bg", device=device, rw=ReadWrite.RANDREAD, iodepth=2, numjobs=2, runtime_s=300)
+    return FioRun(jobs=(job,), seed=1, interval_s=0.1, status_s=0.1)
+
+
+def test_io_in_the_background_reports_and_stops(fio: Fio, serve: Serve) -> None:
+    with fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=5ms")), soon()) as running:
+        seen: list[FioResult] = []
+        deadline = soon()
+        while len(seen) < 5:
+            assert not deadline.is_over(), "fio reported no progress"
+            seen += running.progress(deadline)
+        with pytest.raises(DeadlineExceeded):
+            running.wait(Deadline.after(CLOCK, 0.01))
+        result = running.stop(soon())
+    done = [report.job("bg").io_bytes for report in seen]
+    assert done == sorted(done)
+    assert done[0] < done[-1] <= result.job("bg").io_bytes
+    transfer = result.job("bg").transfers["read"]
+    assert transfer.latency_s.n == transfer.total_ios
+    assert len(transfer.throughput_bytes_per_s) >= 3
+    logged = [sample.value for sample in transfer.longest_s]
+    assert max(logged) == pytest.approx(transfer.longest_us / 1e6, rel=1e-6)
+    assert result.started_ns == running.started_ns == seen[0].started_ns
+    ended_s = (CLOCK.now_ns() - result.started_ns) / 1e9
+    assert all(0 < sample.t_s < ended_s + result.time_error_s for sample in transfer.longest_s)
+    assert result.time_error_s > 0
+
+
+def test_leaving_the_block_ends_the_io(fio: Fio, serve: Serve) -> None:
+    with fio.start(background(serve("memory", "8M")), soon()) as running:
+        pass
+    with pytest.raises(ToolError, match="was killed by signal 9"):
+        running.wait(soon())
+
+
+def test_runs_at_the_same_time_do_not_mix(fio: Fio, serve: Serve) -> None:
+    device = serve("memory", "8M")
+    runs = [once(FioJob(name=f"n{n}", device=device, rw=ReadWrite.READ, size_bytes=n * MIB)) for n in (1, 2, 3)]
+    started = [fio.start(run, soon()) for run in runs]
+    results = [running.wait(soon()) for running in started]
+    assert [(result.jobs[0].name, result.jobs[0].io_bytes) for result in results] == [
+        ("n1", MIB),
+        ("n2", 2 * MIB),
+        ("n3", 3 * MIB),
+    ]
+
+
+def test_the_same_seed_reads_the_same_blocks(fio: Fio, on_file: DevicePath, scratch: Path, writable: Mint) -> None:
+    drive = writable(on_file)
+
+    def written(seed: int) -> bytes:
+        scratch.write_bytes(bytes(8 * MIB))
+        job = FioJob(name="w", device=drive, rw=ReadWrite.RANDWRITE, size_bytes=8 * MIB, direct=False)
+        assert fio.run(FioRun(jobs=(job,), seed=seed), soon()).total_err == 0
+        return scratch.read_bytes()
+
+    assert written(1) == written(1)
+    assert written(1) != written(2)

@@ -1,0 +1,121 @@
+"""fio's JSON, recorded from fio 3.33 on nbdkit, as typed results."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackloop.errors import ToolError
+from rackloop_drivers.workload._fio_result import complete_documents, last_document, parse_jobs
+
+RECORDED = Path(__file__).parent / "data" / "fio"
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+def test_each_job_has_one_result_whatever_its_threads() -> None:
+    mixed, reads = parse_jobs(last_document(recorded("mixed.json")))
+    assert (mixed.name, reads.name) == ("mixed", "reads")
+    assert mixed.transfers.keys() == {"read", "write"}
+    assert mixed.io_bytes == 2 * 256 * 1024, "two threads went over 256 KiB each"
+    assert reads.io_bytes == 128 * 1024
+    assert (mixed.total_err, mixed.error, mixed.error_text) == (0, 0, "")
+
+
+def test_latencies_are_seconds_and_every_io_is_in_a_bin() -> None:
+    (slowed, *_) = parse_jobs(last_document(recorded("interrupted.json")))
+    transfer = slowed.transfers["read"]
+    assert transfer.latency_s.n == transfer.total_ios
+    assert 0.020 < transfer.latency_s.quantile(0.5) < 0.030, "nbdkit delayed every read by 20 ms"
+    assert transfer.longest_us == pytest.approx(transfer.latency_s.maximum * 1e6, rel=0.01)
+    assert slowed.longest_us == transfer.longest_us
+    assert transfer.bandwidth_bytes_per_s == pytest.approx(transfer.io_bytes / transfer.runtime_s, rel=0.01)
+    assert transfer.iops == pytest.approx(transfer.total_ios / transfer.runtime_s, rel=0.01)
+    assert slowed.runtime_s == transfer.runtime_s
+
+
+def test_errors_that_fio_goes_on_from_are_counted() -> None:
+    (faulty,) = parse_jobs(last_document(recorded("eio.json")))
+    assert faulty.total_err == json.loads(recorded("eio.json").partition("\n")[2])["jobs"][0]["total_err"] > 0
+    assert (faulty.error, faulty.error_text) == (errno.EIO, "Input/output error")
+
+
+def test_an_error_that_ends_its_job_counts_although_fio_says_none() -> None:
+    document = last_document(recorded("enospc.json"))
+    assert document["jobs"][0]["total_err"] == 0
+    (ended,) = parse_jobs(document)
+    assert (ended.total_err, ended.error) == (1, errno.ENOSPC)
+
+
+def test_an_error_without_errno_is_negative() -> None:
+    document = last_document(recorded("enospc.json"))
+    document["jobs"][0]["error"] = 4294967295
+    (ended,) = parse_jobs(document)
+    assert (ended.total_err, ended.error) == (1, -1)
+
+
+def test_a_job_without_io_has_no_transfers() -> None:
+    (refused,) = parse_jobs(last_document(recorded("refused.json")))
+    assert refused.transfers == {}
+    assert (refused.io_bytes, refused.runtime_s, refused.longest_us) == (0, 0.0, 0.0)
+
+
+def test_text_before_and_between_documents_is_skipped() -> None:
+    text = recorded("interrupted.json")
+    assert text.startswith("fio: connected to NBD server\n{")
+    found, end = complete_documents(text)
+    assert len(found) == 4
+    assert text[end:].strip() == ""
+    done = [parse_jobs(document)[0].io_bytes for document in found]
+    assert done == sorted(done), "status reports are totals so far"
+    assert parse_jobs(last_document(text))[0].io_bytes == done[-1]
+
+
+@given(st.data())
+def test_a_document_that_breaks_off_anywhere_is_no_result(data: st.DataObject) -> None:
+    text = recorded("eio.json")
+    start = text.index("{")
+    cut = data.draw(st.integers(start + 1, len(text.rstrip()) - 1))
+    assert complete_documents(text[:cut]) == ([], 0)
+    with pytest.raises(ToolError, match="breaks off"):
+        last_document(text[:cut])
+
+
+def test_reports_before_the_break_do_not_stand_for_the_result() -> None:
+    text = recorded("interrupted.json")
+    with pytest.raises(ToolError, match="breaks off"):
+        last_document(text[:-200])
+
+
+def test_no_json_is_told_with_what_was_printed_instead() -> None:
+    with pytest.raises(ToolError, match="no JSON, but: fio: engine nosuch not loadable"):
+        last_document("fio: engine nosuch not loadable\n")
+    with pytest.raises(ToolError, match=r"no JSON$"):
+        last_document("")
+
+
+@pytest.mark.parametrize("document", [{}, {"jobs": [{}]}, {"jobs": [{"error": None}]}, {"jobs": 3}])
+def test_json_of_something_else_is_refused(document: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match=r"json\+"):
+        parse_jobs(document)
+
+
+@given(
+    st.dictionaries(st.integers(1, 17_112_760_320), st.integers(0, 10**6), min_size=1).filter(lambda b: any(b.values()))
+)
+def test_bins_keep_every_count_in_its_place(bins: dict[int, int]) -> None:
+    document = last_document(recorded("mixed.json"))
+    side = document["jobs"][1]["read"]
+    longest = max(ns for ns, count in bins.items() if count)
+    side["clat_ns"] = {"N": sum(bins.values()), "max": longest, "bins": {str(ns): n for ns, n in bins.items()}}
+    latency = parse_jobs(document)[1].transfers["read"].latency_s
+    assert dict(zip(latency.values, latency.counts, strict=True)) == {ns / 1e9: n for ns, n in bins.items() if n}
+    assert latency.maximum == longest / 1e9
