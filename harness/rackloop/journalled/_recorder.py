@@ -64,12 +64,11 @@ class ActRecorder:
             raise
         try:
             value = act()
-        except (FabricError, NotSupported) as error:
-            self.journal.failed(entry, str(error))
-            self._done(number, error=str(error))
-            raise
         except BaseException as error:
-            self._keep(entry)
+            if _is_refusal(error):
+                self.journal.failed(entry, str(error))
+            else:
+                self._keep(entry)
             self._done(number, error=f"{type(error).__name__}: {error}")
             raise
         outcome = result(value)
@@ -87,3 +86,8 @@ class ActRecorder:
     def _done(self, number: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
         if self.log is not None:
             self.log.done(number, error=error, result=result)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether the box said that it did nothing. A FabricError without the switch's own number does not say that."""
+    return isinstance(error, NotSupported) or (isinstance(error, FabricError) and error.code != 0)

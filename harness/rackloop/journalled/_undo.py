@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rackloop.abilities import Fabric, LiveMap, PhyControl, PortState, PowerPort
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotConnected, NotSupported, StaleGeneration
+from rackloop.errors import FabricError, LabError, NotConnected, NotSupported, StaleGeneration
 from rackloop.journal import Entry, Journal
 from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
 from rackloop.portmap import Full, PortMap, disturbed_ports
@@ -136,25 +136,32 @@ def _restore_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadl
     # A switch that has just been given power needs its time before it answers.
     may_be_booting = any(acts_of(entry, "power") for entry in entries)
     try:
-        wrong = _apply_restored(changed, equipment.fabric, deadline, may_be_booting=may_be_booting)
+        wrong, reason = _apply_restored(changed, equipment.fabric, deadline, may_be_booting=may_be_booting)
     except (LabError, NotSupported) as error:
         left.update((entry.id, f"port map: {error}") for entry in changed)
         return
     if wrong:
-        problem = f"ports {_listed(wrong)} did not take their circuits back; look for a stuck or unplugged port"
+        problem = f"ports {_listed(wrong)} did not take their circuits back{reason}; look for a stuck or unplugged port"
         left.update((entry.id, problem) for entry in changed if wrong & map_ports(entry))
 
 
 def _apply_restored(
     entries: Sequence[Entry], fabric: Fabric, deadline: Deadline, *, may_be_booting: bool
-) -> frozenset[int]:
+) -> tuple[frozenset[int], str]:
+    """The ports that have not what they should after the restored map was applied, and what the switch said to it."""
     retried = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
     while True:
         try:
             live = fabric.live_map(deadline)
             wanted = restored(live.pairs, entries)
-            apply_full(fabric, live, wanted, deadline)
-            return disturbed_ports(fabric.live_map(deadline).pairs, wanted)
+            reason = ""
+            try:
+                apply_full(fabric, live, wanted, deadline)
+            except StaleGeneration:
+                raise
+            except FabricError as error:
+                reason = f" ({error})"
+            return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
         except retried:
             if deadline.is_over():
                 raise

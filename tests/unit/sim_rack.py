@@ -1,0 +1,178 @@
+"""A rack in memory: remembers what it was told, refuses what a switch refuses, and fails when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from rackloop.abilities import Applied, BoxIdentity, DriveIdentity, LiveMap, PortState
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import FabricError, LabError, LockedOut, StaleGeneration
+from rackloop.journalled import Equipment
+from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.portmap import MapChange, PortMap
+
+LAB = """
+name: bench
+kind: mock
+fabric: {driver: flexfabric, ports: 160}
+servers:
+  srv1: {ports: {p0: 1, p1: 2, p2: 3}}
+  srv2: {ports: {p0: 5, p1: 6, p2: 7}}
+drives:
+  d01: {profile: sata-ssd, serial: RL000001, wwn: 5000c500a0000001, size: 8 GiB, port: 101, scratch: true}
+  d02: {profile: nvme-ssd, serial: '00123456', eui64: 0025385b71b00001, nguid: 0025385b71b000010000000000000001,
+        size: 4 GiB, port: 102, scratch: true}
+  d03: {profile: sata-ssd, serial: RL000003, wwn: 5000c500a0000003, size: 8 GiB, port: 103, scratch: false}
+  d04: {profile: sas-hdd, serial: RL000004, wwn: 5000c500a0000004, size: 8 GiB, port: 104, scratch: true}
+baseline: {srv1: {p0: d01, p1: d02}, srv2: {p0: d03, p1: d04}}
+"""
+BASELINE = PortMap.of([(1, 101), (2, 102), (5, 103), (6, 104)])
+
+
+def described(folder: Path, kind: LabKind = LabKind.MOCK) -> Lab:
+    """The lab the unit tests use, read from a file as users write it."""
+    path = folder / "bench.yaml"
+    path.write_text(LAB)
+    return load_lab(path).model_copy(update={"kind": kind})
+
+
+def identity_of(lab: Lab, drive_id: str) -> DriveIdentity:
+    """What the drive says of itself where it is the one the description means."""
+    drive = lab.drives[drive_id]
+    return DriveIdentity(
+        drive.model, drive.serial, drive.firmware, drive.traits.protocol, drive.size, dict(drive.identifiers)
+    )
+
+
+class SimSwitch:
+    """A Fabric and a PhyControl over one map. ``before`` and ``after`` are called around each executed act."""
+
+    def __init__(self, clock: Clock, live: PortMap) -> None:
+        self.clock = clock
+        self.live = live
+        self.saved = live
+        self.generation = 1
+        self.applied: list[MapChange] = []
+        self.stuck: set[int] = set()
+        self.dark: set[int] = set()
+        self.locked = False
+        self.reachable = True
+        self.drops: list[tuple[tuple[int, ...], int]] = []
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:
+        return BoxIdentity("Rackloop", "simulated", "1", "1")
+
+    def port_count(self, deadline: Deadline) -> int:
+        return 160
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        self._answer()
+        return LiveMap(self.generation, self.live)
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        self._answer()
+        if self.locked:
+            raise LockedOut("another controller holds the lock", code=-203)
+        if if_generation not in {None, self.generation}:
+            raise StaleGeneration(f"generation {self.generation}, not {if_generation}", code=-221)
+        self.before()
+        wanted = change.after(self.live)
+        kept = tuple(pair for pair in self.live if self.stuck.intersection(pair))
+        taken = {port for pair in kept for port in pair}
+        self.live = PortMap.of((*kept, *(pair for pair in wanted if not (self.stuck | taken).intersection(pair))))
+        self.generation += 1
+        self.applied.append(change)
+        self.after()
+        if self.live != wanted:
+            raise FabricError("ports did not follow")
+        return Applied(self.generation, self.clock.now_ns(), self.clock.now_ns())
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        self._answer()
+        mapped = self.live.ports() - self.dark
+        now_ns = self.clock.now_ns()
+        mapped -= {port for ports_down, until_ns in self.drops if until_ns > now_ns for port in ports_down}
+        return {port: PortState.UP if port in mapped else PortState.DOWN for port in ports}
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:
+        self.locked = False
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:
+        self.locked = False
+
+    def save_boot_map(self, deadline: Deadline) -> None:
+        self._answer()
+        self.saved = self.live
+
+    def boot_map(self, deadline: Deadline) -> PortMap:
+        return self.saved
+
+    def close(self) -> None:
+        self.reachable = False
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        self._answer()
+        self.before()
+        self.drops.append((tuple(ports), self.clock.now_ns() + round(down_s * 1e9)))
+        self.after()
+
+    def flap(
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
+    ) -> None:
+        self.drop(ports, (down_s + up_s) * count, deadline, request_id=request_id)
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        return {port: sum(port in dropped for dropped, _ in self.drops) for port in ports}
+
+    def lose_power(self) -> None:
+        self.reachable = False
+
+    def get_power(self) -> None:
+        self.reachable = True
+        self.live = self.saved
+        self.generation += 1
+
+    def _answer(self) -> None:
+        if not self.reachable:
+            raise LabError("the switch does not answer")
+
+
+class SimOutlet:
+    """A PowerPort; ``broken`` makes it ignore what it is told."""
+
+    def __init__(self, on_change: Callable[[bool], None] = lambda _: None) -> None:
+        self.on = True
+        self.broken = False
+        self.told: list[bool] = []
+        self._on_change = on_change
+
+    def turn_on(self, deadline: Deadline) -> None:
+        self._switch(True)
+
+    def turn_off(self, deadline: Deadline) -> None:
+        self._switch(False)
+
+    def is_on(self, deadline: Deadline) -> bool:
+        return self.on
+
+    def _switch(self, on: bool) -> None:
+        self.told.append(on)
+        if not self.broken and on != self.on:
+            self.on = on
+            self._on_change(on)
+
+
+class SimRack:
+    """A switch, its PHYs and three outlets, at the baseline of :func:`described`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.switch = SimSwitch(clock, BASELINE)
+        self.outlets = {
+            "srv1": SimOutlet(),
+            "srv2": SimOutlet(),
+            "switch": SimOutlet(lambda on: self.switch.get_power() if on else self.switch.lose_power()),
+        }
+        self.equipment = Equipment(self.switch, self.switch, self.outlets, switch_power="switch")

@@ -1,0 +1,235 @@
+"""The undo journal: on disk before the act, honest when the disk or the file is not."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import LabError
+from rackloop.journal import Entry, EntryState, Journal, JournalDamaged
+
+OPEN_1 = {"act": "open", "ports": [1]}
+
+FILL_UP = """
+import resource, signal, sys
+from pathlib import Path
+from rackloop.clock import RealClock
+from rackloop.errors import LabError
+from rackloop.journal import Journal
+journal = Journal(Path(sys.argv[1]), RealClock())
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+promised = 0
+try:
+    for number in range(10_000):
+        journal.intend("lab", "run", "fabric", "switch", what={"number": number, "pad": "x" * 500}, inverse=[])
+        promised += 1
+except LabError as error:
+    print(promised, error)
+"""
+TWO_AT_ONCE = """
+import sys
+from pathlib import Path
+from rackloop.clock import RealClock
+from rackloop.journal import Journal
+journal = Journal(Path(sys.argv[1]), RealClock())
+for number in range(50):
+    entry = journal.intend("lab", sys.argv[2], "fabric", "switch", what={"number": number}, inverse=[])
+    journal.acted(entry, {})
+    if number % 2:
+        journal.undone([entry])
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    journal = Journal(path, VirtualClock(start_ns=5))
+    yield journal
+    journal.close()
+
+
+def intend(journal: Journal, lab: str = "lab", resource: str = "switch") -> Entry:
+    return journal.intend(lab, "run-1", "fabric", resource, what={"do": "apply"}, inverse=[OPEN_1])
+
+
+def test_an_intention_stands_until_it_is_undone(journal: Journal) -> None:
+    entry = intend(journal)
+    assert journal.standing("lab") == [entry]
+    acted = journal.acted(entry, {"generation": 2})
+    assert journal.standing("lab") == [acted]
+    assert (acted.state, acted.acted_ns) == (EntryState.ACTED, 5)
+    journal.undone([acted])
+    assert journal.standing("lab") == []
+
+
+def test_an_act_known_to_have_failed_leaves_nothing_standing(journal: Journal) -> None:
+    entry = intend(journal)
+    journal.failed(entry, "refused")
+    assert journal.standing("lab") == []
+    assert journal.since(0)[0].state is EntryState.FAILED
+
+
+def test_standing_is_newest_first_and_of_one_lab(journal: Journal) -> None:
+    first, other, last = intend(journal), intend(journal, lab="other"), intend(journal)
+    assert [entry.id for entry in journal.standing("lab")] == [last.id, first.id]
+    assert journal.standing("other") == [other]
+
+
+def test_entries_come_back_as_they_were_written(path: Path, journal: Journal) -> None:
+    entry = intend(journal, resource="pdu1/1")
+    again = Journal(path, VirtualClock())
+    assert again.standing("lab") == [entry]
+    assert entry.inverse == (OPEN_1,)
+    assert entry.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert entry.wall == VirtualClock(start_ns=5).wall()
+    again.close()
+
+
+def test_since_a_mark_gives_what_came_later_in_any_state(journal: Journal) -> None:
+    intend(journal)
+    mark = journal.mark()
+    later = [intend(journal), intend(journal, lab="other")]
+    journal.undone(later[:1])
+    assert [entry.id for entry in journal.since(mark)] == [later[1].id, later[0].id]
+
+
+def test_many_entries_are_undone_together(journal: Journal) -> None:
+    entries = [intend(journal) for _ in range(1000)]
+    journal.undone(entries)
+    assert journal.standing("lab") == []
+
+
+def test_threads_share_a_journal(journal: Journal) -> None:
+    def act(number: int) -> int:
+        return journal.acted(intend(journal), {"number": number}).id
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(act, range(200)))
+    assert len(set(numbers)) == 200
+    assert {entry.id for entry in journal.standing("lab")} == set(numbers)
+
+
+def test_processes_share_a_journal_from_its_first_moment_on(path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", TWO_AT_ONCE, str(path), f"run-{number}"], stderr=subprocess.PIPE)
+        for number in range(4)
+    ]
+    complaints = [writer.communicate(timeout=60)[1] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * 4, complaints
+    journal = Journal(path, VirtualClock())
+    assert len(journal.standing("lab")) == 100
+    assert {entry.run for entry in journal.standing("lab")} == {f"run-{number}" for number in range(4)}
+    journal.close()
+
+
+def test_on_a_full_disk_nothing_is_promised_that_is_not_kept(path: Path) -> None:
+    filled = subprocess.run(
+        [sys.executable, "-c", FILL_UP, str(path)], capture_output=True, text=True, check=True, timeout=60
+    )
+    promised, message = filled.stdout.split(" ", 1)
+    assert str(path) in message
+    assert "nothing may be done to the lab without it" in message
+    journal = Journal(path, VirtualClock())
+    assert len(journal.standing("lab")) == int(promised) > 0
+    journal.close()
+
+
+def test_an_intention_is_synced_and_an_outcome_is_not(journal: Journal) -> None:
+    statements: list[str] = []
+    journal._db.set_trace_callback(statements.append)
+    entry = intend(journal)
+    assert statements[0] == "PRAGMA synchronous = FULL"
+    assert statements[-1] == "COMMIT"
+    statements.clear()
+    journal.acted(entry, {})
+    assert statements[0] == "PRAGMA synchronous = NORMAL"
+
+
+def test_the_store_is_in_write_ahead_mode(path: Path, journal: Journal) -> None:
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database.close()
+
+
+def test_another_schema_is_refused_by_number(path: Path, journal: Journal) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE undo_schema SET version = 99")
+    database.close()
+    with pytest.raises(LabError, match="schema 99, this Rackloop knows 1"):
+        Journal(path, VirtualClock())
+
+
+def test_the_store_may_hold_other_tables(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE tokens (lab TEXT)")
+    database.close()
+    journal = Journal(path, VirtualClock())
+    assert intend(journal).id == 1
+    journal.close()
+
+
+def test_a_file_that_is_no_database_is_one_clear_error(path: Path) -> None:
+    path.write_bytes(b"not a database at all, " * 400)
+    with pytest.raises(JournalDamaged, match=r"store\.sqlite is damaged.*heal"):
+        Journal(path, VirtualClock())
+
+
+def test_a_missing_directory_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"nowhere/store\.sqlite"):
+        Journal(tmp_path / "nowhere" / "store.sqlite", VirtualClock())
+
+
+def test_what_can_be_read_of_a_damaged_journal_is_given(path: Path, journal: Journal) -> None:
+    entries = [intend(journal, resource=f"r{number}-" + "x" * 300) for number in range(60)]
+    journal.close()
+    content = bytearray(path.read_bytes())
+    page = 4096
+    victim = next(at for at in range(page, len(content), page) if b"r10-" in content[at : at + page])
+    content[victim : victim + page] = b"\xff" * page
+    path.write_bytes(content)
+    damaged = Journal(path, VirtualClock())
+    with pytest.raises(JournalDamaged) as raised:
+        damaged.standing("lab")
+    readable = [entry.id for entry in raised.value.readable]
+    assert readable
+    assert readable == [entry.id for entry in reversed(entries)][: len(readable)]
+    damaged.close()
+
+
+def test_an_entry_that_is_no_json_is_damage(path: Path, journal: Journal) -> None:
+    whole, broken = intend(journal), intend(journal)
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE undo_entry SET inverse = '{' WHERE id = ?", (whole.id,))
+    database.close()
+    with pytest.raises(JournalDamaged) as raised:
+        journal.standing("lab")
+    assert raised.value.readable == (broken,)
+
+
+def test_a_result_is_kept_with_its_entry(path: Path, journal: Journal) -> None:
+    entry = intend(journal)
+    journal.acted(entry, {"generation": 7})
+    with sqlite3.connect(path) as database:
+        (result,) = database.execute("SELECT result FROM undo_entry").fetchone()
+    database.close()
+    assert json.loads(result) == {"generation": 7}
+
+
+def test_a_closed_journal_says_so(path: Path) -> None:
+    journal = Journal(path, VirtualClock())
+    journal.close()
+    with pytest.raises(LabError, match="closed"):
+        intend(journal)
