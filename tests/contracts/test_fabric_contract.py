@@ -25,6 +25,7 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_drivers.fabric.static import StaticFabric
+from tests.rackd_process import running_rackd
 
 CLOCK = RealClock()
 pytestmark = pytest.mark.filterwarnings("ignore:set(Daemon|Name)")  # pyserial 3.5, rfc2217
@@ -67,15 +68,16 @@ def _simulated(wire: str) -> Iterator[str]:
 
 @contextmanager
 def _rackd(directory: Path) -> Iterator[str]:
-    from rackd_process import running_rackd
-
     with running_rackd(directory) as rackd:
+        matrices: list[RackdMatrix] = []
 
         async def make() -> SwitchPeer:
-            return SwitchPeer(await RackdMatrix.connect(rackd.control), state_path=directory / "switch.json")
+            matrices.append(await RackdMatrix.connect(rackd.control))
+            return SwitchPeer(matrices[0], state_path=directory / "switch.json")
 
         with SwitchThread(make) as thread:
             yield _tcp(thread)
+            thread.call(lambda _peer: matrices[0].close())
 
 
 @contextmanager
