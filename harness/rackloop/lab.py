@@ -105,7 +105,7 @@ def check_files(paths: Iterable[Path]) -> list[Checked]:
         for claim, where in _claims(examined):
             other_path, other_where = first.setdefault(claim, (path, ".".join(where)))
             if other_path != path:
-                what = f"the {claim[0]} {claim[1]} is already that of {other_where} in {other_path}"
+                what = f"the {claim[0]} {claim[1]} is already given at {other_where} in {other_path}"
                 examined.report(where, f"{what}; a fleet has each once")
         labs[path], problems[path] = examined.value, examined.problems
     return [

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from yaml._yaml import CParser
 
+from rackloop.description._names import quoted
 from rackloop.errors import DescriptionError, Problem
 
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
@@ -22,7 +23,9 @@ Step = str | int
 LARGEST_FILE_BYTES = 1 << 20
 DEEPEST_NESTING = 32
 MOST_NODES = 100_000
+_TOO_DEEP = f"collections are nested more than {DEEPEST_NESTING} deep; use fewer levels"
 _MERGE_KEY = "<<"
+_PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NOT_YAML_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SYNTAX_HINTS = {
     "cannot start any token": "indent with spaces, and quote a text that starts with one of @ ` % or a tab",
@@ -118,10 +121,12 @@ class Document:
         if self._node_count > MOST_NODES:
             message = f"holds over {MOST_NODES:,} values, aliases counted wherever they are used; use fewer"
             raise DescriptionError([_at(self.file, self._root, message)])
+        if len(self._open) > DEEPEST_NESTING:
+            raise DescriptionError([_at(self.file, node, _TOO_DEEP)])
         if node.tag:
-            self._report(node, f"the tag {node.tag} is not supported; delete it")
+            self._report(node, f"the tag {quoted(node.tag)} is not supported; delete it")
         if isinstance(node, yaml.ScalarNode):
-            return None if node.value == "" and node.style is None else str(node.value)
+            return None if node.value == "" and not node.style else str(node.value)
         if id(node) in self._open:
             self._report(node, "an alias inside its own anchor never ends; delete the alias")
             return None
@@ -140,12 +145,12 @@ class Document:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._report(key_node, "a key must be a text, found a collection; write 'key: value'")
-            elif key_node.value == _MERGE_KEY and key_node.style is None:
+            elif key_node.value == _MERGE_KEY and not key_node.style:
                 for source in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
                     merged = self._merge_source(source) | merged
             elif (first := keys.get(key_node.value)) is not None:
                 message = (
-                    f"the key {key_node.value!r} is given twice, first at "
+                    f"the key {quoted(key_node.value)} is given twice, first at "
                     f"{self.file}:{first.start_mark.line + 1}:{first.start_mark.column + 1}; delete one of them"
                 )
                 self._report(key_node, message)
@@ -175,8 +180,7 @@ def compose(text: str, file: str) -> Document:
     except yaml.YAMLError as error:
         raise DescriptionError([_syntax_problem(file, error)]) from None
     except _TooDeep as error:
-        message = f"collections are nested more than {DEEPEST_NESTING} deep; use fewer levels"
-        raise DescriptionError([_at(file, error.args[0], message)]) from None
+        raise DescriptionError([_at(file, error.args[0], _TOO_DEEP)]) from None
     finally:
         composer.dispose()
     if root is None or (isinstance(root, yaml.ScalarNode) and root.value == ""):
@@ -215,8 +219,12 @@ def compose_file(path: Path) -> Document:
 
 def join_path(path: Sequence[Step]) -> str:
     """``("tests", 0, "limits")`` as people write it: ``tests[0].limits``."""
-    joined = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    joined = "".join(f".{step}" if _PLAIN_STEP.fullmatch(str(step)) else f"[{_shown(step)}]" for step in path)
     return joined.removeprefix(".")
+
+
+def _shown(step: Step) -> str:
+    return str(step) if isinstance(step, int) else quoted(step)
 
 
 def _child(node: yaml.Node, step: Step, seen: tuple[yaml.Node, ...] = ()) -> tuple[yaml.Node, yaml.Node] | None:

@@ -98,7 +98,7 @@ def examine(
     problems = list(document.problems)
     taken_out: set[Path] = set()
     for round_number in range(_MOST_ROUNDS):
-        data = _without(document.value, taken_out, (), stand_ins)
+        data = _without(document.value, taken_out, (), stand_ins) if taken_out else document.value
         try:
             value = model.model_validate(data, context=dict(context))
         except ValidationError as error:
@@ -182,6 +182,8 @@ def _without(
 
 def _written(value: Plain, taken_out: Collection[Path], path: Path) -> Path:
     """The path in the file of what stands at ``path`` once ``taken_out`` is left away: only list positions differ."""
+    if not taken_out:
+        return path
     written: Path = ()
     for step in path:
         if isinstance(step, int) and isinstance(value, list):

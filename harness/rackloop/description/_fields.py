@@ -207,6 +207,16 @@ def _secret(value: object, info: ValidationInfo) -> Secret:
             raise wrong(f"unknown key {kind_of(key)}; {guess(key, _SECRET_KEYS)}; {_SECRET_HOW}")
 
 
+def _store(value: object, _info: ValidationInfo) -> str:
+    expected = "'sqlite', or a URL such as postgresql://rackloop@db.lab.example/rackloop"
+    text = text_of(value, expected)
+    if re.match(r"postgresql://[^/@]*:[^/@]*@", text):  # never quote it: messages end up in logs
+        raise wrong("a password must not stand in this file; delete it from the URL and keep it in ~/.pgpass")
+    if not re.fullmatch(r"sqlite|postgresql://[\x21-\x7e]{1,512}", text):
+        raise wrong(f"expected {expected}, found {kind_of(text)}")
+    return text
+
+
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
 _SECRET_SCHEMA = {
     "oneOf": [
@@ -248,6 +258,7 @@ Seconds = Annotated[float, Scalar(_seconds, {"type": "string", "examples": ["5 s
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (8, 16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
 Eui64 = Annotated[str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits")]
 Nguid = Annotated[str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits")]
+Store = Annotated[str, Scalar(_store, {"type": "string", "pattern": "^(sqlite|postgresql://.+)$"})]
 File = Annotated[Path, Scalar(_file, _PATH_SCHEMA)]
 Endpoint = Annotated[str, Scalar(_endpoint, {"type": "string", "examples": ["auto", "switch.lab.example:5025"]})]
 Outlet = Annotated[tuple[str, int], Scalar(_outlet, {"type": "string", "examples": ["pdu1/1"]})]

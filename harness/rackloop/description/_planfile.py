@@ -66,7 +66,7 @@ class WrittenEntry(Description):
     test: Annotated[
         str, matching(r"[A-Za-z0-9_/-]{1,200}(?:::[A-Za-z0-9_]{1,100})?", "a test such as fabric/remap_latency")
     ]
-    """The test file below testplans/ without 'test_' and '.py', such as fabric/remap_latency; '::name' takes one test."""
+    """The test file below testplans/ without 'test_' and '.py', such as fabric/remap_latency; '::name' for one test."""
     requires: tuple[Dotted, ...] = ()
     """What the lab must offer for it besides what the test file says itself, such as [fabric.remap]."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")

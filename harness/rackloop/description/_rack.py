@@ -21,6 +21,7 @@ from rackloop.description._fields import (
     SecretReference,
     ServerPort,
     Size,
+    Store,
     Text,
     Wwn,
     matching,
@@ -102,7 +103,7 @@ class Fabric(Description):
     ports: Annotated[int, whole(2, 4096)] = Field(default_factory=_default_ports)
     """How many ports the switch has, numbered from 1."""
     control: Control = Control(tcp="auto", serial="auto")
-    """Where the switch takes its commands."""
+    """Where the switch answers, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
     pace: Flag = False
     """Whether a simulated serial line is held to the speed of its baud rate."""
 
@@ -125,6 +126,10 @@ class Bmc(Description):
         return {"driver": data} if isinstance(data, str) else data
 
 
+def _or_driver_alone(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"enum": list(BmcDriver)})
+
+
 class Server(Description):
     """A server and its HBA ports."""
 
@@ -132,7 +137,7 @@ class Server(Description):
     """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
     ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
     """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
-    bmc: Bmc | None = None
+    bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone)] = None
     """The baseboard management controller: a driver's name, or a mapping with its address and account."""
     outlet: Outlet | None = None
     """The PDU outlet that feeds the server, such as pdu1/1."""
@@ -231,12 +236,7 @@ class Lab(Description):
     """The lab's identity; its state is kept under this name."""
     kind: Annotated[LabKind, one_of(LabKind, LabKind)]
     """The way to have the rack: mock (processes), virtual (QEMU guests) or physical."""
-    store: Annotated[
-        str,
-        matching(
-            r"sqlite|postgresql://[\x21-\x7e]{1,512}", "'sqlite', or a URL such as postgresql://db.lab.example/rackloop"
-        ),
-    ] = "sqlite"
+    store: Store = "sqlite"
     """Where leases and the undo journal are kept: sqlite, or a postgresql:// URL that several people share."""
     fabric: Fabric
     """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""

@@ -34,7 +34,7 @@ def check_wiring(examined: Examined[Lab]) -> None:
     if examined.is_sound("fabric", "driver") and examined.is_sound("fabric", "ports"):
         _check_fabric(examined, lab)
         _check_attachment(examined, lab)
-    _check_identifiers(examined, lab)
+    _check_drives(examined, lab)
     _check_expanders(examined, lab)
     _check_power(examined, lab)
     _check_baseline(examined, lab)
@@ -101,13 +101,18 @@ def _check_attachment(examined: Examined[Lab], lab: Lab) -> None:
             taken.take(f"{server}/{port}", (*path, "attached"))
 
 
-def _check_identifiers(examined: Examined[Lab], lab: Lab) -> None:
+def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
     taken = {
-        identifier: _Taken(examined, f"the {identifier} {{thing}} is already that of {{by}}; no two drives share one")
+        identifier: _Taken(examined, f"the {identifier} {{thing}} is already given at {{by}}; no two drives share one")
         for identifier in UNIQUE_IDENTIFIERS
     }
     for name, drive in lab.drives.items():
         path = ("drives", name)
+        if drive.size % drive.traits.sector_bytes:
+            message = (
+                f"{drive.size} B is no whole number of sectors of {drive.traits.sector_bytes} B; give the exact size"
+            )
+            examined.report((*path, "size"), message)
         if not drive.identifiers and all(examined.is_sound(*path, identifier) for identifier in IDENTIFIERS):
             usual = drive.traits.identifiers[0] if examined.is_sound(*path, "profile") else "wwn"
             examined.report(

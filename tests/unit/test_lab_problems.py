@@ -1,0 +1,225 @@
+"""Every way a lab description can be wrong has one line: where, what, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import DescriptionError
+from rackloop.lab import load_lab
+
+RACK = """\
+name: rack
+kind: mock
+fabric: {driver: flexfabric, ports: 8}
+servers:
+  srv1: {ports: {p0: 1, p1: 2}, outlet: pdu1/1}
+pdus:
+  pdu1: {driver: redfish, outlets: 2}
+expanders:
+  exp1: {port: 8, slots: 2}
+drives:
+  d01: {profile: sata-ssd, serial: A1, wwn: 5000c500a0000001, size: 8 GiB, port: 3, scratch: true}
+  d02: {profile: sas-hdd, serial: A2, wwn: 5000c500a0000002, size: 8 GiB, expander: exp1, slot: 0, scratch: true}
+baseline:
+  srv1: {p0: d01, p1: exp1}
+"""
+
+PHYSICAL = """\
+name: rack
+kind: physical
+fabric: {driver: flexfabric, control: {tcp: 'switch:5025'}}
+servers:
+  srv1: {ports: {p0: 1}, ssh: srv1, known_hosts: known}
+drives:
+  d01: {profile: sata-ssd, model: M, serial: A1, wwn: 5000c500a0000001, size: 8 GiB, port: 3, scratch: true}
+"""
+
+STATIC = """\
+name: rack
+kind: mock
+fabric: {driver: static}
+servers:
+  srv1: {ports: {p0, p1}}
+drives:
+  d01: {profile: sata-ssd, serial: A1, wwn: 5000c500a0000001, size: 8 GiB, attached: srv1/p0, scratch: true}
+"""
+
+
+def problems_of(text: str, folder: Path) -> list[str]:
+    """The problems of a description, without the name of its file."""
+    path = folder / "rack.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DescriptionError) as caught:
+        load_lab(path)
+    return [str(problem).replace(f"{path}:", "") for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("text", [RACK, PHYSICAL, STATIC])
+def test_what_the_table_starts_from_is_sound(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rack.yaml").write_text(text)
+    assert load_lab(tmp_path / "rack.yaml").name == "rack"
+
+
+WRONG_VALUES = [
+    ("name: rack", "name: 'my rack'", "1:7: name: expected a name of letters", ["'my rack'"]),
+    ("name: rack", "name: [rack]", "1:7: name: expected a name of letters", ["found a list"]),
+    ("name: rack\n", "", "1:1: name: is missing", ["identity"]),
+    ("kind: mock", "kind: moc", "2:7: kind: 'moc' is not known", ["did you mean 'mock'?"]),
+    ("kind: mock", "kind:", "2:6: kind: is missing", ["mock", "virtual", "physical"]),
+    ("kind: mock", "kind: mock\nstore: mysql://x", "3:8: store: expected 'sqlite'", ["postgresql://"]),
+    ("kind: mock", "kind: mock\nstore: postgresql://me:pw@db/x", "3:8: store: a password", [".pgpass"]),
+    ("ports: 8}", "ports: eight}", "3:37: fabric.ports: expected a whole number from 2 to 4096", ["'eight'"]),
+    ("ports: 8}", "ports: 8, pace: maybe}", "3:46: fabric.pace: expected true or false", ["'maybe'"]),
+    ("ports: 8}", "ports: 8, control: {tcp: switch}}", "3:55: fabric.control.tcp: expected 'host:port'", ["auto"]),
+    ("ports: 8}", "ports: 8, control: {tcp: 'a:70000'}}", "3:55: fabric.control.tcp: expected", ["'a:70000'"]),
+    ("ports: 8}", "ports: 8, control: {serial: COM1}}", "3:58: fabric.control.serial: expected", ["/dev/ttyUSB0"]),
+    ("driver: flexfabric", "driver: flexfabrik", "3:18: fabric.driver: 'flexfabrik'", ["did you mean 'flexfabric'?"]),
+    ("srv1: {ports:", "srv1: {stack: comrest, ports:", "5:17: servers.srv1.stack:", ["did you mean 'comreset'?"]),
+    ("srv1: {ports:", "srv1: {prots: {}, ports:", "5:10: servers.srv1.prots: unknown key", ["did you mean 'ports'?"]),
+    ("srv1: {ports: {p0: 1, p1: 2}", "srv1: {ports: {}", "5:17: servers.srv1.ports: is empty", ["at least one"]),
+    ("srv1: {ports: {p0: 1,", "srv1: {ports: {p0: ,", "5:18: servers.srv1.ports.p0: give the number", ["{p0: 1}"]),
+    ("srv1: {ports: {p0: 1,", "srv1: {ports: {p0: 1e0,", "5:22: servers.srv1.ports.p0: expected a whole", ["'1e0'"]),
+    ("outlet: pdu1/1", "outlet: pdu1", "5:41: servers.srv1.outlet: expected an outlet", ["pdu1/1"]),
+    ("outlet: pdu1/1", "outlet: pdu1/1, bmc: redfisch", "5:54: servers.srv1.bmc.driver:", ["'redfish'"]),
+    ("outlet: pdu1/1", "outlet: pdu1/1, bmc: [x]", "5:54: servers.srv1.bmc: expected a mapping", ["a list"]),
+    ("size: 8 GiB, port", "size: 8, port", "11:69: drives.d01.size: expected a quantity in B", ["no unit"]),
+    ("size: 8 GiB, port", "size: 8 Gib, port", "11:69: drives.d01.size: expected a quantity in B", ["'8 Gib'"]),
+    ("size: 8 GiB, port", "size: 8 kB, port", "11:69: drives.d01.size: expected a size from 1 MiB", ["unit"]),
+    ("size: 8 GiB, port", "size: 8000001 B, port", "11:69: drives.d01.size: ", ["512", "whole number of sectors"]),
+    ("size: 8 GiB, port", "size: {}, port", "11:69: drives.d01.size: expected a size", ["found a mapping"]),
+    ("wwn: 5000c500a0000001", "wwn: 5000c500a000000", "11:45: drives.d01.wwn: expected a WWN", ["16", "has 15"]),
+    ("wwn: 5000c500a0000001", "wwn: 5000c500a000000g", "11:45: drives.d01.wwn: expected a WWN", ["hexadecimal"]),
+    ("wwn: 5000c500a0000001", "eui64: 0025", "11:47: drives.d01.eui64: expected an EUI-64", ["16", "has 4"]),
+    ("wwn: 5000c500a0000001", "nguid: 0025", "11:47: drives.d01.nguid: expected an NGUID", ["32", "has 4"]),
+    ("profile: sata-ssd", "profile: sata-sd", "11:18: drives.d01.profile: 'sata-sd' is not known", ["'sata-ssd'"]),
+    ("serial: A1", "serial: ''", "11:36: drives.d01.serial: expected a text of 1", ["''"]),
+    ("serial: A1, ", "", "11:3: drives.d01.serial: is missing", ["as the drive reports it"]),
+    ("port: 3, scratch: true", "port: 3", "11:3: drives.d01.scratch: is missing", ["erase", "never written"]),
+    ("port: 3, scratch: true", "port: 3, scratch: maybe", "11:94: drives.d01.scratch: expected true or false", []),
+    ("  d01: {", "  1d: {", "11:3: drives['1d']: expected a name", ["a letter first"]),
+    ("slots: 2}", "slots: 0}", "9:26: expanders.exp1.slots: expected a whole number from 1", ["'0'"]),
+    ("driver: redfish, outlets: 2", "driver: apcc, outlets: 2", "7:18: pdus.pdu1.driver: 'apcc'", ["'apc'"]),
+]
+
+WRONG_WIRING = [
+    ("p1: 2}", "p1: 1}", "5:29: servers.srv1.ports.p1: switch port 1 is already used", ["ports.p0", "(5:22)"]),
+    (
+        "port: 3",
+        "port: 2",
+        "11:82: drives.d01.port: switch port 2 is already used",
+        ["servers.srv1.ports.p1", "(5:29)"],
+    ),
+    ("port: 3", "port: 9", "11:82: drives.d01.port: the switch has ports 1 to 8", ["9"]),
+    ("ports: 8}", "ports: 3}", "3:37: fabric.ports: 4 server ports, drives and expanders", ["3 ports"]),
+    ("port: 3, ", "", "11:3: drives.d01: is plugged in nowhere", ["port:"]),
+    ("port: 3, ", "port: 3, expander: exp1, slot: 1, ", "11:85: drives.d01.expander: one plug", ["port is given"]),
+    ("port: 3, ", "attached: srv1/p0, ", "11:76: drives.d01.attached: is for racks without a switch", ["port:"]),
+    ("wwn: 5000c500a0000001, ", "", "11:3: drives.d01: has no identifier", ["wwn:"]),
+    (
+        "serial: A2",
+        "serial: A1",
+        "12:35: drives.d02.serial: the serial A1 is already",
+        ["drives.d01.serial", "(11:36)"],
+    ),
+    ("0000002", "0000001", "12:44: drives.d02.wwn: the wwn 5000c500a0000001 is already", ["(11:45)"]),
+    ("expander: exp1", "expander: exp2", "12:85: drives.d02.expander: no expander", ["did you mean 'exp1'?"]),
+    ("slot: 0", "slot: 2", "12:97: drives.d02.slot: the slots of exp1 are numbered from 0 to 1", ["'2'"]),
+    ("slot: 0", "slot: A", "12:97: drives.d02.slot: the slots of exp1 are numbered", ["'A'"]),
+    ("slot: 0, ", "", "12:3: drives.d02: is in the expander exp1 without a slot", ["slot:"]),
+    ("profile: sas-hdd", "profile: nvme-ssd", "12:86: drives.d02.expander: an NVMe drive", ["port:"]),
+    ("exp1: {port: 8, ", "exp1: {", "9:3: expanders.exp1: is plugged in nowhere", ["port:"]),
+    ("pdu1/1", "pdu2/1", "5:41: servers.srv1.outlet: no PDU is named 'pdu2'", ["did you mean 'pdu1'?"]),
+    ("pdu1/1", "pdu1/3", "5:41: servers.srv1.outlet: pdu1 has outlets 1 to 2", ["3"]),
+    ("pdu1/1}", "pdu1/1}\n  srv2: {ports: {p0: 4}, outlet: pdu1/1}", "6:34: servers.srv2.outlet:", ["servers.srv1"]),
+    ("{p0: d01", "{p0: d03", "14:14: baseline.srv1.p0: no drive or expander is named 'd03'", ["did you mean"]),
+    ("{p0: d01", "{p0: d02", "14:14: baseline.srv1.p0: d02 is behind the expander exp1", ["join the port to exp1"]),
+    ("{p0: d01", "{p0: exp1", "14:24: baseline.srv1.p1: exp1 is already joined", ["baseline.srv1.p0", "(14:14)"]),
+    ("{p0: d01", "{p2: d01", "14:10: baseline.srv1.p2: no port of srv1 is named 'p2'", ["known: p0, p1"]),
+    ("  srv1: {p0", "  srv9: {p0", "14:3: baseline.srv9: no server is named 'srv9'", ["did you mean 'srv1'?"]),
+    ("  exp1: {port", "  d01: {port", "9:3: expanders.d01: a drive is named 'd01' too", ["rename"]),
+]
+
+PHYSICAL_NEEDS = [
+    (", control: {tcp: 'switch:5025'}", "", "3:1: fabric.control: is missing", ["switch.lab.example:5025"]),
+    ("{tcp: 'switch:5025'}", "{}", "3:39: fabric.control: is missing", ["/dev/ttyUSB0"]),
+    ("'switch:5025'", "auto", "3:45: fabric.control.tcp: auto is for simulated labs", ["5025"]),
+    (", known_hosts: known", "", "5:3: servers.srv1.known_hosts: is missing", ["ssh-keyscan"]),
+    ("ssh: srv1, ", "", "5:3: servers.srv1.ssh: is missing", ["srv1.lab.example"]),
+    ("ssh: srv1", "ssh: srv1, bmc: redfish", "5:42: servers.srv1.bmc.address: is missing", ["URL"]),
+    (
+        "drives:",
+        "pdus: {pdu1: {driver: apc, outlets: 8}}\ndrives:",
+        "6:8: pdus.pdu1.address: is missing",
+        ["host name"],
+    ),
+    ("model: M, ", "", "7:3: drives.d01.model: is missing", ["as the drive reports it"]),
+    ("5000c500a0000001", "5000e500", "7:55: drives.d01.wwn: expected a WWN of 16", ["found 8"]),
+]
+
+STATIC_HAS_NO_SWITCH = [
+    ("driver: static", "driver: static, ports: 8", "3:26: fabric.ports: a static fabric has no switch", ["delete"]),
+    ("p0, p1}", "p0, p1: 2}", "5:26: servers.srv1.ports.p1: a static fabric has no switch ports", ["delete"]),
+    ("attached: srv1/p0", "port: 3", "7:82: drives.d01.port: a static fabric has no switch ports", ["attach"]),
+    ("attached: srv1/p0, ", "", "7:3: drives.d01: is plugged in nowhere", ["attached:"]),
+    ("attached: srv1/p0", "attached: srv2/p0", "7:86: drives.d01.attached: no server is named 'srv2'", ["'srv1'"]),
+    ("attached: srv1/p0", "attached: srv1/p2", "7:86: drives.d01.attached: no port of srv1 is named", ["'p2'"]),
+    ("attached: srv1/p0", "attached: srv1", "7:86: drives.d01.attached: expected a server and its port", ["srv1/p0"]),
+    (
+        "drives:",
+        "expanders: {e1: {attached: srv1/p0, slots: 4}}\ndrives:",
+        "6:28: expanders.e1.attached:",
+        ["drives.d01"],
+    ),
+    ("drives:", "baseline: {srv1: {p0: d01}}\ndrives:", "6:1: baseline: a rack without a switch", ["delete baseline"]),
+]
+
+TABLE = [
+    *((RACK, *row) for row in WRONG_VALUES + WRONG_WIRING),
+    *((PHYSICAL, *row) for row in PHYSICAL_NEEDS),
+    *((STATIC, *row) for row in STATIC_HAS_NO_SWITCH),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "start", "words"), TABLE, ids=[f"{row[1]}>{row[2]}" for row in TABLE])
+def test_a_mistake_is_reported_where_it_stands(
+    text: str, old: str, new: str, start: str, words: list[str], tmp_path: Path
+) -> None:
+    assert old in text
+    found = [problem for problem in problems_of(text.replace(old, new, 1), tmp_path) if problem.startswith(start)]
+    assert len(found) == 1, problems_of(text.replace(old, new, 1), tmp_path)
+    assert all(word in found[0] for word in words), found[0]
+    assert "pydantic" not in found[0]
+    assert "Input should" not in found[0]
+
+
+def test_every_mistake_is_reported_in_one_pass(tmp_path: Path) -> None:
+    """A bad value hides neither the bad wiring of the same drive nor that of others."""
+    text = RACK.replace("kind: mock", "kind: moc").replace("8 GiB, port: 3", "8 furlongs, port: 1")
+    text = text.replace("p1: exp1", "p1: d09").replace("slot: 0", "slot: 7") + "colour: red\n"
+    assert [problem.split(": ")[1] for problem in problems_of(text, tmp_path)] == [
+        "kind",
+        "drives.d01.size",
+        "drives.d01.port",
+        "drives.d02.slot",
+        "baseline.srv1.p1",
+        "colour",
+    ]
+
+
+def test_a_broken_part_raises_no_false_alarm_elsewhere(tmp_path: Path) -> None:
+    """What refers to a part with a problem of its own is not told that the part is not there."""
+    for name in ("d01: {profile", "exp1: {port", "srv1: {ports", "pdu1: {driver"):
+        key, _, rest = name.partition("{")
+        found = problems_of(RACK.replace(name, f"{key}{{typo: 1, {rest}", 1), tmp_path)
+        assert len(found) == 1
+        assert "unknown key" in found[0]
+    assert len(problems_of(RACK.replace("d01: {profile: sata-ssd", "d01: {profile: []"), tmp_path)) == 1
+
+
+def test_one_problem_is_one_line(tmp_path: Path) -> None:
+    text = RACK + '"line\\nbreak": 1\n"' + "x" * 500 + '": 2\nlong: "' + "y" * 500 + '"\n'
+    found = problems_of(text.replace("name: rack", 'name: "a\\nb"'), tmp_path)
+    assert len(found) == 4
+    assert all("\n" not in problem and len(problem) < 300 for problem in found)
