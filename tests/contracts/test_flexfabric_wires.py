@@ -1,0 +1,239 @@
+"""The simulated switch on its wires: any SCPI client may talk to it, and none can hurt it."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, LockedOut, NotConnected
+from rackloop.portmap import Full, PortMap
+from rackloop.seed import stream
+from rackloop_drivers.fabric.flexfabric import (
+    Act,
+    FlexFabric,
+    MemoryMatrix,
+    Mischief,
+    Rule,
+    SwitchPeer,
+    SwitchThread,
+    open_flexfabric,
+)
+
+CLOCK = RealClock()
+IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 20)
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Iterator[SwitchThread]:
+    async def make() -> SwitchPeer:
+        return SwitchPeer(MemoryMatrix(CLOCK), state_path=tmp_path / "switch.json")
+
+    with SwitchThread(make) as thread:
+        yield thread
+
+
+def serve_pty(switch: SwitchThread, link: Path | None = None, *, is_paced: bool = False) -> str:
+    async def serve(peer: SwitchPeer) -> str:
+        return peer.serve_pty(link, is_paced=is_paced)
+
+    return switch.call(serve)
+
+
+def read_lines(sock: socket.socket, count: int) -> list[bytes]:
+    chunks: list[bytes] = []
+    ended = 0
+    while ended < count:
+        chunks.append(sock.recv(65536))
+        assert chunks[-1], chunks
+        ended += chunks[-1].count(b"\n")
+    return b"".join(chunks).splitlines()
+
+
+def test_pyvisa_can_drive_it(switch: SwitchThread) -> None:
+    import pyvisa
+
+    host, port = switch.call(lambda peer: peer.serve_tcp())
+    manager = pyvisa.ResourceManager("@py")
+    try:
+        box = manager.open_resource(f"TCPIP::{host}::{port}::SOCKET", open_timeout=20_000, timeout=20_000)
+        assert isinstance(box, pyvisa.resources.MessageBasedResource)
+        box.read_termination = box.write_termination = "\n"
+        assert box.query("*IDN?") == IDENTITY
+        assert box.query("ROUTE:MAP?") == "(@)"
+        box.write("ROUTE:LOAD (@1!17,2!18)")
+        assert box.query("ROUTE:LOAD?") == "(@1!17,2!18)"
+        box.write("TRIGGER:ROUTE 1")
+        assert box.query("ROUTE:MAP?;GENERATION?") == "(@1!17,2!18);2"
+        box.write("TRIGGER:ROUTE 1")
+        assert box.query("SYSTEM:ERROR?").startswith('-221,"Settings conflict')
+        assert box.query("SYSTEM:ERROR?") == '0,"No error"'
+        box.write("MEASURE:VOLTAGE?")
+        assert box.query("SYSTEM:ERROR:NEXT?").startswith('-113,"Undefined header')
+        assert box.query("*ESR?") == "48"
+        box.close()
+    finally:
+        manager.close()
+
+
+def test_the_serial_port_has_a_link_that_goes_with_it(switch: SwitchThread, tmp_path: Path) -> None:
+    link = tmp_path / "tty"
+    link.write_text("left by a switch that died")
+    path = serve_pty(switch, link)
+    assert link.readlink() == Path(path)
+    session = open_flexfabric(str(link), CLOCK, soon())
+    assert FlexFabric(session).port_count(soon()) == 160
+    session.close()
+    switch.call(lambda peer: peer.close())
+    assert not link.is_symlink()
+
+
+def test_a_serial_line_is_one_connection_whoever_opens_it(switch: SwitchThread) -> None:
+    path = serve_pty(switch)
+    for sent, expected in ((b"ROUT:LOAD (@1!17)\n*OPC?\n", b"1\n"), (b"ROUT:LOAD?\n", b"(@1!17)\n")):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY)
+        os.write(descriptor, sent)
+        heard = b""
+        while not heard.endswith(b"\n"):
+            assert select.select([descriptor], [], [], 20)[0]
+            heard += os.read(descriptor, 4096)
+        os.close(descriptor)
+        assert heard == expected
+
+
+def test_a_second_program_cannot_open_the_port(switch: SwitchThread) -> None:
+    path = serve_pty(switch)
+    session = open_flexfabric(path, CLOCK, soon())
+    with pytest.raises(NotConnected, match="no other program has the port open"):
+        open_flexfabric(path, CLOCK, soon())
+    session.close()
+
+
+def test_a_paced_line_carries_a_whole_map(switch: SwitchThread) -> None:
+    whole = PortMap.of((port, port + 80) for port in range(1, 81))
+    session = open_flexfabric(serve_pty(switch, is_paced=True), CLOCK, soon(), answer_within_s=5)
+    fabric = FlexFabric(session)
+    fabric.apply(Full(whole), soon())
+    assert fabric.live_map(soon()).pairs == whole
+    session.close()
+
+
+def test_the_highest_token_outlives_the_switch(tmp_path: Path) -> None:
+    state = tmp_path / "switch.json"
+
+    async def make() -> SwitchPeer:
+        return SwitchPeer(MemoryMatrix(CLOCK), state_path=state)
+
+    for token in (41, 42):
+        with SwitchThread(make) as thread:
+            host, port = thread.call(lambda peer: peer.serve_tcp())
+            open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), token).close()
+    with SwitchThread(make) as thread:
+        host, port = thread.call(lambda peer: peer.serve_tcp())
+        with pytest.raises(LockedOut):
+            open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), 41)
+        open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), 42).close()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"highest_token": "5"}', '{"highest_token": -1}', "\x00"])
+def test_a_state_file_that_is_none_is_bad_input(tmp_path: Path, text: str) -> None:
+    state = tmp_path / "switch.json"
+    state.write_text(text)
+
+    async def make() -> SwitchPeer:
+        return SwitchPeer(MemoryMatrix(CLOCK), state_path=state)
+
+    with pytest.raises(BadInput, match="not a switch's state"), SwitchThread(make):
+        pass
+
+
+def test_a_port_that_is_taken_is_said(switch: SwitchThread) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(NotConnected, match="choose another port"):
+        switch.call(lambda peer: peer.serve_tcp("127.0.0.1", taken.getsockname()[1]))
+
+
+def test_who_never_reads_holds_up_nobody_else(switch: SwitchThread) -> None:
+    address = switch.call(lambda peer: peer.serve_tcp())
+    asked = 0
+    question = b"*IDN?\n" * 1000
+    with (
+        socket.create_connection(address, timeout=20) as greedy,
+        socket.create_connection(address, timeout=20) as other,
+    ):
+        greedy.setblocking(False)
+        left = b""
+        while asked < 2000 * len(question) and select.select([], [greedy], [], 0.2)[1]:
+            left = left or question
+            sent = greedy.send(left)
+            left = left[sent:]
+            asked += sent
+        other.sendall(b"*OPC?\n")
+        assert read_lines(other, 1) == [b"1"]
+        greedy.settimeout(20)
+        assert set(read_lines(greedy, asked // len(b"*IDN?\n"))) == {IDENTITY.encode("ascii")}
+
+
+def test_a_half_line_dies_with_its_connection(switch: SwitchThread) -> None:
+    address = switch.call(lambda peer: peer.serve_tcp())
+    with socket.create_connection(address, timeout=20) as sock:
+        sock.sendall(b"ROUT:OPEN:ALL")
+    with socket.create_connection(address, timeout=20) as sock:
+        sock.sendall(b"ROUT:GEN?;:SYST:ERR:COUN?\n")
+        assert read_lines(sock, 1) == [b"1;0"]
+
+
+def test_a_power_cut_sets_the_power_on_event_of_the_serial_port(switch: SwitchThread) -> None:
+    descriptor = os.open(serve_pty(switch), os.O_RDWR | os.O_NOCTTY)
+    os.write(descriptor, b"ROUT:LOAD (@1!2)\n*OPC?\n")
+    assert os.read(descriptor, 100) == b"1\n"
+    switch.call(lambda peer: peer.power_cycle())
+    os.write(descriptor, b"*ESR?;:ROUT:LOAD?;GEN?\n")
+    assert os.read(descriptor, 100) == b"128;(@);2\n"
+    os.close(descriptor)
+
+
+def test_the_same_seed_misbehaves_the_same_way() -> None:
+    def replay(seed: int) -> list[bytes]:
+        mischief = Mischief(stream(seed, "replay"))
+        mischief.install(Rule(Act.GARBLED, match="gen", count=None, probability=0.5))
+        mischief.install(Rule(Act.LOST, count=3, probability=0.3))
+        heard = []
+        for _ in range(100):
+            rule = mischief.verdict(b"ROUT:GEN?")
+            heard.append(mischief.garble(b"12345678\n") if rule and rule.act is Act.GARBLED else str(rule).encode())
+        return heard
+
+    assert replay(1) == replay(1)
+    assert replay(1) != replay(2)
+
+
+def test_a_rule_strikes_as_often_as_it_says_and_while_it_is_in_force() -> None:
+    mischief = Mischief(stream(1, "rules"))
+    twice = Rule(Act.LOST, match="trig", count=2)
+    with mischief.rule(twice):
+        assert mischief.verdict(b"ROUT:GEN?") is None
+        assert [mischief.verdict(b":TRIG 5") for _ in range(3)] == [twice, twice, None]
+    always = Rule(Act.LATE, count=None, delay_s=1)
+    never = Rule(Act.LOST, count=None, probability=0)
+    with mischief.rule(never), mischief.rule(always):
+        assert mischief.verdict(b"*IDN?") is always
+    assert mischief.verdict(b"*IDN?") is None
+
+
+def test_noise_is_never_mistaken_for_text() -> None:
+    mischief = Mischief(stream(3, "noise"))
+    for length in range(1, 60):
+        garbled = mischief.garble(b"5" * length + b"\n")
+        assert len(garbled) == length + 1
+        assert garbled.endswith(b"\n")
+        assert not garbled.isascii()
+        assert not mischief.noise(length).isascii()
