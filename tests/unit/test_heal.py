@@ -1,0 +1,319 @@
+"""Heal: whatever a run left and however it ended, the baseline stands again, or what does not is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Clock, Deadline, RealClock, VirtualClock
+from rackloop.errors import BadInput, LockedOut
+from rackloop.heal import HealReport, heal
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, Equipment, journalled
+from rackloop.lab import Lab, LabKind
+from rackloop.portmap import Open, Partial, PortMap
+from rackloop.seed import stream
+from rackloop_drivers.fabric.flexfabric import (
+    FlexFabric,
+    FlexFabricPhy,
+    MemoryMatrix,
+    SwitchPeer,
+    SwitchThread,
+    open_flexfabric,
+)
+from tests.unit.sim_rack import BASELINE, SimRack, described
+
+STEPS = ("before_intent", "after_intent", "after_act", "after_record")
+REMAPS = 12
+
+RUN_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from rackloop.clock import Deadline, RealClock
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, Equipment, journalled
+from rackloop.lab import load_lab
+from rackloop.portmap import Partial, PortMap
+from rackloop.seed import stream
+from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricPhy, open_flexfabric
+
+url, description, store, seed, fatal_remap, fatal_step = sys.argv[1:]
+clock = RealClock()
+made = 0
+
+def die_at(step):
+    if made == int(fatal_remap) and step == fatal_step:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class MortalJournal(Journal):
+    def intend(self, *args, **fields):
+        die_at("before_intent")
+        entry = super().intend(*args, **fields)
+        die_at("after_intent")
+        return entry
+    def acted(self, *args, **fields):
+        die_at("after_act")
+        entry = super().acted(*args, **fields)
+        die_at("after_record")
+        return entry
+
+deadline = Deadline.after(clock, 30)
+session = open_flexfabric(url, clock, deadline)
+equipment = Equipment(FlexFabric(session), FlexFabricPhy(session))
+acting = journalled(equipment, ActRecorder(load_lab(description), MortalJournal(Path(store), clock), "run", None))
+chance = stream(int(seed), "remaps")
+print("started", flush=True)
+while True:
+    made += 1
+    if chance.random() < 0.2:
+        acting.phy.drop([chance.randint(1, 8)], 0.02, deadline, request_id=made)
+    else:
+        acting.fabric.apply(Partial(PortMap.of([(chance.randint(1, 8), chance.randint(101, 108))])), deadline)
+"""
+
+
+class Bench:
+    """A simulated rack with a lab that describes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = VirtualClock()
+        self.rack = SimRack(self.clock)
+        self.switch = self.rack.switch
+        self.lab = described(folder)
+        self.journal = Journal(folder / "store.sqlite", self.clock)
+        self.acting = journalled(self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1"))
+
+    @property
+    def deadline(self) -> Deadline:
+        return Deadline.after(self.clock, 10)
+
+    def heal(self, within_s: float = 10) -> HealReport:
+        return heal(self.lab, self.journal, self.rack.equipment, self.clock, Deadline.after(self.clock, within_s))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.journal.close()
+
+
+def test_a_rack_at_its_baseline_is_left_alone(bench: Bench) -> None:
+    report = bench.heal()
+    assert report.is_healed
+    assert (report.undone, report.restored_ports, bench.switch.applied) == ((), (), [])
+
+
+def test_everything_a_run_left_is_undone(bench: Bench) -> None:
+    assert bench.acting.phy
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 102), (3, 107)])), bench.deadline)
+    bench.acting.phy.drop([6], 2, bench.deadline, request_id=1)
+    bench.acting.power["srv1"].turn_off(bench.deadline)
+    bench.acting.fabric.save_boot_map(bench.deadline)
+    report = bench.heal()
+    assert report.is_healed
+    assert len(report.undone) == 4
+    assert report.restored_ports == ()
+    assert (bench.switch.live, bench.switch.saved) == (BASELINE, BASELINE)
+    assert bench.rack.outlets["srv1"].on
+    assert bench.clock.now_ns() >= 2_000_000_000
+    assert bench.journal.standing("bench") == []
+
+
+def test_heal_twice_is_heal_once(bench: Bench) -> None:
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    assert bench.heal().is_healed
+    again = bench.heal()
+    assert again.is_healed
+    assert again.undone == ()
+    assert len(bench.switch.applied) == 2
+
+
+def test_an_intention_that_never_happened_is_compared_with_reality(bench: Bench) -> None:
+    bench.journal.intend(
+        "bench", "run-1", "fabric", "switch", what={}, inverse=[{"act": "join", "pairs": [[1, 101], [2, 102]]}]
+    )
+    bench.journal.intend("bench", "run-1", "power", "srv1", what={}, inverse=[{"act": "power", "on": True}])
+    report = bench.heal()
+    assert report.is_healed
+    assert len(report.undone) == 2
+    assert bench.switch.applied == []
+    assert bench.rack.outlets["srv1"].told == []
+
+
+def test_entries_of_other_labs_are_not_touched(bench: Bench) -> None:
+    bench.journal.intend("other", "run-1", "power", "srv1", what={}, inverse=[{"act": "power", "on": False}])
+    assert bench.heal().is_healed
+    assert bench.rack.outlets["srv1"].on
+    assert len(bench.journal.standing("other")) == 1
+
+
+def test_a_switch_left_without_power_gets_it_before_its_map(bench: Bench) -> None:
+    bench.switch.saved = PortMap.of([(9, 109)])
+    bench.acting.fabric.apply(Partial(PortMap.of([(3, 107)])), bench.deadline)
+    bench.acting.power["switch"].turn_off(bench.deadline)
+    report = bench.heal()
+    assert report.is_healed
+    assert bench.switch.live == BASELINE
+
+
+def test_circuits_no_entry_explains_are_given_back_and_named(bench: Bench) -> None:
+    bench.switch.apply(Partial(PortMap.of([(1, 108)])), bench.deadline)
+    report = bench.heal()
+    assert report.is_healed
+    assert report.restored_ports == (1, 101, 108)
+    assert bench.switch.live == BASELINE
+
+
+def test_power_no_entry_explains_is_named_and_not_touched(bench: Bench) -> None:
+    bench.rack.outlets["srv2"].on = False
+    report = bench.heal()
+    assert report.problems == ("power port srv2 is off and no journal entry says why; turn it on if it should be",)
+    assert bench.rack.outlets["srv2"].told == []
+
+
+def test_what_cannot_be_healed_is_named_and_stands_until_it_can(bench: Bench) -> None:
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 108), (2, 109)])), bench.deadline)
+    bench.switch.stuck = {1}
+    bench.switch.dark = {5}
+    report = bench.heal()
+    assert not report.is_healed
+    assert any("ports 1, 101, 108 did not take their circuits back" in problem for problem in report.problems)
+    assert any("switch:" in problem for problem in report.problems)
+    assert len(bench.journal.standing("bench")) == 1
+    bench.switch.stuck = set()
+    again = bench.heal()
+    assert again.problems == ("port 5 has no signal; look at its cable, its drive and its server",)
+    assert bench.switch.live == BASELINE
+    assert bench.journal.standing("bench") == []
+
+
+def test_an_unreachable_switch_is_named(bench: Bench) -> None:
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    bench.switch.reachable = False
+    report = bench.heal()
+    assert report.problems == ("port map: the switch does not answer", "switch: the switch does not answer")
+    assert len(bench.journal.standing("bench")) == 1
+
+
+def test_a_drop_that_outlasts_the_deadline_is_named(bench: Bench) -> None:
+    assert bench.acting.phy
+    bench.acting.phy.drop([1], 60, bench.deadline, request_id=1)
+    report = bench.heal(within_s=5)
+    assert "ports 1 have no signal; look at the cables and at what they lead to" in report.problems
+    assert bench.clock.now_ns() == 5_000_000_000
+
+
+def test_a_switch_locked_by_another_is_named(bench: Bench) -> None:
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    bench.switch.locked = True
+    report = bench.heal()
+    assert any("another controller holds the lock" in problem for problem in report.problems)
+    with pytest.raises(LockedOut):
+        bench.switch.apply(Open(frozenset({2})), bench.deadline)
+
+
+def test_a_physical_lab_is_not_healed_while_it_cannot_be_leased(bench: Bench) -> None:
+    bench.lab = bench.lab.model_copy(update={"kind": LabKind.PHYSICAL})
+    with pytest.raises(BadInput, match="physical") as raised:
+        bench.heal()
+    assert raised.value.exit_code == 2
+
+
+def test_a_damaged_journal_does_not_keep_the_baseline_from_standing(bench: Bench) -> None:
+    for port in (1, 2, 5):
+        bench.acting.fabric.apply(Open(frozenset({port})), bench.deadline)
+    bench.journal._db.execute("UPDATE undo_entry SET what = '{' WHERE id = 2")
+    report = bench.heal()
+    assert not report.is_healed
+    assert any("is damaged" in problem for problem in report.problems)
+    assert bench.switch.live == BASELINE
+    assert [entry.id for entry in report.undone] == [3]
+
+
+class RealBench:
+    """The switch's own driver against its peer on TCP, with a run in another process."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.url = url
+        self.clock: Clock = RealClock()
+        self.lab: Lab = described(folder)
+        self.store = folder / "store.sqlite"
+
+    def start(self, seed: int, fatal_remap: int, fatal_step: str) -> subprocess.Popen[str]:
+        arguments = [self.url, str(self.lab.source), str(self.store), str(seed), str(fatal_remap), fatal_step]
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN_AND_DIE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def heal(self) -> tuple[HealReport, PortMap]:
+        deadline = Deadline.after(self.clock, 20)
+        session = open_flexfabric(self.url, self.clock, deadline)
+        journal = Journal(self.store, self.clock)
+        equipment = Equipment(FlexFabric(session), FlexFabricPhy(session))
+        try:
+            report = heal(self.lab, journal, equipment, self.clock, deadline)
+            assert journal.standing("bench") == []
+            return report, equipment.fabric.live_map(deadline).pairs
+        finally:
+            journal.close()
+            session.close()
+
+
+@pytest.fixture
+def real_bench(tmp_path: Path) -> Iterator[RealBench]:
+    async def at_the_baseline() -> SwitchPeer:
+        return SwitchPeer(MemoryMatrix(RealClock(), boot_map=BASELINE))
+
+    with SwitchThread(at_the_baseline) as thread:
+        host, port = thread.call(lambda peer: peer.serve_tcp())
+        yield RealBench(tmp_path, f"tcp://{host}:{port}")
+
+
+def killed(bench: RealBench, seed: int, step: str) -> None:
+    chance = stream(seed, "kill")
+    run = bench.start(seed, chance.randint(1, REMAPS), step)
+    complaint = run.communicate(timeout=60)[1]
+    assert run.returncode == -9, complaint
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_run_killed_between_two_steps_of_an_act_is_healed(real_bench: RealBench, step: str) -> None:
+    killed(real_bench, seed=20261120 + STEPS.index(step), step=step)
+    report, live = real_bench.heal()
+    assert report.is_healed, report.problems
+    assert report.restored_ports == ()
+    assert live == BASELINE
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(100))
+def test_a_storm_of_kills_is_healed(real_bench: RealBench, seed: int) -> None:
+    for step in stream(seed, "steps").sample(STEPS, k=2):
+        killed(real_bench, seed, step)
+    report, live = real_bench.heal()
+    assert report.is_healed, report.problems
+    assert report.restored_ports == ()
+    assert live == BASELINE
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(100))
+def test_a_run_killed_from_outside_is_healed(real_bench: RealBench, seed: int) -> None:
+    run = real_bench.start(seed, 0, "never")
+    assert run.stdout
+    assert run.stdout.readline() == "started\n"
+    clock = real_bench.clock
+    clock.sleep_until_ns(clock.now_ns() + stream(seed, "moment").randint(0, 100_000_000))
+    run.kill()
+    run.communicate(timeout=60)
+    report, live = real_bench.heal()
+    assert report.is_healed, report.problems
+    assert report.restored_ports == ()
+    assert live == BASELINE
