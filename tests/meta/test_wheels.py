@@ -1,0 +1,70 @@
+"""The wheels carry what a user without a checkout needs."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.meta.tree import ROOT, files, shown
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+
+
+def build(project: Path, into: Path) -> Path:
+    """The wheel of ``project``, built without network."""
+    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", into)
+    done = subprocess.run((*PIP, "wheel", *options, project), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = into.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_is_pure_and_holds_code_and_data(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = set(ZipFile(wheel).namelist())
+    data = [path for folder in ("playbooks", "testplans") for path in files() if path.is_relative_to(ROOT / folder)]
+    data += (ROOT / "labs").glob("*.yaml")
+    assert data
+    missing = sorted(shown(path) for path in data if f"rackloop_data/{shown(path)}" not in names)
+    assert not missing, f"not in the wheel: {missing}"
+    assert {"rackloop/py.typed", "rackloop_cli/main.py", "rackloop_labs/__init__.py"} <= names
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+    strangers = sorted(name for name in names if name.split("/")[0] in {"skeletons", "tests", "hatch_build.py"})
+    assert not strangers
+
+
+def test_an_installed_wheel_finds_its_data(wheel: Path, tmp_path: Path) -> None:
+    with ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    program = "from rackloop.data import data_path; print(data_path('labs'), data_path('testplans'))"
+    # -S: not even this checkout's editable install, which would be found otherwise.
+    done = subprocess.run(
+        (sys.executable, "-S", "-c", program),
+        env={"PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(tmp_path / "rackloop_data" / folder) for folder in ("labs", "testplans")]
+
+
+def test_the_native_wheel_carries_the_programs(tmp_path: Path) -> None:
+    wheel = build(ROOT / "native" / "wheel", tmp_path)
+    assert "-py3-none-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
+    archive = ZipFile(wheel)
+    for program in ("rackd", "rackprobe"):
+        info = archive.getinfo(f"rackloop_native/bin/{program}")
+        assert info.external_attr >> 16 & stat.S_IXUSR, f"{program} cannot be executed"
+        assert archive.read(info)[:4] == b"\x7fELF"
