@@ -13,6 +13,7 @@
     │   └── FabricError       the switch refused a command
     │       ├── LockedOut         another controller holds the control lock
     │       └── StaleGeneration   the live map changed under the caller
+    ├── ProductFailed         what is under test did wrong, and no measurement says it           exit 1
     ├── ToolError             a program the harness runs is missing, too old, or failed   exit 3
     └── NotSupported          this box cannot do that; tests skip with the reason
 
@@ -111,6 +112,12 @@ class LockedOut(FabricError):
 
 class StaleGeneration(FabricError):
     """The live map is no longer the one the change was made for (-221)."""
+
+
+class ProductFailed(RackloopError):
+    """What is under test did wrong: a drive never came back, a read brought the wrong bytes."""
+
+    exit_code = EXIT_PRODUCT_FAILED
 
 
 class ToolError(RackloopError):

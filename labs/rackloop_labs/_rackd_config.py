@@ -42,7 +42,7 @@ def _drive(name: str, drive: Drive) -> dict[str, Any]:
         "eui64": drive.eui64,
         "bytes": drive.size,
         "sector_bytes": traits.sector_bytes,
-        "rotational": traits.rotational,
+        "rotational": traits.is_rotational,
         "port": drive.port,
         "expander": drive.expander,
         "slot": drive.expander_slot,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from rackloop.abilities import BlockDevice, Drive, Executor
+from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor
 from rackloop.clock import Clock
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
@@ -17,9 +17,9 @@ class Bench(Protocol):
     """What a lab gives whoever works on it. Close it when done; the lab stays up.
 
     ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from where ``executor`` runs
-    commands for that server. ``attach_log`` follows drives coming and going; ``announce`` tells servers that the
-    drives behind these switch ports are about to change. Each raises NotSupported where this kind of lab, or this
-    rack, has no such thing.
+    commands for that server; ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows drives
+    coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change. Each
+    raises NotSupported where this kind of lab, or this rack, has no such thing.
     """
 
     @property
@@ -30,6 +30,7 @@ class Bench(Protocol):
     def equipment(self) -> Equipment: ...  # noqa: D102
     def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102
     def device(self, server: str, port: str) -> BlockDevice: ...  # noqa: D102
+    def survey(self) -> list[DriveIdentity]: ...  # noqa: D102
     def executor(self, server: str) -> Executor: ...  # noqa: D102
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102

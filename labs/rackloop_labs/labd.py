@@ -17,10 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rackloop.native import find_binary
-
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab, load_lab
+from rackloop.native import find_binary
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import BlockDevice, Drive, Executor
+from rackloop.abilities import DriveIdentity, Executor
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
 from rackloop.journalled import Equipment
@@ -15,7 +15,7 @@ from rackloop.local_executor import LocalExecutor
 from rackloop.seed import choose_seed
 from rackloop.state import LabState
 from rackloop_drivers.block import NbdExport
-from rackloop_drivers.drive import RackdDrive
+from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl
@@ -92,7 +92,7 @@ class MockBench:
         self.endpoints = endpoints
         deadline = Deadline.after(clock, _CONNECT_S)
         self.switch = open_flexfabric(
-            f"socket://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
+            f"tcp://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
         )
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         targets = ["switch", *(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
@@ -103,17 +103,21 @@ class MockBench:
             switch_power="switch",
         )
         self._executor = LocalExecutor(clock)
-        self._largest = max(drive.size for drive in lab.drives.values())
+        self._port_bytes = max(drive.size for drive in lab.drives.values())
 
-    def drive(self, server: str, port: str) -> Drive:
+    def drive(self, server: str, port: str) -> RackdDrive:
         """The drive that is mapped to the port now, asked of rackd."""
         self.lab.switch_port(server, port)
         return RackdDrive(self.rackd, server=server, port=port)
 
-    def device(self, server: str, port: str) -> BlockDevice:
-        """The port's NBD export; as large as the rack's largest drive, whichever is mapped."""
+    def device(self, server: str, port: str) -> NbdExport:
+        """The port's NBD export, as large as the rack's largest drive, whichever is mapped."""
         export = self.endpoints["servers"][server]["ports"][port]["export"]
-        return NbdExport(Path(self.endpoints["nbd"]), export, self._largest)
+        return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes)
+
+    def survey(self) -> list[DriveIdentity]:
+        """Who every drive of the simulated rack says it is."""
+        return survey(self.rackd, self.lab.drives, Deadline.after(self.clock, _CONNECT_S))
 
     def executor(self, server: str) -> Executor:  # noqa: ARG002 - every server of a mock rack is this machine
         """Where commands for the server run: on this machine, which every server of a mock rack is."""

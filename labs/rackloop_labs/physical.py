@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
-from rackloop.abilities import BlockDevice, Drive, Executor, Fabric, PhyControl
+from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor, Fabric, PhyControl
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
 from rackloop.journalled import Equipment
@@ -33,7 +33,7 @@ class PhysicalBench:
         phy: PhyControl | None = None
         if lab.has_switch:
             control = lab.fabric.control
-            url = f"socket://{control.tcp}" if control.tcp else str(control.serial)
+            url = f"tcp://{control.tcp}" if control.tcp else str(control.serial)
             deadline = Deadline.after(clock, _CONNECT_S)
             switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange, baud=control.baud)
             fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
@@ -48,6 +48,10 @@ class PhysicalBench:
     def device(self, server: str, port: str) -> BlockDevice:
         """Not supported yet."""
         raise NotSupported(f"{server}.{port}: {_NO_HOSTS}")
+
+    def survey(self) -> list[DriveIdentity]:
+        """Not supported yet."""
+        raise NotSupported(f"drives are seen by servers: {_NO_HOSTS}")
 
     def executor(self, server: str) -> Executor:
         """Not supported yet."""

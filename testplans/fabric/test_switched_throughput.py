@@ -50,22 +50,32 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     drives = [rack.drive_at(server, port), rack.drive_at(server, spare)]
     largest = max(parameters["blocks"])
     labels = [rack.fill(server, at, size_bytes=largest) for at in (port, spare)]
+    turns = range(parameters["reads"])
     for done, block in enumerate(parameters["blocks"]):
         size = format_quantity(block, "B")
         progress(done, len(parameters["blocks"]), "block sizes")
-        with rack.swap_reads(server, port, block_bytes=block) as reads:
-            steady = [reads.read(labels[0]).duration_s for _ in range(parameters["reads"])]
-            switched = []
-            for turn in range(1, parameters["reads"] + 1):
-                started_ns = rack.clock.now_ns()
-                rack.attach(server, {port: drives[turn % 2], spare: drives[(turn + 1) % 2]})
-                read = reads.read(labels[turn % 2])
-                switched.append((read.completed_ns - started_ns) / 1e9)
-            if parameters["reads"] % 2:
-                rack.attach(server, {port: drives[0], spare: drives[1]})
+        with rack.swapped_reads(server, port, labels[0], block_bytes=block, reads=1 + len(turns)) as reads:
+            before = reads.read(labels[0]).t_ns
+            steady, before = _intervals(before, [reads.read(labels[0]).t_ns for _ in turns])
+        with rack.swapped_reads(server, port, labels[0], block_bytes=block, reads=1 + len(turns)) as reads:
+            before = reads.read(labels[0]).t_ns
+            ended = []
+            for turn in turns:
+                here = (turn + 1) % 2
+                rack.attach(server, {port: drives[here], spare: drives[1 - here]})
+                ended.append(reads.read(labels[here]).t_ns)
+            switched, before = _intervals(before, ended)
+        if len(turns) % 2:
+            rack.attach(server, {port: drives[0], spare: drives[1]})
         measure("throughput.steady", [block / seconds for seconds in steady], block=size)
         measure("throughput.switched", [block / seconds for seconds in switched], block=size)
         measure("throughput.ratio", _median(steady) / _median(switched), block=size)
+
+
+def _intervals(start_ns: int, ended_ns: list[int]) -> tuple[list[float], int]:
+    """Seconds from each completion to the next, as the paper's workload runs: one read when the last is done."""
+    starts = [start_ns, *ended_ns[:-1]]
+    return [(end - start) / 1e9 for start, end in zip(starts, ended_ns, strict=True)], ended_ns[-1]
 
 
 def _median(samples: list[float]) -> float:

@@ -15,7 +15,9 @@ PARAMETERS: dict[str, Any] = {"remaps": 100, "iodepth": 4, "size": 64 << 20}
 MEASURES = {
     "undisturbed.errors": "1",
     "undisturbed.lost": "1",
+    "undisturbed.wrong": "1",
     "undisturbed.stall": "s",
+    "undisturbed.read_stall": "s",
     "undisturbed.latency": "s",
     "undisturbed.remaps": "1",
 }
@@ -54,23 +56,25 @@ def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Meas
 
     with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as quiet:
         rack.clock.sleep_until_ns(rack.clock.now_ns() + 1_500_000_000)
-    with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as busy:
+    busy_writes = rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"])
+    with rack.watching(staying) as watched, busy_writes as busy:
         for turn in range(parameters["remaps"]):
             shuffled = _shuffled(rack, others)
             partial = turn % 2 == 0
-            rack.fabric.apply(
-                Partial(shuffled) if partial else Full(PortMap.of((*kept, *shuffled))), rack.deadline()
-            )
+            rack.fabric.apply(Partial(shuffled) if partial else Full(PortMap.of((*kept, *shuffled))), rack.deadline())
             rack.clock.sleep_until_ns(rack.clock.now_ns() + rack.chance.randrange(5, 30) * 1_000_000)
             progress(turn, parameters["remaps"], "remaps")
 
     measure("undisturbed.remaps", parameters["remaps"])
     for phase, runs in (("quiet", quiet), ("remapping", busy)):
         for server, result in runs.results.items():
-            measure("undisturbed.errors", result.total_errors, server=server, phase=phase)
-            measure("undisturbed.lost", result.lost, server=server, phase=phase)
+            measure("undisturbed.errors", result.errors, server=server, phase=phase)
             measure("undisturbed.stall", result.longest_stall_s, server=server, phase=phase)
-            measure("undisturbed.latency", result.latency, server=server, phase=phase)
+            measure("undisturbed.latency", result.latency_s, server=server, phase=phase)
+    for server, reads in watched.results.items():
+        measure("undisturbed.lost", reads.lost, server=server)
+        measure("undisturbed.wrong", reads.wrong + reads.errors, server=server)
+        measure("undisturbed.read_stall", reads.longest_stall_s, server=server)
 
 
 def _shuffled(rack: Rack, pairs: PortMap) -> PortMap:

@@ -31,8 +31,8 @@ def run(name: str) -> int:
         journal.close()
     console = Console()
     console.print(
-        f"lab {lab.name}: {len(report.undone)} acts undone, {len(report.restored_ports)} further ports given back their "
-        f"baseline circuits, in {report.took_s:.2f} s",
+        f"lab {lab.name}: {len(report.undone)} acts undone, {len(report.restored_ports)} further ports given "
+        f"back their baseline circuits, in {report.took_s:.2f} s",
         soft_wrap=True,
     )
     for problem in report.problems:

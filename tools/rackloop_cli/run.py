@@ -19,9 +19,10 @@ from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, B
 from rackloop.lab import Lab, load_lab
 from rackloop.plan import Plan, load_plan
 from rackloop.state import LabState
+from rackloop_fixtures import Observer, path_of
 
 if TYPE_CHECKING:
-    from rackloop_fixtures._selection import Foreseen
+    from rackloop_fixtures import Foreseen
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def run(request: Request) -> int:
     tests_root = data_path("testplans")
     lab = load_lab(request.lab)
     plan = load_plan(request.plan, tests_root)
-    files = [str(tests_root / entry.path) for entry in plan.tests]
+    files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.dry_run:
         return _dry_run(request, files, lab, plan)
     directory = _fresh_directory(request.out, plan, lab)
@@ -51,8 +52,6 @@ def run(request: Request) -> int:
 
 
 def _run_pytest(request: Request, files: list[str], directory: Path) -> int:
-    from rackloop_fixtures import Observer
-
     observer = Observer()
     arguments = [
         *_common_arguments(request, files),
@@ -92,8 +91,6 @@ def _pytest_main(arguments: list[str], *plugins: object) -> int:
 
 
 def _dry_run(request: Request, files: list[str], lab: Lab, plan: Plan) -> int:
-    from rackloop_fixtures import Observer
-
     observer = Observer()
     status = _pytest_main([*_common_arguments(request, files), "--rackloop-dry-run", "-qq", "--no-header"], observer)
     if observer.foreseen is None:
