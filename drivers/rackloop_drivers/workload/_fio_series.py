@@ -64,10 +64,11 @@ def longest_latency(
 ) -> tuple[Sample, ...]:
     """The longest completion latency in seconds of each interval in which I/O completed.
 
-    A stall shows as missing intervals followed by its length, at the moment when it ended.
+    A stall shows as missing intervals followed by its length, at the moment when it ended: when the first I/O after
+    it closed the interval that had been open.
     """
     return tuple(
-        Sample(window[-1].unix_ms / 1000 - began_unix_s, max(entry.value for entry in window) / 1e9)
+        Sample(window[0].unix_ms / 1000 - began_unix_s, max(entry.value for entry in window) / 1e9)
         for window in _windows(threads, interval_s)
     )
 
