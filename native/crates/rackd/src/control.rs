@@ -62,17 +62,17 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
                 continue;
             }
         };
-        let answered = ops::run(floor, &op, fields);
-        let subscribes = op == "subscribe" && answered.is_ok();
-        writer.write(&match answered {
-            Ok((t_ns, fields)) => answer(id, t_ns, fields),
-            Err(error) => refusal(id, &error),
-        })?;
-        if subscribes {
-            floor
-                .shared()
-                .truth
-                .subscribe(writer.clone(), stream.try_clone()?);
+        match ops::run(floor, &op, fields) {
+            Ok((t_ns, fields)) if op == "subscribe" => {
+                let truth = &floor.shared().truth;
+                truth.subscribe(
+                    writer.clone(),
+                    stream.try_clone()?,
+                    answer(id, t_ns, fields),
+                );
+            }
+            Ok((t_ns, fields)) => writer.write(&answer(id, t_ns, fields))?,
+            Err(error) => writer.write(&refusal(id, &error))?,
         }
     }
 }

@@ -16,7 +16,8 @@ const SUBSCRIBER_LAG: usize = 100_000;
 
 enum Message {
     Record(Record),
-    Subscribe(SyncSender<Arc<[u8]>>),
+    /// A subscriber, and the line that tells it that it is one.
+    Subscribe(SyncSender<Arc<[u8]>>, Arc<[u8]>),
     /// Answered once everything before it is in the file.
     Settle(Sender<()>),
 }
@@ -40,8 +41,9 @@ impl TruthLog {
         self.send(Message::Record(record));
     }
 
-    /// From now on records also go to `writer`, which is disconnected when it falls far behind.
-    pub fn subscribe(&self, writer: Arc<LineWriter>, socket: UnixStream) {
+    /// From now on records also go to `writer`, after the line `answer`; a client that falls far behind is
+    /// disconnected.
+    pub fn subscribe(&self, writer: Arc<LineWriter>, socket: UnixStream, answer: Vec<u8>) {
         let (sender, receiver) = sync_channel::<Arc<[u8]>>(SUBSCRIBER_LAG);
         thread::spawn(move || {
             for line in receiver {
@@ -52,7 +54,7 @@ impl TruthLog {
             // The peer is gone already where this fails.
             let _ = socket.shutdown(std::net::Shutdown::Both);
         });
-        self.send(Message::Subscribe(sender));
+        self.send(Message::Subscribe(sender, answer.into()));
     }
 
     /// Return once every record written before is in the file.
@@ -85,7 +87,11 @@ fn write_all(receiver: &Receiver<Message>, mut file: BufWriter<File>) {
                     let line: Arc<[u8]> = line.into();
                     subscribers.retain(|subscriber| subscriber.try_send(line.clone()).is_ok());
                 }
-                Message::Subscribe(subscriber) => subscribers.push(subscriber),
+                Message::Subscribe(subscriber, answer) => {
+                    if subscriber.try_send(answer).is_ok() {
+                        subscribers.push(subscriber);
+                    }
+                }
                 Message::Settle(done) => settled.push(done),
             }
         }
