@@ -23,6 +23,7 @@ from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_CHARACTERS = 2000
 _KILL_GRACE_S = 5.0
+_LONGEST_POLL_S = 3600.0
 _STDERR_GRACE_S = 1.0
 
 
@@ -134,7 +135,8 @@ class LocalProcess:
         poll.register(self._pidfd, select.POLLIN)
         if not self._lines.is_complete:
             poll.register(self._stdout, select.POLLIN)
-        while not (ready := {fd for fd, _ in poll.poll(deadline.remaining_s() * 1000)}):
+        # poll counts milliseconds in 31 bits: a far deadline is waited for in parts.
+        while not (ready := {fd for fd, _ in poll.poll(min(deadline.remaining_s(), _LONGEST_POLL_S) * 1000)}):
             if deadline.is_over():
                 raise DeadlineExceeded(f"{self}: it {failing}{self._complaint()}")
         if self._pidfd in ready:

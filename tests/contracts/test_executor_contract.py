@@ -42,3 +42,11 @@ def test_what_a_command_leaves_in_its_group_does_not_hold_its_caller() -> None:
     with LocalExecutor(CLOCK) as executor:
         done = executor.run(("sh", "-c", "sleep 1000 & echo started"), Deadline.after(CLOCK, 20))
     assert done.stdout == "started\n"
+
+
+def test_a_deadline_may_lie_months_ahead() -> None:
+    with LocalExecutor(CLOCK) as executor:
+        process = executor.start(("echo", "now"))
+        far = Deadline.after(CLOCK, 1e8)
+        assert process.read_line(far) == "now"
+        assert process.wait(far).status == 0

@@ -35,6 +35,7 @@ class Host:
     report: str = ""
     complaint: str = ""
     is_late: bool = False
+    is_mute: bool = False
     ran: list[tuple[str, ...]] = field(default_factory=list)
     killed: int = 0
 
@@ -68,6 +69,8 @@ class Host:
         raise AssertionError("fio reads no lines")
 
     def read_line(self, deadline: Deadline) -> str | None:
+        if self.is_mute:
+            raise DeadlineExceeded("fio: it printed no line in time")
         return self.first_line
 
     def wait(self, deadline: Deadline) -> Completed:
@@ -126,6 +129,13 @@ def test_a_host_without_a_fine_clock_is_refused(line: str | None) -> None:
     host = Host(first_line=line)
     with pytest.raises(ToolError, match="not nanoseconds"):
         run(host)
+    assert host.killed == 1
+
+
+def test_a_fio_that_does_not_start_in_time_is_killed() -> None:
+    host = Host(is_mute=True)
+    with pytest.raises(DeadlineExceeded):
+        Fio(host, CLOCK).start(RUN, SOON)
     assert host.killed == 1
 
 

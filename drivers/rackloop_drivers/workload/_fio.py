@@ -56,7 +56,7 @@ _runs = count(1)
 
 @dataclass(frozen=True)
 class _Start:
-    """Who fio is, and one moment on two clocks: the host's wall clock and the run's, ``error_s`` apart at most."""
+    """Who fio is, and one moment on the host's wall clock and on the run's, the latter off by at most ``error_s``."""
 
     pid: int
     unix_s: float
@@ -123,7 +123,11 @@ class Fio:
             argv.append(f"--status-interval={round(run.status_s * 1000)}ms")
         before_ns = self._clock.now_ns()
         process = self._executor.start(("sh", "-c", _START, "sh", folder, *argv, f"{name}.fio"))
-        line = process.read_line(deadline)
+        try:
+            line = process.read_line(deadline)
+        except BaseException:
+            process.kill()
+            raise
         after_ns = self._clock.now_ns()
         pid, _, unix_ns = (line or "").partition(" ")
         if not (pid.isdigit() and unix_ns.isdigit()):
