@@ -14,7 +14,7 @@ from rackloop.description._names import guess
 from rackloop.description._parameters import converted
 from rackloop.description._places import find_description
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
-from rackloop.description._testplans import Declared, read_declared, test_files
+from rackloop.description._testplans import Declared, read_declared, files_by_name
 from rackloop.limits import Limit
 from rackloop.units import parse_quantity
 
@@ -61,7 +61,7 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
     root = testplans_root or data_path("testplans")
     path = find_description(path_or_name, "plan", (Path("testplans"), root))
     examined = examine(compose_file(path), WrittenPlan, context={"file": path.absolute()}, stand_ins=_STAND_INS)
-    files = test_files(root)
+    files = files_by_name(root)
     entries = tuple(
         _entry(examined, ("tests", index), written, files)
         for index, written in enumerate(examined.value.tests if examined.value else ())

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from rackloop.lab import json_schema
+from rackloop.lab import PROFILES, json_schema
 from rackloop_cli import lab_check
 
 ROOT = Path(__file__).parents[2]
@@ -62,10 +62,22 @@ def test_every_key_is_described() -> None:
 
 
 def test_the_reference_page_has_every_key_with_its_words() -> None:
-    page = (ROOT / "docs" / "reference" / "lab-description.md").read_text()
+    rows = (ROOT / "docs" / "reference" / "lab-description.md").read_text().splitlines()
     for part in parts().values():
-        for key in part["properties"]:
-            assert f"| `{key}` |" in page, key
+        for key, field in part["properties"].items():
+            found = [
+                row for row in rows if row.startswith(f"| `{key}` |") and row.endswith(f" {field['description']} |")
+            ]
+            assert len(found) == 1, key
+            assert ("| required |" in found[0]) == (key in part.get("required", [])), key
+
+
+def test_the_reference_page_has_every_profile() -> None:
+    rows = (ROOT / "docs" / "reference" / "lab-description.md").read_text().splitlines()
+    for name, profile in PROFILES.items():
+        start = f"| `{name}` | {profile.protocol} | {profile.model} | {profile.firmware} | {profile.sector_bytes} B |"
+        [row] = [row for row in rows if row.startswith(start)]
+        assert row.endswith(f"{'yes' if profile.is_rotational else 'no'} | {', '.join(profile.identifiers)} |")
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def matching(pattern: str, expected: str, *, may_look_like_a_number: bool = Fals
     # An editor takes an unquoted 00123456 for a number.
     return Scalar(
         parse,
-        {"type": ["string", "number"]} if may_look_like_a_number else {"type": "string", "pattern": f"^{pattern}$"},
+        {"type": ["string", "number"]} if may_look_like_a_number else {"type": "string", "pattern": f"^(?:{pattern})$"},
     )
 
 
@@ -91,7 +91,7 @@ def whole(lowest: int, highest: int) -> Scalar:
 
 def one_of(names: Iterable[str], make: Callable[[str], object] = str) -> Scalar:
     """Makes one of ``names``, given to ``make``: an enumeration's class, or ``str``."""
-    known = tuple(names)
+    known = tuple(str(name) for name in names)
 
     def parse(value: object, _info: ValidationInfo) -> object:
         text = text_of(value, f"one of {', '.join(known)}")

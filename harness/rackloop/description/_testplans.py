@@ -28,7 +28,7 @@ class Declared:
     functions: frozenset[str]
 
 
-def test_files(root: Path) -> dict[str, Path]:
+def files_by_name(root: Path) -> dict[str, Path]:
     """Every test file below ``root`` by its name in plans: ``fabric/identity`` for ``fabric/test_identity.py``."""
     return {
         path.relative_to(root).with_name(path.stem.removeprefix("test_")).as_posix(): path
