@@ -1,0 +1,109 @@
+"""Attempts to write a drive, for the tests of the destructive guard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import GuardRefused, LabError
+from rackloop.guard import Guard, WritableDrive
+from rackloop.lab import Lab
+from tests.unit.sim_rack import identity_of
+
+DEADLINE = Deadline.after(VirtualClock(), 5)
+
+
+@dataclass
+class SimDrive:
+    """A Drive that answers with ``identities`` in turn, the last one for ever."""
+
+    identities: list[DriveIdentity]
+    location: str = "srv1.p0"
+
+    def identify(self, deadline: Deadline) -> DriveIdentity:
+        return self.identities.pop(0) if len(self.identities) > 1 else self.identities[0]
+
+    def health(self, deadline: Deadline) -> dict[str, int]:
+        return {}
+
+
+@dataclass
+class SimDevice:
+    """A BlockDevice that can be claimed once."""
+
+    size_bytes: int
+    location: str = "srv1.p0"
+    drive_bytes: int | None = None
+    reported: Mapping[str, str] = field(default_factory=dict)
+    used: BlockUsage = field(default_factory=BlockUsage)
+    holder: str = ""
+    claims: list[int] = field(default_factory=list)
+
+    def fio_options(self) -> dict[str, str]:
+        return {"ioengine": "null"}
+
+    def probe_target(self) -> str:
+        return self.location
+
+    def identifiers(self) -> Mapping[str, str]:
+        return self.reported
+
+    def usage(self) -> BlockUsage:
+        return self.used
+
+    def claim_exclusive(self) -> int | None:
+        if self.holder:
+            raise LabError(f"cannot be claimed: {self.holder} holds it")
+        self.claims.append(os.open("/dev/null", os.O_RDONLY))
+        return self.claims[-1]
+
+
+@dataclass
+class Case:
+    """An attempt to write d01 of a lab in which everything is as it should be, before a test makes it otherwise."""
+
+    lab: Lab
+    drive_id: str
+    drive: SimDrive
+    device: SimDevice
+    seen: list[DriveIdentity]
+
+    @classmethod
+    def sound(cls, lab: Lab, drive_id: str = "d01") -> Case:
+        identity = identity_of(lab, drive_id)
+        seen = [identity_of(lab, other) for other in lab.drives]
+        return cls(lab, drive_id, SimDrive([identity]), SimDevice(identity.size_bytes), seen)
+
+    @property
+    def identity(self) -> DriveIdentity:
+        return self.drive.identities[0]
+
+    def reports(self, identifiers: Mapping[str, str | None] | None = None, **changes: object) -> Case:
+        merged: dict[str, str | None] = {**self.identity.identifiers, **(identifiers or {})}
+        reported = {name: value for name, value in merged.items() if value is not None}
+        self.drive.identities = [replace(self.identity, identifiers=reported, **changes)]  # type: ignore[arg-type]
+        return self
+
+    def describe(self, drive_id: str, **changes: object) -> Case:
+        drives = {**self.lab.drives, drive_id: self.lab.drives[drive_id].model_copy(update=changes)}
+        self.lab = self.lab.model_copy(update={"drives": drives})
+        return self
+
+    def mint(self) -> WritableDrive:
+        return Guard(self.lab, seen=self.seen).writable(self.drive_id, self.drive, self.device, DEADLINE)
+
+    def reasons(self) -> tuple[str, ...]:
+        with pytest.raises(GuardRefused) as raised:
+            self.mint()
+        assert raised.value.exit_code == 2
+        return raised.value.reasons
+
+
+def is_open(fd: int) -> bool:
+    return Path(f"/proc/self/fd/{fd}").exists()
