@@ -14,7 +14,7 @@ from rackloop.description._names import guess
 from rackloop.description._parameters import converted
 from rackloop.description._places import find_description
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
-from rackloop.description._testplans import Declared, read_declared, files_by_name
+from rackloop.description._testplans import Declared, files_by_name, read_declared
 from rackloop.limits import Limit
 from rackloop.units import parse_quantity
 
