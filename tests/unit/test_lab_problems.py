@@ -218,8 +218,16 @@ def test_a_broken_part_raises_no_false_alarm_elsewhere(tmp_path: Path) -> None:
     assert len(problems_of(RACK.replace("d01: {profile: sata-ssd", "d01: {profile: []"), tmp_path)) == 1
 
 
+def test_a_section_that_is_not_there_has_no_names(tmp_path: Path) -> None:
+    text = RACK.replace("pdus:\n  pdu1: {driver: redfish, outlets: 2}\n", "")
+    assert problems_of(text, tmp_path) == ["5:41: servers.srv1.outlet: no PDU is named 'pdu1'; there are none"]
+    text = text.replace("pdu1/1", "drives/1")
+    assert problems_of(text, tmp_path) == ["5:41: servers.srv1.outlet: no PDU is named 'drives'; there are none"]
+
+
 def test_one_problem_is_one_line(tmp_path: Path) -> None:
     text = RACK + '"line\\nbreak": 1\n"' + "x" * 500 + '": 2\nlong: "' + "y" * 500 + '"\n'
+    text = text.replace("p1: exp1", "p1: nobody").replace("  exp1: {", '  "e\\np": {port: 7, slots: 1}\n  exp1: {')
     found = problems_of(text.replace("name: rack", 'name: "a\\nb"'), tmp_path)
-    assert len(found) == 4
+    assert len(found) == 6
     assert all("\n" not in problem and len(problem) < 300 for problem in found)

@@ -72,7 +72,8 @@ class Examined(Generic[M]):
 
     def written_keys(self, *path: Step) -> frozenset[str]:
         """The keys the file has at ``path``, those of parts with problems included."""
-        *_, found = (self._document.value, *_walk(self._document.value, path))
+        walked = list(_walk(self._document.value, path))
+        found = walked[-1] if len(walked) == len(path) else None
         return frozenset(found) if isinstance(found, dict) else frozenset()
 
     def is_sound(self, *path: Step) -> bool:

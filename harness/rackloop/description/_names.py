@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 _LONGEST_QUOTE = 60
 _LONGEST_LIST = 12
+_IS_PLAIN = re.compile(r"[A-Za-z0-9_./-]{1,60}")
 
 
 def quoted(text: str) -> str:
@@ -31,8 +33,8 @@ def guess(found: str, known: Iterable[str]) -> str:
     """``did you mean 'd01'?`` where a known name is close to ``found``, else the known names."""
     names = sorted(str(name) for name in known)
     if close := difflib.get_close_matches(found[:_LONGEST_QUOTE], names, n=1):
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {quoted(close[0])}?"
     if not names:
         return "there are none"
-    shown = ", ".join(names[:_LONGEST_LIST])
+    shown = ", ".join(name if _IS_PLAIN.fullmatch(name) else quoted(name) for name in names[:_LONGEST_LIST])
     return f"known: {shown}" + (f" and {len(names) - _LONGEST_LIST} more" if len(names) > _LONGEST_LIST else "")
