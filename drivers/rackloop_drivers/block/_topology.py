@@ -172,12 +172,12 @@ class BlockTopology:
         return self._node_name(found[1])
 
     def _unit_serial(self, directory: Path) -> str:
-        """The unit serial number page of a SCSI device (SPC, page 80h): four bytes of header, then the text."""
+        """The unit serial number page of a SCSI device (SPC, page 80h): its length in bytes 2 and 3, then the text."""
         try:
             page = (directory / "device" / "vpd_pg80").read_bytes()
         except OSError:
             return ""
-        return page[4:].decode("ascii", "replace").strip("\0 ")
+        return page[4 : 4 + int.from_bytes(page[2:4], "big")].decode("ascii", "replace").strip("\0 ")
 
     @staticmethod
     def _required_text(path: Path) -> str:
