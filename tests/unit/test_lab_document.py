@@ -114,16 +114,13 @@ def test_what_cannot_be_read_is_a_problem_of_that_file(tmp_path: Path) -> None:
         compose_file(tmp_path / "big.yaml")
 
 
-SCALARS = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufeff\ufffe\uffff")
+WRITABLE = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufeff\ufffe\uffff")
+SCALARS = st.text(WRITABLE, max_size=12)
+KEYS = SCALARS.filter(lambda key: key != "<<")
+NODES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
 )
-TREES = st.dictionaries(
-    SCALARS.filter(lambda key: key != "<<"),
-    st.recursive(
-        SCALARS, lambda inner: st.lists(inner) | st.dictionaries(SCALARS.filter(lambda key: key != "<<"), inner)
-    ),
-    min_size=1,
-)
+TREES = st.dictionaries(KEYS, NODES, min_size=1, max_size=4)
 
 
 @given(TREES)

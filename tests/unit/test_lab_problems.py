@@ -218,6 +218,16 @@ def test_a_broken_part_raises_no_false_alarm_elsewhere(tmp_path: Path) -> None:
     assert len(problems_of(RACK.replace("d01: {profile: sata-ssd", "d01: {profile: []"), tmp_path)) == 1
 
 
+def test_a_thousand_drives_with_two_mistakes_each_are_two_thousand_lines(tmp_path: Path) -> None:
+    drives = "".join(f"  x{n}: {{profile: sata-ssd, serial: S{n}, wwn: {n:016x}, size: 8 GiB}}\n" for n in range(1000))
+    found = problems_of(RACK.replace("drives:\n", f"drives:\n{drives}"), tmp_path)
+    assert len(found) == 2000
+    assert {problem.split(": ", 2)[2].split(":")[0].split(";")[0] for problem in found} == {
+        "is missing",
+        "is plugged in nowhere",
+    }
+
+
 def test_a_section_that_is_not_there_has_no_names(tmp_path: Path) -> None:
     text = RACK.replace("pdus:\n  pdu1: {driver: redfish, outlets: 2}\n", "")
     assert problems_of(text, tmp_path) == ["5:41: servers.srv1.outlet: no PDU is named 'pdu1'; there are none"]

@@ -168,6 +168,7 @@ def test_a_mistake_is_reported_where_it_stands(old: str, new: str, start: str, w
 def test_every_mistake_is_reported_in_one_pass(root: Path) -> None:
     """A broken limit is taken out, and those after it are still named by their own positions."""
     text = PLAN.replace("measure: remap.latency, ", "").replace("280 MB/s", "280 m").replace("min: 0", "min: x")
+    text = text.replace("{measure: remap.wrong", "{quantile: often}\n      - {measure: remap.wrong")
     text = text.replace("power/cut", "power/cat").replace("remaps: 40", "remaps: x")
     with pytest.raises(DescriptionError) as caught:
         load(text, root)
@@ -175,7 +176,9 @@ def test_every_mistake_is_reported_in_one_pass(root: Path) -> None:
         "tests[0].with.remaps",
         "tests[0].limits[0].measure",
         "tests[0].limits[1].min",
-        "tests[0].limits[2].min",
+        "tests[0].limits[2].measure",
+        "tests[0].limits[2].quantile",
+        "tests[0].limits[3].min",
         "tests[1].test",
     ]
 

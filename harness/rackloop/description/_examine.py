@@ -15,7 +15,8 @@ from rackloop.description._document import Document, Plain, Step
 from rackloop.description._names import guess, kind_of
 from rackloop.errors import DescriptionError, Problem
 
-Path = tuple[Step, ...]
+KeyPath = tuple[Step, ...]
+StandIns = Mapping[tuple[str, ...], Plain]
 
 _MOST_ROUNDS = 16
 _EXPECTED = {
@@ -53,19 +54,20 @@ class Examined(Generic[M]):
     pass; it is None where too little is left.
     """
 
-    def __init__(self, document: Document, problems: list[Problem], value: M | None, taken_out: set[Path]) -> None:
+    def __init__(self, document: Document, problems: list[Problem], value: M | None, taken_out: set[KeyPath]) -> None:
         self.value = value
         self.problems = problems
         self._document = document
         self._taken_out = taken_out
+        self._unsound = {path[:length] for path in taken_out for length in range(len(path) + 1)}
 
-    def report(self, path: Path, message: str, *, key: bool = False) -> None:
+    def report(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         """Add a problem with the value at ``path`` of ``value``, or with its key."""
         self.problems.append(
             self._document.problem(_written(self._document.value, self._taken_out, path), message, key=key)
         )
 
-    def where(self, path: Path) -> str:
+    def where(self, path: KeyPath) -> str:
         """The path and ``file:line:column`` of the value at ``path``, for a message that names a second place."""
         place = self._document.place(_written(self._document.value, self._taken_out, path))
         return f"{place.path} ({self._document.file}:{place.line}:{place.column})"
@@ -78,8 +80,7 @@ class Examined(Generic[M]):
 
     def is_sound(self, *path: Step) -> bool:
         """Whether nothing at or beneath ``path`` has a problem of its own."""
-        written = _written(self._document.value, self._taken_out, path)
-        return not any(taken[: len(path)] == written for taken in self._taken_out)
+        return _written(self._document.value, self._taken_out, path) not in self._unsound
 
     def finish(self) -> M:
         """The model; raises DescriptionError with every problem where there is one."""
@@ -88,18 +89,17 @@ class Examined(Generic[M]):
         return self.value
 
 
-def examine(
-    document: Document, model: type[M], *, context: Mapping[str, Any], stand_ins: Mapping[tuple[str, ...], Plain]
-) -> Examined[M]:
+def examine(document: Document, model: type[M], *, context: Mapping[str, Any], stand_ins: StandIns) -> Examined[M]:
     """Validate ``document`` as ``model``, with every problem of every part.
 
     What has a problem is taken out, as little as possible, until the rest is sound. ``stand_ins`` replace values that
     a part cannot do without; a ``*`` in the path of one stands for any key.
     """
     problems = list(document.problems)
-    taken_out: set[Path] = set()
+    taken_out: set[KeyPath] = set()
     for round_number in range(_MOST_ROUNDS):
-        data = _without(document.value, taken_out, (), stand_ins) if taken_out else document.value
+        before = frozenset(taken_out)
+        data = _without(document.value, before, (), _stood_in(before, stand_ins)) if before else document.value
         try:
             value = model.model_validate(data, context=dict(context))
         except ValidationError as error:
@@ -107,7 +107,7 @@ def examine(
                 if details["type"] == "default_factory_not_called":  # it needs a field that has its own problem
                     continue
                 path, message, is_about_key = _in_our_words(details, model)
-                written = _written(document.value, taken_out, path)
+                written = _written(document.value, before, path)
                 if round_number == 0:
                     problems.append(document.problem(written, message, key=is_about_key))
                 is_replaceable = any(_matches(pattern, written) for pattern in stand_ins)
@@ -119,7 +119,7 @@ def examine(
     return Examined(document, problems, None, taken_out)
 
 
-def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str, bool]:
+def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:
     """The path, the message, and whether it is about the key rather than the value."""
     kind, path = details["type"], details["loc"]
     if path[-1:] == ("[key]",):
@@ -142,7 +142,7 @@ def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _owner(model: type[BaseModel], path: Path) -> type[BaseModel]:
+def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     """The model in which the last step of ``path`` is, or should be, a key."""
     annotation: Any = model
     for step in path[:-1]:
@@ -157,35 +157,40 @@ def _owner(model: type[BaseModel], path: Path) -> type[BaseModel]:
     return owner
 
 
-def _matches(pattern: tuple[str, ...], path: Path) -> bool:
+def _matches(pattern: tuple[str, ...], path: KeyPath) -> bool:
     return len(pattern) == len(path) and all(part in ("*", step) for part, step in zip(pattern, path, strict=True))
 
 
+def _stood_in(taken_out: Collection[KeyPath], stand_ins: StandIns) -> dict[KeyPath, dict[str, Plain]]:
+    """What replaces the values taken out, by the path of their parent."""
+    stood_in: dict[KeyPath, dict[str, Plain]] = {}
+    for path in taken_out:
+        for pattern, stand_in in stand_ins.items():
+            if _matches(pattern, path):
+                stood_in.setdefault(path[:-1], {})[str(path[-1])] = stand_in
+    return stood_in
+
+
 def _without(
-    value: Plain, taken_out: Collection[Path], here: Path, stand_ins: Mapping[tuple[str, ...], Plain]
+    value: Plain, taken_out: Collection[KeyPath], here: KeyPath, stood_in: Mapping[KeyPath, Mapping[str, Plain]]
 ) -> Plain:
     """``value``, which stands at ``here``, with every path in ``taken_out`` left away or replaced."""
     if isinstance(value, list):
-        paths: list[Path] = [(*here, index) for index in range(len(value))]
+        paths: list[KeyPath] = [(*here, index) for index in range(len(value))]
         left = [(item, path) for item, path in zip(value, paths, strict=True) if path not in taken_out]
-        return [_without(item, taken_out, path, stand_ins) for item, path in left]
+        return [_without(item, taken_out, path, stood_in) for item, path in left]
     if isinstance(value, dict):
         kept = {key: (*here, key) for key in value if (*here, key) not in taken_out}
-        stood_in = {
-            str(path[-1]): stand_in
-            for path in taken_out
-            for pattern, stand_in in stand_ins.items()
-            if path[:-1] == here and _matches(pattern, path)
-        }
-        return {key: _without(value[key], taken_out, path, stand_ins) for key, path in kept.items()} | stood_in
+        rest = {key: _without(value[key], taken_out, path, stood_in) for key, path in kept.items()}
+        return {**rest, **stood_in.get(here, {})}
     return value
 
 
-def _written(value: Plain, taken_out: Collection[Path], path: Path) -> Path:
+def _written(value: Plain, taken_out: Collection[KeyPath], path: KeyPath) -> KeyPath:
     """The path in the file of what stands at ``path`` once ``taken_out`` is left away: only list positions differ."""
     if not taken_out:
         return path
-    written: Path = ()
+    written: KeyPath = ()
     for step in path:
         if isinstance(step, int) and isinstance(value, list):
             left = [index for index in range(len(value)) if (*written, index) not in taken_out]
@@ -195,7 +200,7 @@ def _written(value: Plain, taken_out: Collection[Path], path: Path) -> Path:
     return written
 
 
-def _walk(value: Plain, path: Path) -> Iterator[Plain]:
+def _walk(value: Plain, path: KeyPath) -> Iterator[Plain]:
     """The values along ``path``, as far as it leads."""
     for step in path:
         try:

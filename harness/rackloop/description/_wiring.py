@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rackloop.description._examine import Examined, Path
+from rackloop.description._examine import Examined, KeyPath
 from rackloop.description._names import guess, quoted
 from rackloop.description._rack import IDENTIFIERS, Drive, Expander, Lab, LabKind, Server
 
@@ -18,9 +18,9 @@ class _Taken:
     def __init__(self, examined: Examined[Lab], message: str) -> None:
         self._examined = examined
         self._message = message
-        self._first: dict[object, Path] = {}
+        self._first: dict[object, KeyPath] = {}
 
-    def take(self, thing: object, path: Path) -> None:
+    def take(self, thing: object, path: KeyPath) -> None:
         first = self._first.setdefault(thing, path)
         if first is not path:
             self._examined.report(path, self._message.format(thing=thing, by=self._examined.where(first)))
@@ -47,7 +47,7 @@ def _plugged(lab: Lab) -> Iterator[tuple[str, str, Drive | Expander]]:
     yield from (("expanders", name, expander) for name, expander in lab.expanders.items())
 
 
-def _wired(lab: Lab) -> Iterator[tuple[Path, int | None]]:
+def _wired(lab: Lab) -> Iterator[tuple[KeyPath, int | None]]:
     """Every place in the file that may name a switch port."""
     for name, server in lab.servers.items():
         yield from ((("servers", name, "ports", port), number) for port, number in server.ports.items())
@@ -151,7 +151,7 @@ def _check_power(examined: Examined[Lab], lab: Lab) -> None:
     for name, server in lab.servers.items():
         if server.outlet is None:
             continue
-        path: Path = ("servers", name, "outlet")
+        path: KeyPath = ("servers", name, "outlet")
         unit, number = server.outlet
         if not _knows(examined, path, "PDU", unit, "pdus"):
             continue
@@ -170,7 +170,7 @@ def _check_baseline(examined: Examined[Lab], lab: Lab) -> None:
         if not _knows(examined, ("baseline", server), "server", server, "servers", key=True):
             continue
         for port, far in joined.items():
-            path: Path = ("baseline", server, port)
+            path: KeyPath = ("baseline", server, port)
             _knows(examined, path, f"port of {server}", port, "servers", server, "ports", key=True)
             if far not in known:
                 examined.report(path, f"no drive or expander is named {far!r}; {guess(far, known)}")
@@ -211,7 +211,7 @@ def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
             )
 
 
-def _check_server_endpoints(examined: Examined[Lab], path: Path, server: Server) -> None:
+def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Server) -> None:
     if server.ssh is None and examined.is_sound(*path, "ssh"):
         examined.report((*path, "ssh"), "is missing: where the server's SSH answers, such as srv1.lab.example")
     if server.known_hosts is None and examined.is_sound(*path, "known_hosts"):
@@ -223,7 +223,7 @@ def _check_server_endpoints(examined: Examined[Lab], path: Path, server: Server)
         examined.report((*path, "bmc", "address"), "is missing: the controller's URL (redfish) or host name (ipmi)")
 
 
-def _knows(examined: Examined[Lab], path: Path, what: str, name: str, *where: str, key: bool = False) -> bool:
+def _knows(examined: Examined[Lab], path: KeyPath, what: str, name: str, *where: str, key: bool = False) -> bool:
     """Whether the file names ``name`` at ``where``; reports it where not."""
     known = examined.written_keys(*where)
     if name not in known:
