@@ -227,7 +227,8 @@ impl DriveState {
 }
 
 impl Active {
-    /// The first bad sector this request fails on. A write heals the sectors that stay bad until rewritten.
+    /// The first bad sector this request fails on. A write that does not
+    /// fail itself heals the sectors that stay bad until rewritten.
     fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
         let Self::Media {
             bad,
@@ -249,10 +250,10 @@ impl Active {
             .map(|range| overlap(range, sectors))
             .find(|hit| !hit.is_empty())?
             .start;
-        if is_write && *mode == Persistence::UntilRewritten {
-            subtract(bad, sectors);
-        }
         if !applies {
+            if is_write && *mode == Persistence::UntilRewritten {
+                subtract(bad, sectors);
+            }
             return None;
         }
         if let Some(left) = left {

@@ -4,6 +4,8 @@
 //! Time is an argument (monotonic nanoseconds); nothing here reads a clock, starts a thread or performs I/O, so
 //! the same code runs behind NBD in real time and in virtual time. Chance comes from a seed.
 
+mod attach;
+mod cabling;
 mod command;
 mod drive;
 mod fault;

@@ -253,3 +253,94 @@ impl Drop for Pending {
         self.connection.fewer_wait.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (Arc<Connection>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (
+            Arc::new(Connection::new(ours.into(), Style::Simple)),
+            theirs,
+        )
+    }
+
+    /// Replies that fit no socket buffer, each filled with a byte of its own.
+    fn replies() -> Vec<Vec<u8>> {
+        (0..20_u8).map(|number| vec![number; 100_000]).collect()
+    }
+
+    fn read_replies(client: &mut UnixStream, count: usize) -> Vec<u8> {
+        let mut numbers: Vec<u8> = (0..count)
+            .map(|_| {
+                let mut reply = vec![0; 100_000];
+                client.read_exact(&mut reply).unwrap();
+                assert!(
+                    reply.iter().all(|byte| *byte == reply[0]),
+                    "replies were mixed"
+                );
+                reply[0]
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn replies_for_a_client_that_does_not_read_yet_wait_without_their_sender() {
+        let (connection, mut client) = pair();
+        for reply in replies() {
+            connection.send_soon(&reply);
+        }
+        assert_eq!(read_replies(&mut client, 20), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn replies_of_several_threads_stay_whole() {
+        let (connection, mut client) = pair();
+        let senders = replies().into_iter().enumerate().map(|(turn, reply)| {
+            let connection = connection.clone();
+            thread::spawn(move || match turn % 2 {
+                0 => connection.send(&reply).unwrap(),
+                _ => connection.send_soon(&reply),
+            })
+        });
+        let senders: Vec<_> = senders.collect();
+        assert_eq!(read_replies(&mut client, 20), (0..20).collect::<Vec<_>>());
+        for sender in senders {
+            sender.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_client_that_left_closes_the_connection() {
+        let (connection, client) = pair();
+        drop(client);
+        assert!(connection.send(&[0; 16]).is_err());
+        assert!(connection.is_closed());
+        connection.send_soon(&[0; 16]);
+    }
+
+    #[test]
+    fn a_request_waits_its_turn_when_the_client_has_too_many() {
+        let (connection, _client) = pair();
+        let defer = |connection: &Arc<Connection>| {
+            let io = Io {
+                kind: Kind::Read,
+                offset: 0,
+                length: WAITING_BYTES as u64,
+            };
+            connection.defer(1, io, Manner::default(), &[], 0)
+        };
+        let first = defer(&connection);
+        let waiting = connection.clone();
+        let second = thread::spawn(move || drop(defer(&waiting)));
+        drop(first);
+        second.join().unwrap();
+        assert_eq!(connection.waiting.lock().requests, 0);
+    }
+}

@@ -5,11 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 use crate::floor::Floor;
-use crate::ops::{self, OpError};
+use crate::ops;
+use crate::request::{Fields, OpError};
 
 /// Longer than any request.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -78,8 +79,8 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
 }
 
 /// The request's identity, its operation, and its other fields.
-fn parse(line: &[u8]) -> Result<(Value, String, Map<String, Value>), OpError> {
-    let mut fields: Map<String, Value> = serde_json::from_slice(line)
+fn parse(line: &[u8]) -> Result<(Value, String, Fields), OpError> {
+    let mut fields: Fields = serde_json::from_slice(line)
         .map_err(|error| OpError::bad_request(format!("no JSON object: {error}")))?;
     let id = fields.remove("id").filter(|id| !id.is_null());
     let id = id.ok_or_else(|| OpError::bad_request("the request has no id"))?;
@@ -89,7 +90,7 @@ fn parse(line: &[u8]) -> Result<(Value, String, Map<String, Value>), OpError> {
     }
 }
 
-fn answer(id: Value, t_ns: u64, fields: Map<String, Value>) -> Vec<u8> {
+fn answer(id: Value, t_ns: u64, fields: Fields) -> Vec<u8> {
     let mut answer = fields;
     answer.insert("id".into(), id);
     answer.insert("ok".into(), true.into());

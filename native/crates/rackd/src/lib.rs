@@ -16,6 +16,7 @@ mod listen;
 mod memory;
 mod ops;
 mod reply;
+mod request;
 mod saved;
 mod timer;
 mod transmission;

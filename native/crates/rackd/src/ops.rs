@@ -2,192 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use device::{Command, Counters, Fault, FaultError, Port, PowerTarget, Rack, Refusal};
-use serde::de::DeserializeOwned;
-use serde::Deserialize;
-use serde_json::{json, Map, Value};
+use device::{Command, Counters, Port, Rack, Refusal};
+use serde_json::{json, Value};
 
 use crate::clock::now_ns;
-use crate::floor::{Floor, SaveError};
+use crate::floor::Floor;
+use crate::request::{
+    power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
+    MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, StickFields,
+};
 
-type Fields = Map<String, Value>;
 /// When it was executed, and the fields of the answer.
 type Answer = Result<(u64, Fields), OpError>;
-
-/// Why an operation was refused.
-#[derive(Debug)]
-pub struct OpError {
-    pub code: &'static str,
-    pub message: String,
-}
-
-impl OpError {
-    pub fn bad_request(message: impl Into<String>) -> Self {
-        Self::new("bad_request", message)
-    }
-
-    fn new(code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { code, message }
-    }
-}
-
-impl From<Refusal> for OpError {
-    fn from(refusal: Refusal) -> Self {
-        let code = match refusal {
-            Refusal::UnknownPort(_) => "unknown_port",
-            Refusal::UnknownServer(_) => "unknown_server",
-            Refusal::UnknownDrive(_) => "unknown_drive",
-            Refusal::BadMap(_) => "bad_map",
-            Refusal::StaleGeneration { .. } => "stale_generation",
-            Refusal::SwitchOff => "busy",
-        };
-        Self::new(code, refusal.to_string())
-    }
-}
-
-impl From<SaveError> for OpError {
-    fn from(error: SaveError) -> Self {
-        match error {
-            SaveError::Refused(refusal) => refusal.into(),
-            SaveError::Disk(error) => Self::new("io_error", format!("saved_map: {error}")),
-        }
-    }
-}
-
-impl From<FaultError> for OpError {
-    fn from(error: FaultError) -> Self {
-        match error {
-            FaultError::OutOfRange(message) => Self::new("out_of_range", message),
-            FaultError::Malformed(message) => Self::bad_request(message),
-        }
-    }
-}
-
-/// Some ports by number, or all of them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Ports {
-    Some(Vec<Port>),
-    Word(String),
-}
-
-impl Ports {
-    /// `None` for all.
-    fn some(self) -> Result<Option<Vec<Port>>, OpError> {
-        match self {
-            Self::Some(ports) => Ok(Some(ports)),
-            Self::Word(word) if word == "all" => Ok(None),
-            Self::Word(word) => Err(OpError::bad_request(format!(
-                "ports are a list or \"all\", not {word:?}"
-            ))),
-        }
-    }
-
-    fn list(self, rack: &Rack) -> Result<Vec<Port>, OpError> {
-        Ok(self.some()?.unwrap_or_else(|| (1..=rack.ports()).collect()))
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MapFields {
-    pairs: Vec<(Port, Port)>,
-    #[serde(default)]
-    full: bool,
-    #[serde(default)]
-    generation: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OpenFields {
-    ports: Ports,
-    #[serde(default)]
-    generation: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PortsFields {
-    ports: Ports,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DropFields {
-    ports: Ports,
-    down_ms: f64,
-    #[serde(default)]
-    up_ms: f64,
-    #[serde(default = "once")]
-    count: u32,
-}
-
-fn once() -> u32 {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StickFields {
-    port: Port,
-    stuck: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MiswireFields {
-    ports: [Port; 2],
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PowerFields {
-    target: String,
-    /// Nothing is switched without it.
-    #[serde(default)]
-    on: Option<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FaultFields {
-    drive: String,
-    fault: Fault,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClearFields {
-    #[serde(default)]
-    drive: Option<String>,
-    #[serde(default)]
-    fault_id: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct IdentifyFields {
-    #[serde(default)]
-    drive: Option<String>,
-    #[serde(default)]
-    server: Option<String>,
-    #[serde(default)]
-    port: Option<String>,
-    #[serde(default)]
-    slot: Option<u16>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DriveFields {
-    drive: String,
-}
 
 /// Run one operation.
 pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
@@ -296,11 +122,6 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
     }
 }
 
-fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, OpError> {
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| OpError::bad_request(error.to_string()))
-}
-
 /// An answer as of now. `fields` is an object.
 fn now(fields: Value) -> Answer {
     match fields {
@@ -364,17 +185,6 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
             count,
         },
     )
-}
-
-fn power_target(target: &str) -> Result<PowerTarget, OpError> {
-    match target.split_once(':') {
-        None if target == "switch" => Ok(PowerTarget::Switch),
-        Some(("server", name)) => Ok(PowerTarget::Server(name.to_owned())),
-        Some(("drive", id)) => Ok(PowerTarget::Drive(id.to_owned())),
-        _ => Err(OpError::bad_request(format!(
-            "target is switch, server:NAME or drive:ID, not {target:?}"
-        ))),
-    }
 }
 
 fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {

@@ -74,3 +74,40 @@ impl Style {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nbd::proto::errno;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_read_is_an_error_chunk_where_structured_replies_were_agreed() {
+        let reply = Style::Structured.without_data(true, 5, errno::EIO);
+        let expected = [
+            0x66, 0x8e, 0x33, 0xef, 0, 1, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 5,
+            0, 0,
+        ];
+        assert_eq!(reply, expected);
+    }
+
+    #[test]
+    fn everything_else_without_data_is_a_simple_reply() {
+        let expected = [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 5];
+        for (style, is_read) in [(Style::Structured, false), (Style::Simple, true)] {
+            assert_eq!(style.without_data(is_read, 5, errno::ENOSPC), expected);
+        }
+        assert_eq!(
+            Style::Structured.without_data(true, 5, 0)[4..8],
+            [0, 1, 0, 0]
+        );
+    }
+
+    #[test]
+    fn a_read_says_where_its_data_lies() {
+        let header = offset_data(5, 0x0102, 512);
+        assert_eq!(header[4..8], [0, 1, 0, 1]);
+        assert_eq!(header[16..20], 520_u32.to_be_bytes());
+        assert_eq!(header[20..], 0x0102_u64.to_be_bytes());
+    }
+}

@@ -135,3 +135,54 @@ impl<T> Timer<T> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn entries_leave_by_time_and_then_in_order() {
+        let timer = Timer::new();
+        let start_ns = now_ns();
+        for (at_ns, name) in [(2, "c"), (1, "a"), (2, "d"), (1, "b")] {
+            timer.add(start_ns + at_ns, name);
+        }
+        let left: Vec<&str> = (0..4).map(|_| timer.next()).collect();
+        assert_eq!(left, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn an_entry_never_leaves_early() {
+        let timer = Timer::new();
+        for delay_ns in [0, 50_000, 400_000] {
+            let at_ns = now_ns() + delay_ns;
+            timer.add(at_ns, ());
+            timer.next();
+            assert!(now_ns() >= at_ns);
+        }
+    }
+
+    #[test]
+    fn an_earlier_entry_overtakes_the_one_waited_for() {
+        let timer = Arc::new(Timer::new());
+        let hour_ns = 3_600_000_000_000;
+        timer.add(now_ns() + hour_ns, "late");
+        let waiting = timer.clone();
+        let first = thread::spawn(move || waiting.next());
+        timer.add(now_ns(), "early");
+        assert_eq!(first.join().unwrap(), "early");
+    }
+
+    #[test]
+    fn lateness_is_counted_in_nanoseconds() {
+        let timer = Timer::<()>::new();
+        timer.record_lateness(now_ns());
+        timer.record_lateness(now_ns() - 1_000_000);
+        let lateness = timer.lateness();
+        assert_eq!(lateness["n"], 2);
+        assert!(lateness["max"].as_u64() >= Some(999_000));
+    }
+}
