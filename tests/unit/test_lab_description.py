@@ -134,9 +134,6 @@ def test_what_is_written_is_what_is_read(
     rack = {"name": "r", "kind": "mock", "fabric": fabric, "servers": {"s": {"ports": {"p": "1"}}}, "drives": written}
     path = tmp_path_factory.mktemp("written") / "rack.yaml"
     path.write_text(yaml.safe_dump(rack), encoding="utf-8")
-    wwns = {drive["wwn"] for drive in written.values()}
-    if len(wwns) < len(written):
-        return
     read = load_lab(path).drives
     assert {name: (drive.serial, drive.wwn, drive.size, drive.port, drive.scratch) for name, drive in read.items()} == {
         name: (drive["serial"], drive["wwn"], drives[name][2] << 20, int(drive["port"]), drives[name][3])
