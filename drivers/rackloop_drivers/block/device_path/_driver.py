@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rackloop.abilities import BlockUsage
 from rackloop.errors import LabError
-from rackloop_drivers.block._topology import BlockTopology
-from rackloop_drivers.block._zfs import zfs_label_at
+from rackloop_drivers.block.device_path._topology import BlockTopology
+from rackloop_drivers.block.device_path._zfs import zfs_label_at
 
 
 class DevicePath:
