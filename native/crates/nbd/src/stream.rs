@@ -12,6 +12,9 @@ use crate::uri::Endpoint;
 
 /// A server that stops in the middle of a message for this long has failed.
 const STALL: Duration = Duration::from_secs(30);
+/// Others get the core this often while an answer is spun for: often enough not to starve them, not so often that
+/// whoever wakes together with the answer goes first.
+const SPINS_PER_YIELD: u64 = 64;
 
 /// Why a connection is of no further use.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +113,7 @@ impl Stream {
     /// Whether something can be read before patience runs out.
     pub(crate) fn wait(&self, patience: Patience) -> io::Result<bool> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
-        loop {
+        for spins in 1u64.. {
             let left = patience
                 .until
                 .map(|until| until.saturating_duration_since(Instant::now()));
@@ -125,11 +128,12 @@ impl Stream {
             });
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(0) if left == Some(Duration::ZERO) => return Ok(false),
-                Ok(0) if patience.spin => rustix::thread::sched_yield(),
+                Ok(0) if spins % SPINS_PER_YIELD == 0 => rustix::thread::sched_yield(),
                 Ok(0) | Err(rustix::io::Errno::INTR) => (),
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(false)
     }
 }

@@ -12,8 +12,17 @@ const SPIN_NS: u64 = 150_000;
 
 /// Now.
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    // CLOCK_MONOTONIC counts up from the boot: neither part is ever negative.
+    read(ClockId::Monotonic)
+}
+
+/// The time this thread has had a core.
+pub fn thread_cpu_ns() -> u64 {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // These clocks count up from the boot or the thread's start: neither part is ever negative.
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 

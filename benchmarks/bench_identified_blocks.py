@@ -1,0 +1,69 @@
+"""How many bytes a second one core writes and verifies as identified sectors.
+
+``python benchmarks/bench_identified_blocks.py`` runs ``rackprobe bench``: generation with CRC and verification of a
+memory buffer, and in the same run, on the same bytes, the least that such a check could cost: a copy and one hardware
+CRC-32C of each sector. Then it writes and verifies through NBD (nbdkit's memory plugin), for information. Exits 1
+when write and verification together are below 2 GB/s.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.local_executor import LocalExecutor
+from rackloop.native import find_binary
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
+
+CLOCK = RealClock()
+LIMIT_GB_PER_S = 2.0
+NBD_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A server of this benchmark's own, which may be written."""
+
+    serial: str
+    device: NbdExport
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 120)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="blocks-", dir="/tmp") as folder, LocalExecutor(CLOCK) as executor:
+        done = executor.run((str(find_binary("rackprobe")), "bench", "--rounds", "50"), soon())
+        bench = json.loads(done.stdout)
+        size = bench["bytes"]
+        together = size / (bench["write_ns"] + bench["verify_ns"])
+        peer = size / bench["copy_and_crc_ns"]
+        print(f"memory, one core, {size >> 20} MiB, median of {bench['rounds']} rounds")
+        print(f"  write  {size / bench['write_ns']:.2f} GB/s   verify {size / bench['verify_ns']:.2f} GB/s")
+        print(f"  write and verify together {together:.2f} GB/s (at least {LIMIT_GB_PER_S:g})")
+        print(f"  copy and hardware CRC-32C {peer:.2f} GB/s: write and verify cost {peer / together:.2f} times as much")
+        socket = Path(folder) / "nbd.sock"
+        executor.start(
+            ("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), "memory", f"{NBD_BYTES}")
+        )
+        while not socket.exists():
+            CLOCK.sleep_until_ns(CLOCK.now_ns() + 10_000_000)
+        export = NbdExport(socket, "", NBD_BYTES)
+        probe = RackProbe(executor, CLOCK)
+        sectors = NBD_BYTES // SECTOR_BYTES
+        for title in ("first write", "rewrite"):
+            written = probe.write(Scratch("BENCH", export), soon(), sectors=sectors)
+            print(f"nbdkit memory, {title}: {written.bytes / written.elapsed_ns:.2f} GB/s")
+        verified = probe.verify(export, Expected("BENCH"), soon(), sectors=sectors)
+        print(f"nbdkit memory, verify: {verified.bytes / verified.elapsed_ns:.2f} GB/s, all right: {verified.is_right}")
+    return int(together < LIMIT_GB_PER_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
