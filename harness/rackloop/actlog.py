@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from rackloop.events import ActAnnounced, ActDone, EventLog
+from rackloop.events import ActAnnounced, ActDone, EventSink
 
 
 class ActLog:
     """Numbers the acts of one run and writes them to its event stream. Safe to call from several threads.
 
-    ``test`` is the test that acts belong to; whoever runs tests sets it.
+    ``test`` is the test that acts belong to; whoever runs tests sets it. ``start`` keeps the numbers of several
+    processes of one run apart.
     """
 
-    def __init__(self, events: EventLog) -> None:
+    def __init__(self, events: EventSink, *, start: int = 0) -> None:
         self.test: str | None = None
         self._events = events
         self._lock = Lock()
-        self._last = 0
+        self._last = start
 
     def announce(self, ability: str, what: Mapping[str, Any]) -> int:
         """Write that ``what`` is about to be done, and return the act's number; it is on disk when this returns.

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, LabError
@@ -225,6 +225,18 @@ class Stamped:
     seq: int
     t_ns: int
     event: Event
+
+
+class EventSink(Protocol):
+    """What takes events: the log itself, or a connection to the process that writes it."""
+
+    def write(self, event: Event, *, durable: bool = False) -> object:
+        """Append ``event``; with ``durable`` it is on disk when this returns."""
+        ...
+
+    def close(self) -> None:
+        """Take no more events."""
+        ...
 
 
 class EventLog:

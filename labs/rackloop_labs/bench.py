@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor
-from rackloop.clock import Clock
+from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor, Fabric
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import LabError
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop_labs.attach_log import AttachLog
+
+
+_RELEASE_S = 2.0
 
 
 class Bench(Protocol):
@@ -35,3 +39,10 @@ class Bench(Protocol):
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
+
+
+def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:
+    """Let go of the control lock, if there is a token; a switch that is gone or taken over has let go by itself."""
+    if token is not None:
+        with suppress(LabError):
+            fabric.release_lock(token, Deadline.after(clock, _RELEASE_S))

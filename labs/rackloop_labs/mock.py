@@ -22,6 +22,7 @@ from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
 from rackloop_labs.attach_log import AttachLog
+from rackloop_labs.bench import release_lock
 
 _UP_S = 20.0
 _DOWN_S = 10.0
@@ -90,6 +91,7 @@ class MockBench:
         self.lab = lab
         self.clock = clock
         self.endpoints = endpoints
+        self._token = token
         deadline = Deadline.after(clock, _CONNECT_S)
         self.switch = open_flexfabric(
             f"tcp://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
@@ -132,7 +134,8 @@ class MockBench:
         self.rackd.request("announce", Deadline.after(self.clock, _CONNECT_S), ports=sorted(switch_ports))
 
     def close(self) -> None:
-        """Close every connection and end what still runs; the rack stays up."""
+        """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""
         self._executor.close()
+        release_lock(self.equipment.fabric, self._token, self.clock)
         self.switch.close()
         self.rackd.close()

@@ -13,6 +13,7 @@ from rackloop.lab import Lab
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_labs.attach_log import AttachLog
+from rackloop_labs.bench import release_lock
 
 _CONNECT_S = 10.0
 _NO_HOSTS = "servers of a physical lab cannot be reached yet: what needs one is skipped"
@@ -29,6 +30,7 @@ class PhysicalBench:
     ) -> None:
         self.lab = lab
         self.clock = clock
+        self._token = token
         fabric: Fabric
         phy: PhyControl | None = None
         if lab.has_switch:
@@ -66,5 +68,6 @@ class PhysicalBench:
         raise NotSupported(f"{len(switch_ports)} ports to announce: {_NO_HOSTS}")
 
     def close(self) -> None:
-        """Close the connection to the switch."""
+        """Let go of the switch's lock and close the connection."""
+        release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()

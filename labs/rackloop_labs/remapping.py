@@ -10,6 +10,7 @@ from rackloop.abilities import Applied, Fabric
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, ProductFailed
 from rackloop.events import Stage
+from rackloop.lab import Stack
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import Stream
 from rackloop_drivers.workload import Expected, GaveUp, RemapSession, VerifiedRead
@@ -153,7 +154,7 @@ class Remapping:
         self._unchecked.difference_update(places)
 
     def _is_quick(self, place: ServerPort) -> bool:
-        return self._bench.lab.servers[place[0]].stack in {"comreset", "warm_port"}
+        return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
 
     def _arm(self, place: ServerPort, drive: str) -> int:
         probe = self._probes[place[0]]

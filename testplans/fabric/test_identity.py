@@ -28,7 +28,7 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """About 4 ms a remap, and the slowest stack's 200 ms a check of every port."""
-    return 1 + parameters["remaps"] * 0.004 + parameters["remaps"] / parameters["check_every"] * 0.22
+    return float(1 + parameters["remaps"] * 0.004 + parameters["remaps"] / parameters["check_every"] * 0.22)
 
 
 def test_identity(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:

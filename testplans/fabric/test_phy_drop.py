@@ -53,7 +53,7 @@ def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Each drop waits for the slowest stack to come back."""
-    return 1 + (parameters["drops"] + 1) * (parameters["down_ms"] + parameters["settle_ms"]) / 1000
+    return float(1 + (parameters["drops"] + 1) * (parameters["down_ms"] + parameters["settle_ms"]) / 1000)
 
 
 def test_phy_drop(rack: Rack, parameters: Mapping[str, Any], measure: Measure) -> None:

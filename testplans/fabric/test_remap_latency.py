@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 
 from rackloop.lab import Lab
-from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_fixtures import Measure, Progress, Rack, side_by_side
 
 PARAMETERS: dict[str, Any] = {"remaps": 400, "stacks": ["vanilla", "no_timeouts", "warm_port", "comreset"]}
 MEASURES = {"remap.latency": "s", "remap.attach": "s", "remap.switch": "s"}
@@ -30,7 +30,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The slowest stack sets the pace: 200 ms a round, a remap on each of its ports in every round."""
     rounds = max(parameters["remaps"] / max(1, len(lab.servers[name].ports)) for name in _servers(lab, parameters))
-    return 2 + 0.21 * rounds
+    return float(2 + 0.21 * rounds)
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -41,16 +41,15 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
     """Rotate the drives of each server among its ports, all servers side by side."""
     servers = _servers(rack.lab, parameters)
     assert servers, f"no server of lab {rack.lab.name} has one of the stacks {parameters['stacks']}"
-    with rack.remapping(servers) as remapping, ThreadPoolExecutor(len(servers)) as threads:
+    with rack.remapping(servers) as remapping:
 
-        def rotate(server: str) -> None:
+        def rotate(server: str, stop: Event) -> None:
             remaps = 0
-            while remaps < parameters["remaps"]:
+            while remaps < parameters["remaps"] and not stop.is_set():
                 remaps += len(remapping.rotate(server))
                 progress(remapping.seen, parameters["remaps"] * len(servers), "remaps")
 
-        for finished in [threads.submit(rotate, server) for server in servers]:
-            finished.result()
+        side_by_side(rotate, servers)
     for server in servers:
         seen = remapping.timelines(server)[: parameters["remaps"]]
         stack = rack.lab.servers[server].stack

@@ -34,7 +34,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A few milliseconds a read and about 1 s a GiB."""
-    return 1 + sum(parameters["reads"] * (0.005 + 2 * block / (1 << 30)) for block in parameters["blocks"])
+    return float(1 + sum(parameters["reads"] * (0.005 + 2 * block / (1 << 30)) for block in parameters["blocks"]))
 
 
 def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A quiet stretch for comparison, then about 30 ms a remap."""
-    return 4 + 0.03 * parameters["remaps"]
+    return float(4 + 0.03 * parameters["remaps"])
 
 
 def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:

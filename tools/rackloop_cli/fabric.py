@@ -77,7 +77,7 @@ def _change(lab: Lab, change: MapChange) -> int:
         applied = equipment.fabric.apply(change, Deadline.after(clock, _WITHIN_S))
     took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
     Console().print(
-        f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; `rackloop heal {lab.name}` goes back to the "
+        f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; `rackloop heal {lab.name}` restores the "
         "baseline",
         soft_wrap=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 
 from rackloop.clock import RealClock
 from rackloop.data import data_path
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, BadInput, ToolError
-from rackloop.lab import Lab, load_lab
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, ToolError
+from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.plan import Plan, load_plan
 from rackloop.state import LabState
 from rackloop_fixtures import Observer, path_of
@@ -44,6 +46,8 @@ def run(request: Request) -> int:
     lab = load_lab(request.lab)
     plan = load_plan(request.plan, tests_root)
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
+    if request.workers > 1 and lab.kind is not LabKind.MOCK:
+        raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
     if request.dry_run:
         return _dry_run(request, files, lab, plan)
     directory = _fresh_directory(request.out, plan, lab)
@@ -57,12 +61,17 @@ def _run_pytest(request: Request, files: list[str], directory: Path) -> int:
         *_common_arguments(request, files),
         f"--rackloop-out={directory}",
         f"--alluredir={directory / 'allure-results'}",
+        *([f"-n{request.workers}"] if request.workers > 1 else []),
     ]
     with _terminate_as_interrupt():
         pytest_status = _pytest_main(arguments, observer)
-    if observer.status is not None:
-        return EXIT_INTERRUPTED if observer.interrupted else observer.status
-    return EXIT_BAD_INPUT if pytest_status == _USAGE_ERROR else EXIT_LAB_FAILED
+    if pytest_status == _USAGE_ERROR:
+        # Nothing was run, so nothing is left behind; the directory was new and empty.
+        shutil.rmtree(directory)
+        return EXIT_BAD_INPUT
+    if observer.status is None:
+        return EXIT_LAB_FAILED
+    return EXIT_INTERRUPTED if observer.interrupted else observer.status
 
 
 _USAGE_ERROR = 4
@@ -95,26 +104,24 @@ def _dry_run(request: Request, files: list[str], lab: Lab, plan: Plan) -> int:
     status = _pytest_main([*_common_arguments(request, files), "--rackloop-dry-run", "-qq", "--no-header"], observer)
     if observer.foreseen is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
-    Console().print(_foreseen_table(observer.foreseen, plan, lab))
-    return 0
+    _print_foreseen(observer.foreseen, plan, lab)
+    return EXIT_PASS
 
 
-def _foreseen_table(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> object:
-    from rich.table import Table
-
-    total_s = sum(test.estimate_s for test in foreseen)
-    table = Table(title=f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
-    for column in ("test", "this test will", "drives erased", "faults", "about"):
-        table.add_column(column)
+def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
+    console = Console(highlight=False)
+    console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched", soft_wrap=True)
     for test in foreseen:
-        drives = ", ".join(test.erases) or "none"
-        table.add_row(test.test, test.purpose, drives, ", ".join(test.faults) or "none", f"{test.estimate_s:.0f} s")
-    table.caption = f"{len(foreseen)} tests, about {total_s:.0f} s, {len(_all_erased(foreseen))} drives erased"
-    return table
-
-
-def _all_erased(foreseen: list[Foreseen]) -> set[str]:
-    return {drive for test in foreseen for drive in test.erases}
+        console.print(f"\n[bold]{escape(test.test)}[/bold]  about {test.estimate_s:.0f} s")
+        console.print(f"  this test will {test.purpose}")
+        if test.skipped:
+            console.print(f"  it is skipped: {'; '.join(test.skipped)}")
+            continue
+        console.print(f"  drives erased: {', '.join(test.erases) or 'none'}")
+        console.print(f"  faults: {', '.join(test.faults) or 'none'}")
+    total_s = sum(test.estimate_s for test in foreseen)
+    erased = {drive for test in foreseen for drive in test.erases}
+    console.print(f"\n{len(foreseen)} tests, about {total_s:.0f} s, {len(erased)} drives erased")
 
 
 def _report(directory: Path, lab: Lab, status: int) -> int:
