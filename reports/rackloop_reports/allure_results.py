@@ -18,7 +18,7 @@ from rackloop.errors import BadInput
 from rackloop.events import Exchange
 from rackloop.verdict import Verdict
 from rackloop_reports._files import write_atomically, writing
-from rackloop_reports.gallery import Plot, plots_of
+from rackloop_reports.gallery import Gallery, Plot
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.tables import description_html, exchanges_text, remaps_csv
@@ -56,10 +56,10 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
         for old in results.glob(f"{_OURS}*"):
             old.unlink()
     written = _by_test(results)
-    whole_run = list(plots_of(run.tests, run))
+    gallery = Gallery(run)
     for test in run.tests:
-        _complete_test(test, run, results, run_dir, written.get(test.id))
-    _write_json(results / f"{_OURS}globals.json", _globals(run, whole_run, results))
+        _complete_test(test, run, gallery.plots_of([test]), results, run_dir, written.get(test.id))
+    _write_json(results / f"{_OURS}globals.json", _globals(run, gallery.plots_of(run.tests), results))
     _write_json(results / f"{_OURS}perf.json", metrics_of(run))
     _write_json(results / "categories.json", list(CATEGORIES))
     write_atomically(results / "environment.properties", _environment(run))
@@ -75,10 +75,11 @@ def _by_test(results: Path) -> dict[str, Path]:
     }
 
 
-def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Path, written: Path | None) -> None:
+def _complete_test(
+    test: TestRecord, run: RunRecord, plots: Sequence[Plot], results: Path, run_dir: Path, written: Path | None
+) -> None:
     path = written or results / f"{_OURS}{_digest(run.title, test.id)}-result.json"
     result = _read_json(path) if written else _made_result(test, run)
-    plots = list(plots_of([test], run))
     ours = list(_attachments(test, run, plots, results, run_dir))
     theirs = [
         attachment
@@ -96,7 +97,7 @@ def _complete_test(test: TestRecord, run: RunRecord, results: Path, run_dir: Pat
         "historyId": _digest(run.started.plan, test.id),
         "testCaseId": _digest(run.started.plan, test.id),
         "status": _STATUS[test.verdict],
-        "descriptionHtml": description_html(test, run, next(iter(plots), None)),
+        "descriptionHtml": description_html(test, run, plots[0] if plots else None),
         "labels": labels,
         "attachments": theirs + ours,
     }

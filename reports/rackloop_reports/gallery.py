@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -14,11 +15,13 @@ from rackloop_reports.record import RunRecord, TestRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_reports.plots import StackLatency, ThroughputPoint
+    from rackloop_reports.plots import Source, StackLatency, ThroughputPoint
 
 # The measures that have a plot of their own; docs/reference/events.md says which labels they carry.
 LATENCY = "remap.latency"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
+_LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
+_TIMELINE = "Timeline of remaps and I/O"
 # Beyond this many remaps a timeline is smaller and quicker to look at as pixels.
 _VECTOR_REMAPS = 200
 
@@ -37,63 +40,81 @@ class Plot:
         return {"svg": "image/svg+xml", "png": "image/png"}[self.kind]
 
 
-def plots_of(tests: Sequence[TestRecord], run: RunRecord) -> Iterator[Plot]:
-    """The plots that the measurements and remaps of ``tests`` allow, most telling first."""
-    if not any(test.remaps or test.series or _has_plot(test) for test in tests):
-        return
-    from rackloop_reports import plots
+class Gallery:
+    """The plots of a run and of its tests. What a test shows and the whole run shows as well is drawn once."""
 
-    source = plots.Source.of(run)
-    latencies, throughputs = _latencies(tests), _throughputs(tests)
-    remaps = [remap for test in tests for remap in test.remaps]
-    series = [entry for test in tests for entry in test.series]
-    acts = [act for test in tests for act in test.acts]
-    mark = " (simulated)" if run.is_simulated else ""
+    def __init__(self, run: RunRecord) -> None:
+        self._run = run
+        self._drawn: dict[tuple[str, tuple[str, ...]], Plot] = {}
 
-    def drawn(name: str, draw: Callable[[], Figure], kind: Literal["svg", "png"] = "svg") -> Plot:
-        return Plot(name + mark, kind, plots.encode(draw(), kind))
+    def plots_of(self, tests: Sequence[TestRecord]) -> list[Plot]:
+        """The plots that the measurements and remaps of ``tests`` allow, most telling first."""
+        timed = [test for test in tests if test.remaps or test.series]
+        remapping = [test for test in timed if test.remaps]
+        latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
+        if not (timed or latency or throughput):
+            return []
+        from rackloop_reports import plots
 
-    if latencies:
-        yield drawn("Remap latency by driver stack", lambda: plots.figure_2(latencies, source))
-        yield drawn("Remap latency, whole distribution", lambda: plots.latency_ecdf(latencies, source))
-    if throughputs:
-        yield drawn("Throughput by block size", lambda: plots.figure_3(throughputs, source))
-    if remaps:
-        yield drawn("Stages of a remap", lambda: plots.stage_breakdown(remaps, source))
-    if remaps or series:
-        kind: Literal["svg", "png"] = "png" if len(remaps) > _VECTOR_REMAPS else "svg"
-        yield drawn(
-            "Timeline of remaps and I/O",
-            lambda: plots.remap_timeline(remaps, acts, series, run.started_ns, source),
-            kind,
-        )
+        source = plots.Source.of(self._run)
+        remaps = [remap for test in remapping for remap in test.remaps]
+        wanted: list[tuple[str, list[TestRecord], Callable[[], Figure]]] = [
+            ("Remap latency by driver stack", latency, lambda: plots.figure_2(_latencies(latency), source)),
+            ("Remap latency, whole distribution", latency, lambda: plots.latency_ecdf(_latencies(latency), source)),
+            ("Throughput by block size", throughput, lambda: plots.figure_3(_throughputs(throughput), source)),
+            ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
+            (_TIMELINE, timed, lambda: self._timeline(timed, source)),
+        ]
+        return [self._draw(name, of, draw) for name, of, draw in wanted if of]
+
+    def _draw(self, name: str, tests: Sequence[TestRecord], draw: Callable[[], Figure]) -> Plot:
+        from rackloop_reports import plots
+
+        key = (name, tuple(test.id for test in tests))
+        if key not in self._drawn:
+            is_dense = name == _TIMELINE and sum(len(test.remaps) for test in tests) > _VECTOR_REMAPS
+            kind: Literal["svg", "png"] = "png" if is_dense else "svg"
+            mark = " (simulated)" if self._run.is_simulated else ""
+            self._drawn[key] = Plot(name + mark, kind, plots.encode(draw(), kind))
+        return self._drawn[key]
+
+    def _timeline(self, tests: Sequence[TestRecord], source: Source) -> Figure:
+        from rackloop_reports import plots
+
+        remaps = [remap for test in tests for remap in test.remaps]
+        acts = [act for test in tests for act in test.acts]
+        series = [entry for test in tests for entry in test.series]
+        return plots.remap_timeline(remaps, acts, series, self._run.started_ns, source)
 
 
-def _has_plot(test: TestRecord) -> bool:
-    return any(measured.name in {LATENCY, *THROUGHPUTS} for measured in test.measurements)
+def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
+    """The tests that took one of these measurements with the label its plot goes by."""
+    return [test for test in tests if any(m.name in names and _LABELS[m.name] in m.labels for m in test.measurements)]
 
 
-def _distinct(tests: Iterable[TestRecord], name: str) -> Iterator[Measured]:
-    """Each measurement called ``name`` once, though it stands in the stream once for every limit."""
+def _distinct(tests: Iterable[TestRecord], name: str) -> Iterator[tuple[TestRecord, Measured]]:
+    """Each measurement called ``name`` that has its label, once, though the stream has it once for every limit."""
     seen = set()
     for test in tests:
         for measured in test.measurements:
             key = (test.id, tuple(sorted(measured.labels.items())))
-            if measured.name == name and key not in seen:
+            if measured.name == name and _LABELS[name] in measured.labels and key not in seen:
                 seen.add(key)
-                yield measured
+                yield test, measured
 
 
 def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
     from rackloop_reports.plots import StackLatency, in_paper_order
 
-    found = [
-        (measured.labels["stack"], StackLatency(measured.labels["stack"], _samples(measured)))
-        for measured in _distinct(tests, LATENCY)
-        if "stack" in measured.labels
+    found = list(_distinct(tests, LATENCY))
+    seen = Counter(measured.labels["stack"] for _, measured in found)
+    order = in_paper_order(set(seen))
+    found.sort(key=lambda pair: order.index(pair[1].labels["stack"]))
+    return [
+        StackLatency(stack, _samples(measured), test.id if seen[stack] > 1 else "")
+        for test, measured in found
+        for stack in (measured.labels["stack"],)
     ]
-    order = in_paper_order({stack for stack, _ in found})
-    return [entry for stack, entry in sorted(found, key=lambda pair: order.index(pair[0]))]
 
 
 def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
@@ -101,11 +122,10 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
 
     points = []
     for name, is_switching in THROUGHPUTS.items():
-        for measured in _distinct(tests, name):
-            if "block" in measured.labels:
-                samples = _samples(measured)
-                median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
-                points.append(ThroughputPoint(parse_size(measured.labels["block"]), is_switching, median, low, high))
+        for _, measured in _distinct(tests, name):
+            samples = _samples(measured)
+            median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
+            points.append(ThroughputPoint(parse_size(measured.labels["block"]), is_switching, median, low, high))
     return points
 
 

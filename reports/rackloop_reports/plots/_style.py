@@ -117,6 +117,15 @@ def encode(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
     """The bytes of ``figure``: the same for the same data."""
     buffer = BytesIO()
     with mpl.rc_context(fname=_SHEET):
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, metadata=metadata)
+        _settle(figure)
+        figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
     return buffer.getvalue()
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the figure out and round the result: the last bits that the solver gives differ from time to time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.get_axes():
+        left, bottom, width, height = (round(edge, 4) for edge in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))

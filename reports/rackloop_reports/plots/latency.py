@@ -33,10 +33,16 @@ _DKW_95 = math.sqrt(math.log(2 / 0.05) / 2)
 
 @dataclass(frozen=True)
 class StackLatency:
-    """The remap latencies of one driver stack, in seconds."""
+    """The remap latencies of one driver stack, in seconds; ``test`` tells two of the same stack apart."""
 
     stack: str
     samples: Distribution
+    test: str = ""
+
+    @property
+    def title(self) -> str:
+        """The stack's name for people, and the test below it."""
+        return "\n".join(filter(None, (stack_title(self.stack), self.test)))
 
 
 @styled
@@ -61,7 +67,7 @@ def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
                 fontsize=9,
             )
     axes.axhline(PAPER_MOUNT_S * 1e3, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0.5)
-    axes.set_xticks(range(len(stacks)), [stack_title(entry.stack) for entry in stacks])
+    axes.set_xticks(range(len(stacks)), [entry.title for entry in stacks])
     axes.set_xlim(-0.6, len(stacks) - 0.4)
     lowest = min([0.001, *(entry.samples.minimum for entry in stacks if entry.samples.minimum > 0)])
     highest = max([0.2, *(entry.samples.maximum for entry in stacks)])
@@ -135,7 +141,9 @@ def _counts(stacks: Sequence[StackLatency]) -> str:
     numbers = {entry.samples.n for entry in stacks}
     if len(numbers) == 1:
         return f"n = {numbers.pop()} remaps for each stack."
-    return "n = " + ", ".join(f"{entry.samples.n} ({stack_title(entry.stack)})" for entry in stacks) + " remaps."
+    return (
+        "n = " + ", ".join(f"{entry.samples.n} ({entry.title.replace(chr(10), ' ')})" for entry in stacks) + " remaps."
+    )
 
 
 @styled
@@ -185,5 +193,5 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
         )
     axes.set_ylim(0, 1.08)
     axes.margins(x=0.12)
-    axes.set_title(stack_title(entry.stack), fontsize=10)
+    axes.set_title(entry.title, fontsize=10)
     axes.set_xlabel("Remap latency, ms")

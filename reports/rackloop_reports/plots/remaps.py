@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -130,12 +130,15 @@ def remap_timeline(
     io_axes = len({entry.quantity for entry in series})
     heights = [0.9 + 0.24 * len(lanes), *[1.25] * io_axes]
     figure = blank(11.5, sum(heights) + 1.6 + (2.0 if stacks else 0.0))
-    upper: Figure | SubFigure = figure
+    grid = figure.add_gridspec(2, 1, height_ratios=(sum(heights) + 0.5, 2.0))
+    whole = (
+        (grid[0] if stacks else grid[:])
+        .subgridspec(1 + io_axes, 1, height_ratios=heights)
+        .subplots(sharex=True, squeeze=False)[:, 0]
+    )
     if stacks:
-        upper, lower = figure.subfigures(2, 1, height_ratios=(sum(heights) + 0.5, 2.0), squeeze=False)[:, 0]
-        for axes, stack in zip(lower.subplots(1, len(stacks), squeeze=False)[0], stacks, strict=True):
+        for axes, stack in zip(grid[1].subgridspec(1, len(stacks)).subplots(squeeze=False)[0], stacks, strict=True):
             _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
-    whole = upper.subplots(1 + io_axes, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     _lanes(whole[0], remaps, lanes, start_ns)
     _marks(whole[0], acts, start_ns, len(lanes))
     _io(list(whole[1:]), series, start_ns)
