@@ -8,11 +8,10 @@ from typing import Protocol
 
 from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor, Fabric
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import LabError
+from rackloop.errors import LabError, NotSupported
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop_labs.attach_log import AttachLog
-
 
 _RELEASE_S = 2.0
 
@@ -44,5 +43,5 @@ class Bench(Protocol):
 def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:
     """Let go of the control lock, if there is a token; a switch that is gone or taken over has let go by itself."""
     if token is not None:
-        with suppress(LabError):
+        with suppress(LabError, NotSupported):
             fabric.release_lock(token, Deadline.after(clock, _RELEASE_S))
