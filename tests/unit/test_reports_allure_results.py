@@ -192,11 +192,7 @@ def test_no_file_from_elsewhere_is_attached(tmp_path: Path, path: str) -> None:
 
 
 def test_metrics_are_the_statistics_in_units_that_do_not_change(tmp_path: Path) -> None:
-    smoke_run(tmp_path, remaps=3)
-    completed(tmp_path)
-    metrics = {
-        entry["key"]: entry for entry in json.loads((tmp_path / "allure-results/rackloop-perf.json").read_text())
-    }
+    metrics = {entry["key"]: entry for entry in metrics_of(read_run(smoke_run(tmp_path, remaps=3)))}
     assert len(metrics) == 16
     assert all({"id", "key", "value", "start", "stop"} <= entry.keys() for entry in metrics.values())
     comreset = metrics["fabric/remap_latency remap.latency (stack=comreset) p50"]
