@@ -161,6 +161,11 @@ def test_a_server_without_power_has_its_requests_held(rack: Rack) -> None:
     rack.map((1, 101), (5, 102))
     rack.ask("power", target="server:srv1", on=False)
     rack.wait_for("power", target="server:srv1", on=False)
+    assert [rack.ask("power", target=target)["on"] for target in ("server:srv1", "server:srv2", "switch")] == [
+        False,
+        True,
+        True,
+    ]
     assert rack.ask("states", ports=[1, 101, 5])["states"] == {"1": "DOWN", "101": "DOWN", "5": "UP"}
     with rack.open_export("srv1.p0") as wire:
         wire.send(READ, 0, 4096)

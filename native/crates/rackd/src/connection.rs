@@ -98,11 +98,15 @@ impl Connection {
         outbox.left = left;
         drop(outbox);
         let connection = self.clone();
-        thread::spawn(move || {
+        let flusher = thread::Builder::new().spawn(move || {
             let sent = connection.send_left();
             // The connection is closed where this fails; its reading thread finds out.
             let _ = connection.close_on_error(sent);
         });
+        if flusher.is_err() {
+            // Out of threads: this client loses its connection, nobody else anything.
+            self.close();
+        }
     }
 
     /// Send what others left, until nothing is. The caller is the busy one.

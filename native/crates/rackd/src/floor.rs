@@ -28,6 +28,18 @@ struct Machine {
     alarm_ns: Option<u64>,
 }
 
+/// Held by a thread that rackd cannot be without: should it panic, rackd ends rather than lie.
+pub struct DiesWithThread(pub &'static str);
+
+impl Drop for DiesWithThread {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("rackd: its {} thread failed; see above", self.0);
+            std::process::abort();
+        }
+    }
+}
+
 /// A command that was executed.
 pub struct Executed {
     /// The moment it was.
@@ -125,6 +137,7 @@ impl Floor {
             .spawn(move || {
                 // Without it the kernel may wake the thread 50 us late, a third of what is spun away.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+                let _alive = DiesWithThread("timer");
                 timed.shared.timer.run(|due| timed.act(due))
             })
             .map_err(|error| ConfigError(format!("no timer thread: {error}")))?;

@@ -16,6 +16,8 @@ use crate::reply::Style;
 
 /// Replies are sent at the latest when this much has been gathered.
 const BATCH_BYTES: usize = 256 << 10;
+/// A buffer grown beyond this for one large read is given back afterwards.
+const KEEP_BYTES: usize = 4 << 20;
 
 /// Serve requests until the client leaves or speaks something else.
 pub fn serve(socket: &Socket, mut inbox: Inbox, style: Style, line: &Arc<Line>) -> io::Result<()> {
@@ -210,6 +212,10 @@ impl Session<'_> {
         if replies.is_empty() {
             return Ok(());
         }
-        self.connection.send(replies)
+        let sent = self.connection.send(replies);
+        if self.batch.buffer.len() > KEEP_BYTES {
+            self.batch = Batch::default();
+        }
+        sent
     }
 }

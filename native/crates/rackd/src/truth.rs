@@ -10,6 +10,7 @@ use std::thread;
 use device::Record;
 
 use crate::control::LineWriter;
+use crate::floor::DiesWithThread;
 
 /// Records a subscriber may be behind before it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
@@ -32,7 +33,10 @@ impl TruthLog {
     /// Start the thread that writes to `file`.
     pub fn start(file: File) -> Self {
         let (sender, receiver) = channel();
-        thread::spawn(move || write_all(&receiver, BufWriter::new(file)));
+        thread::spawn(move || {
+            let _alive = DiesWithThread("truth log");
+            write_all(&receiver, BufWriter::new(file));
+        });
         Self { sender }
     }
 
