@@ -104,7 +104,8 @@ def _restore_baseline(equipment: Equipment, baseline: PortMap, deadline: Deadlin
 
 def _signal_problems(equipment: Equipment, deadline: Deadline) -> list[str]:
     mapped = equipment.fabric.live_map(deadline).pairs.ports()
-    return [
-        f"port {port} has no signal; look at its cable, its drive and its server"
-        for port in wait_for_signal(equipment.fabric, sorted(mapped), deadline)
-    ]
+    dark = wait_for_signal(equipment.fabric, sorted(mapped), deadline)
+    if not dark:
+        return []
+    ports = ", ".join(str(port) for port in dark)
+    return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"]

@@ -188,7 +188,7 @@ def test_what_cannot_be_healed_is_named_and_stands_until_it_can(bench: Bench) ->
     assert len(bench.journal.standing("bench")) == 1
     bench.switch.stuck = set()
     again = bench.heal()
-    assert again.problems == ("port 5 has no signal; look at its cable, its drive and its server",)
+    assert again.problems == ("ports 5 have no signal; look at the cables, the drives and the servers' power",)
     assert bench.switch.live == BASELINE
     assert bench.journal.standing("bench") == []
 
@@ -201,12 +201,22 @@ def test_an_unreachable_switch_is_named(bench: Bench) -> None:
     assert len(bench.journal.standing("bench")) == 1
 
 
-def test_a_drop_that_outlasts_the_deadline_is_named(bench: Bench) -> None:
+def test_a_dark_port_is_not_waited_for_until_the_deadline(bench: Bench) -> None:
+    bench.switch.dark = {5, 103}
+    report = bench.heal(within_s=600)
+    assert report.problems == ("ports 5, 103 have no signal; look at the cables, the drives and the servers' power",)
+    assert bench.clock.now_ns() < 6_000_000_000
+
+
+def test_a_drop_that_outlasts_the_deadline_is_named_and_not_waited_for(bench: Bench) -> None:
     assert bench.acting.phy
     bench.acting.phy.drop([1], 60, bench.deadline, request_id=1)
-    report = bench.heal(within_s=5)
-    assert "ports 1 have no signal; look at the cables and at what they lead to" in report.problems
-    assert bench.clock.now_ns() == 5_000_000_000
+    bench.acting.phy.drop([2], 1, bench.deadline, request_id=2)
+    report = bench.heal(within_s=20)
+    assert report.problems[0] == "ports 1 are without signal for 60 s more; undo it then"
+    assert [entry.what["request_id"] for entry in bench.journal.standing("bench")] == [1]
+    bench.clock.advance(60)
+    assert bench.heal().is_healed
 
 
 def test_a_switch_locked_by_another_is_named(bench: Bench) -> None:

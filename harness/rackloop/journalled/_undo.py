@@ -6,7 +6,7 @@ change takes the signal away itself. So each step stands on the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackloop.abilities import Fabric, LiveMap, PhyControl, PortState, PowerPort
@@ -17,6 +17,8 @@ from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
 from rackloop.portmap import Full, PortMap, disturbed_ports
 
 _POLL_NS = 5_000_000
+# SAS 3.0 links may train for a second; what is dark after five stays dark.
+_SIGNAL_S = 5.0
 _MAP_ACTS = ("open", "join", "replace")
 
 
@@ -74,15 +76,18 @@ def apply_full(fabric: Fabric, live: LiveMap, wanted: PortMap, deadline: Deadlin
 
 
 def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) -> list[int]:
-    """Wait until each of ``ports`` is up or joined to nothing; the ports that are neither when time is over."""
+    """Wait until each of ``ports`` is up or joined to nothing; the ports that are neither after five seconds."""
+    clock = deadline.clock
+    last_look_ns = deadline.sooner(_SIGNAL_S).at_ns - _POLL_NS
     waiting = list(ports)
     while waiting:
         mapped = fabric.live_map(deadline).pairs.ports()
         states = fabric.port_states(waiting, deadline)
         waiting = [port for port in waiting if port in mapped and states[port] is not PortState.UP]
-        if not waiting or deadline.is_over():
+        if clock.now_ns() > last_look_ns:
             break
-        deadline.clock.sleep_until_ns(min(deadline.clock.now_ns() + _POLL_NS, deadline.at_ns))
+        if waiting:
+            clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
     return waiting
 
 
@@ -171,18 +176,25 @@ def _apply_restored(
 def _settle(
     entries: Sequence[Entry], equipment: Equipment, boot_id: str, deadline: Deadline, left: dict[int, str]
 ) -> None:
-    waiting = {entry.id: set[int]() for entry in entries if acts_of(entry, "settle")}
-    if not waiting:
-        return
     clock = deadline.clock
     ends_ns = now_ns = clock.now_ns()
+    waiting: dict[int, set[int]] = {}
     for entry in entries:
         for act in acts_of(entry, "settle"):
-            waiting[entry.id].update(act["ports"])
             # An act whose moment was lost with its process, or with the boot, was made by now at the latest.
             began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else now_ns
-            ends_ns = max(ends_ns, began_ns + round(act["lasts_ms"] * 1e6))
-    clock.sleep_until_ns(min(ends_ns, deadline.at_ns))
+            end_ns = began_ns + round(act["lasts_ms"] * 1e6)
+            if end_ns >= deadline.at_ns:
+                seconds = (end_ns - now_ns) / 1e9
+                left[entry.id] = (
+                    f"ports {_listed(act['ports'])} are without signal for {seconds:.0f} s more; undo it then"
+                )
+                continue
+            waiting[entry.id] = set(act["ports"])
+            ends_ns = max(ends_ns, end_ns)
+    if not waiting:
+        return
+    clock.sleep_until_ns(ends_ns)
     try:
         down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*waiting.values())), deadline))
     except (LabError, NotSupported) as error:
@@ -193,5 +205,5 @@ def _settle(
             left[number] = f"ports {_listed(down & ports)} have no signal; look at the cables and at what they lead to"
 
 
-def _listed(ports: frozenset[int] | set[int]) -> str:
+def _listed(ports: Iterable[int]) -> str:
     return ", ".join(str(port) for port in sorted(ports))
