@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from rackloop.errors import BadInput, NotSupported
+from rackloop.errors import BadInput
 
 _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's own variable, it names a file
 
@@ -19,7 +18,7 @@ class Secret(Protocol):
 
     @abstractmethod
     def reveal(self) -> str:
-        """The secret itself, read now. Raises BadInput where it is not there, NotSupported without Ansible's vault."""
+        """The secret itself, read now. Raises BadInput where it is not there."""
         ...
 
 
@@ -64,21 +63,17 @@ class VaultSecret(Secret):
 
     def reveal(self) -> str:
         """The text at the key, exactly as written in the vault."""
-        try:
-            vault = import_module("ansible_vault")
-        except ImportError:
-            raise NotSupported(
-                f"the secret {self.key!r} is in the Ansible vault {self.path}, and the ansible-vault package is not "
-                "installed; install it, or keep the secret in an environment variable or a file"
-            ) from None
+        from ansible.errors import AnsibleError
+        from ansible.parsing import vault
+
         from rackloop.description import compose
 
         if not (password_file := os.environ.get(_VAULT_PASSWORD_FILE)):
             raise BadInput(f"{_VAULT_PASSWORD_FILE} is not set; let it name the file with the password of {self.path}")
-        encrypted = _read(self.path)
+        password = vault.VaultSecret(_read(Path(password_file)).strip().encode())
         try:
-            plain = vault.Vault(_read(Path(password_file)).strip()).load_raw(encrypted)
-        except Exception as error:  # noqa: BLE001 - Ansible's errors have no common public base
+            plain: bytes = vault.VaultLib([("default", password)]).decrypt(_read(self.path).encode())
+        except AnsibleError as error:
             raise BadInput(f"{self.path} cannot be opened with the password in {password_file}: {error}") from None
         value = compose(plain.decode("utf-8"), str(self.path)).value
         found = value.get(self.key) if isinstance(value, dict) else None
