@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -332,7 +332,7 @@ def test_exchanges_are_kept_and_shown() -> None:
             FlexFabric(session).generation(soon())
         session.close()
     assert len(session.history) == HISTORY_LENGTH
-    assert list(session.history) == shown[-HISTORY_LENGTH:]
+    assert session.history == shown[-HISTORY_LENGTH:]
     assert [exchange.t_ns for exchange in shown] == sorted(exchange.t_ns for exchange in shown)
     assert shown[-1].sent.endswith(":ROUT:GEN?\n")
     assert shown[-1].received.endswith(";1\n")
@@ -396,3 +396,19 @@ def test_what_reads_back_otherwise_is_never_triggered(old: bytes, new: bytes) ->
             fabric.apply(CHANGE, soon())
         assert fabric.live_map(soon()) == LiveMap(1, BEFORE)
         fabric.close()
+
+
+def test_a_box_that_never_stops_talking_cannot_outlast_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def babble() -> None:
+            near, _ = server.accept()
+            with near, suppress(OSError):
+                while True:
+                    near.sendall(b"\xff" * 4096)
+
+        babbling = threading.Thread(target=babble)
+        babbling.start()
+        with pytest.raises(ProtocolError, match="expected an answer, found"):
+            open_flexfabric(f"tcp://127.0.0.1:{server.getsockname()[1]}", CLOCK, soon(0.3))
+        babbling.join()

@@ -13,7 +13,7 @@ from rackloop.abilities import BoxIdentity, PortState
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric._refusals import QueuedError
 
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_MOST_DIGITS = 20
 _ERROR = re.compile(r'(-?[0-9]{1,5}),"([^"]*)"')
 _PAIRS = re.compile(r"\(@((?:[0-9]{1,5}![0-9]{1,5}(?:,|(?=\))))*)\)")
 _VERSION = re.compile(r"[0-9]{4}\.[0-9]+")
@@ -33,8 +33,8 @@ def split_fields(line: str) -> list[str]:
 
 
 def read_integer(text: str) -> int:
-    """A decimal whole number, and nothing around it."""
-    if _INTEGER.fullmatch(text) is None:
+    """A decimal whole number that is not negative, and nothing around it."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise ValueError(f"{text!r} is no whole number")
     return int(text)
 

@@ -7,7 +7,7 @@ after a semicolon is looked up beside the one before it first, then from the roo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
@@ -109,28 +109,32 @@ class Unit:
     path: str
 
 
-@lru_cache(maxsize=2048)
-def _parse_short(text: str, path: str, port_count: int) -> Unit:
-    return _parse(text, path, port_count)
-
-
 _LONGEST_REMEMBERED = 256
 
 
-def parse_line(line: bytes, port_count: int) -> list[Unit]:
-    """What a line asks of a switch with ``port_count`` ports. Never raises, whatever the bytes."""
+def parse_line(line: bytes, port_count: int) -> Sequence[Unit]:
+    """What a line asks of a switch with ``port_count`` ports. Never raises, whatever the bytes.
+
+    Controllers repeat themselves, so the last thousand short lines are remembered.
+    """
+    return (_parse_short if len(line) <= _LONGEST_REMEMBERED else _parse_line)(line, port_count)
+
+
+def _parse_line(line: bytes, port_count: int) -> tuple[Unit, ...]:
     try:
         text = line.decode("ascii")
     except UnicodeDecodeError:
-        return [Unit(None, Refusal(refusals.COMMAND_ERROR, "not ASCII"), "")]
+        return (Unit(None, Refusal(refusals.COMMAND_ERROR, "not ASCII"), ""),)
     units: list[Unit] = []
     path = ""
     for part in text.split(";"):
         if stripped := part.strip():
-            parse = _parse_short if len(stripped) <= _LONGEST_REMEMBERED else _parse
-            units.append(unit := parse(stripped, path, port_count))
+            units.append(unit := _parse(stripped, path, port_count))
             path = unit.path
-    return units
+    return tuple(units)
+
+
+_parse_short = lru_cache(maxsize=1024)(_parse_line)
 
 
 def _parse(text: str, path: str, port_count: int) -> Unit:
@@ -163,7 +167,6 @@ def _build(entry: _Entry, text: str, port_count: int) -> m.Request:
     return entry.request(*values)
 
 
-@lru_cache(maxsize=512)
 def format_request(request: m.Request) -> str:
     """The request in its shortest spelling, from the root: ``:ROUT:GEN?``, ``*IDN?``."""
     header = _SHORTEST[type(request)]
@@ -174,14 +177,19 @@ def format_request(request: m.Request) -> str:
     return f"{root} {text}" if text else root
 
 
-def format_line(requests: Sequence[m.Request]) -> bytes:
-    """One program line, ended by LF."""
-    return ";".join(map(format_request, requests)).encode("ascii") + b"\n"
+@dataclass(frozen=True)
+class Line:
+    """A program line, ended by LF, and how to read the answer to each query in it, in order."""
+
+    text: bytes
+    readers: tuple[Callable[[str], Any], ...]
 
 
-def is_query(request: m.Request) -> bool:
-    """Whether the switch answers this request."""
-    return isinstance(request, m.Query)
+@lru_cache(maxsize=256)
+def format_line(requests: tuple[m.Request, ...]) -> Line:
+    """The line that asks all of this."""
+    text = ";".join(map(format_request, requests)).encode("ascii") + b"\n"
+    return Line(text, tuple(_answer_kind(query).read for query in requests if isinstance(query, m.Query)))
 
 
 def format_answer(query: m.Query[T], value: T) -> str:

@@ -20,6 +20,8 @@ from rackloop_drivers.fabric.flexfabric._session import (
     FlexFabricSession,
 )
 
+_GENERATION = (m.Generation(),)
+
 
 def open_flexfabric(
     url: str,
@@ -72,7 +74,7 @@ class FlexFabric:
     def generation(self, deadline: Deadline) -> int:
         """How often the live map has changed."""
         generation: int
-        (generation,) = self.session.ask((m.Generation(),), deadline)
+        (generation,) = self.session.ask(_GENERATION, deadline)
         return generation
 
     def live_map(self, deadline: Deadline) -> LiveMap:

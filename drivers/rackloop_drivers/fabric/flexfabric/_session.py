@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NamedTuple
@@ -31,9 +31,9 @@ ANSWER_WITHIN_S = 0.5
 HISTORY_LENGTH = 256
 ATTEMPTS = 4
 _RECONNECT_EVERY_NS = 20_000_000
-_LONGEST_ANSWER = 1 << 20
-_TAGS = 255
-_TAG_PREFIX = tuple(f"*ESE {tag};*ESE?;".encode("ascii") for tag in range(_TAGS + 1))
+_LONGEST_ANSWER = 1 << 16
+_TAGS = 32
+_TAGGED = tuple((f"*ESE {tag};*ESE?;".encode("ascii"), f"{tag};".encode("ascii")) for tag in range(_TAGS))
 
 #: The answer did not come, or came unreadable: whether the switch acted is not known.
 ANSWER_LOST = (DeadlineExceeded, NotConnected, ProtocolError)
@@ -59,7 +59,7 @@ class FlexFabricSession:
     Each line carries a tag that the switch echoes (through ``*ESE``, which nothing else here uses), so an answer
     that is late, doubled or left over is never taken for another's. After a lost answer the session finds its
     place again before it sends anything else: it reconnects where it must, presents its token again, and
-    drains the wire up to the answer that carries the tag. ``history`` holds the last 256 exchanges.
+    drains the wire up to the answer that carries the tag.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FlexFabricSession:
         self.clock = clock
         self.token = token
         self.on_exchange = on_exchange
-        self.history: deque[Exchange] = deque(maxlen=HISTORY_LENGTH)
+        self._log: deque[tuple[int, bytes, bytes]] = deque(maxlen=HISTORY_LENGTH)
         self._answer_within_s = answer_within_s
         self._baud = baud
         self._seconds_per_byte = 10 / baud if is_serial(url) else 0.0
@@ -86,6 +86,11 @@ class FlexFabricSession:
         self._buffer = b""
         self._tag = 0
         self._lock = RLock()
+
+    @property
+    def history(self) -> list[Exchange]:
+        """The last exchanges, oldest first."""
+        return [_exchange(*entry) for entry in tuple(self._log)]
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -109,7 +114,7 @@ class FlexFabricSession:
             self._is_closed = True
             self._drop()
 
-    def ask(self, queries: Sequence[m.Request], deadline: Deadline) -> list[Any]:
+    def ask(self, requests: tuple[m.Request, ...], deadline: Deadline) -> list[Any]:
         """Send requests that are safe to repeat and return the answers to the queries among them.
 
         A lost answer is followed by up to three more attempts.
@@ -118,7 +123,7 @@ class FlexFabricSession:
             attempt = 1
             while True:
                 try:
-                    return self.ask_once(queries, deadline)
+                    return self._ask_once(requests, deadline)
                 except ANSWER_LOST:
                     if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
                         raise
@@ -135,108 +140,103 @@ class FlexFabricSession:
 
     def act_once(self, command: m.Request, deadline: Deadline) -> None:
         """Send a command once; a lost answer raises one of :data:`ANSWER_LOST`."""
-        (error,) = self.ask_once((m.ClearStatus(), command, m.NextError()), deadline)
+        with self._lock:
+            (error,) = self._ask_once((m.ClearStatus(), command, m.NextError()), deadline)
         self._check(command, error)
 
-    def ask_once(self, requests: Sequence[m.Request], deadline: Deadline) -> list[Any]:
-        """Send requests on one line, once, and return the answers to the queries among them."""
-        with self._lock:
-            if not self._is_in_step:
-                self._get_in_step(deadline, may_reconnect=True)
-            try:
-                fields = self._exchange(codec.format_line(requests), deadline)
-                queries = [request for request in requests if isinstance(request, m.Query)]
-                if len(fields) == len(queries):
-                    return [codec.parse_answer(query, text) for query, text in zip(queries, fields, strict=True)]
-            except ANSWER_LOST:
-                self._is_in_step = False
-                raise
-            except ValueError as error:
-                self._is_in_step = False
-                raise ProtocolError(f"{self._asked(requests)} was answered with {error}; check the line") from None
-            self._explain_missing(requests, len(fields), deadline)
-            raise AssertionError
-
-    def _explain_missing(self, requests: Sequence[m.Request], answered: int, deadline: Deadline) -> None:
-        """A query the switch refuses is not answered; its reason waits in the error queue."""
-        last = requests[-1]
-        if answered == 0 and last == m.NextError():
+    def _ask_once(self, requests: tuple[m.Request, ...], deadline: Deadline) -> list[Any]:
+        if not self._is_in_step:
+            self._get_in_step(deadline, may_reconnect=True)
+        line = codec.format_line(requests)
+        try:
+            fields = self._exchange(line.text, deadline)
+            if len(fields) == len(line.readers):
+                return [read(text) for read, text in zip(line.readers, fields, strict=True)]
+        except ANSWER_LOST:
             self._is_in_step = False
-            raise ProtocolError(f"{self._asked(requests)} was not answered; check that the switch's firmware is whole")
-        (error,) = self.ask((m.NextError(),), deadline)
-        self._check(last, error)
+            raise
+        except ValueError as error:
+            self._is_in_step = False
+            raise ProtocolError(f"{self._asked(requests)} was answered with {error}; check the line") from None
+        raise self._missing(requests, len(fields), deadline)
+
+    def _missing(self, requests: tuple[m.Request, ...], answered: int, deadline: Deadline) -> LabError:
+        """Why a query was not answered: what refused it waits in the error queue."""
+        if requests != (m.NextError(),):
+            (error,) = self._ask_once((m.NextError(),), deadline)
+            self._check(requests[-1], error)
         self._is_in_step = False
-        raise ProtocolError(f"{self._asked(requests)}: {answered} answers came, which is too few; check the line")
+        return ProtocolError(f"{self._asked(requests)}: only {answered} answers came; check the line")
 
     def _check(self, command: m.Request, error: QueuedError) -> None:
         if error.number == 0:
             return
         kind, advice = _WHAT_TO_DO.get(error.number, (FabricError, "correct the request"))
-        raise kind(f'{self._asked([command])} was refused with {error.number},"{error.text}": {advice}', error.number)
+        raise kind(f'{self._asked((command,))} was refused with {error.number},"{error.text}": {advice}', error.number)
 
-    def _asked(self, requests: Sequence[m.Request]) -> str:
-        return f"{self.url}: {codec.format_line(requests).decode('ascii').strip()}"
+    def _asked(self, requests: tuple[m.Request, ...]) -> str:
+        return f"{self.url}: {_shown(codec.format_line(requests).text)}"
 
     def _exchange(self, line: bytes, deadline: Deadline, *, is_draining: bool = False) -> list[str]:
         """Send a tagged line and read until the answer that carries the tag; returns its fields without the tag.
 
         What carries another tag belongs to the past and is skipped. While draining, noise is skipped too.
         """
-        if self._transport is None or self._is_closed:
+        transport = self._transport
+        if transport is None or self._is_closed:
             raise NotConnected(f"{self.url}: this session is closed; open another")
-        if deadline.is_over():
-            raise DeadlineExceeded(f"{self.url}: no time is left to send {line.decode('ascii').strip()}; allow more")
-        self._tag = self._tag % _TAGS + 1
-        mark = str(self._tag)
-        tagged = _TAG_PREFIX[self._tag] + line if not is_draining else b"\n" + _TAG_PREFIX[self._tag] + line
-        sent_ns = self.clock.now_ns()
+        left_s = deadline.remaining_s()
+        if not left_s:
+            raise DeadlineExceeded(f"{self.url}: no time is left to send {_shown(line)}; allow more")
+        self._tag = (self._tag + 1) % _TAGS
+        prefix, mark = _TAGGED[self._tag]
+        sent = prefix + line if not is_draining else b"\n" + prefix + line
         received = self._buffer
+        sent_ns = self.clock.now_ns()
         try:
-            self._transport.write(tagged, deadline)
-            patience_s = self._answer_within_s + len(tagged) * self._seconds_per_byte
-            while True:
-                chunk = self._transport.read(min(patience_s, deadline.remaining_s()))
-                if not chunk:
-                    raise self._unanswered(line, self._buffer or (received if is_draining else b""))
-                received += chunk
-                patience_s = self._answer_within_s
+            transport.write(sent, deadline)
+            chunk = transport.read(min(self._answer_within_s + len(sent) * self._seconds_per_byte, left_s))
+            while chunk:
+                if not received and chunk.startswith(mark) and chunk.find(b"\n") == len(chunk) - 1:
+                    received = chunk
+                    return split_fields(self._text(chunk[len(mark) : -1]))
+                received = (received + chunk)[-_LONGEST_ANSWER:]
                 *lines, self._buffer = (self._buffer + chunk).split(b"\n")
                 for answer in lines:
-                    head, *fields = self._fields(answer, is_draining=is_draining)
-                    if head == mark:
-                        return fields
-                if len(self._buffer) > _LONGEST_ANSWER:
-                    self._buffer = b""
-                    raise ProtocolError(f"{self.url}: over {_LONGEST_ANSWER} bytes came without a line end")
+                    tag, separator, rest = answer.partition(b";")
+                    if tag.removesuffix(b"\r") + b";" == mark:
+                        return split_fields(self._text(rest)) if separator else []
+                    if not is_draining and not answer.isascii():
+                        raise ProtocolError(self._noise(answer))
+                self._buffer = self._buffer[-_LONGEST_ANSWER:]
+                left_s = deadline.remaining_s()
+                chunk = transport.read(min(self._answer_within_s, left_s)) if left_s else b""
+            raise self._unanswered(line, self._buffer or (received if is_draining else b""))
         except NotConnected:
             self._drop()
             raise
         finally:
-            self._note(Exchange(sent_ns, tagged.decode("ascii"), received.decode("latin-1")))
+            self._log.append((sent_ns, sent, received))
+            if self.on_exchange is not None:
+                self.on_exchange(_exchange(sent_ns, sent, received))
 
-    def _fields(self, answer: bytes, *, is_draining: bool) -> list[str]:
+    def _text(self, answer: bytes) -> str:
         try:
-            return split_fields(answer.removesuffix(b"\r").decode("ascii"))
+            return answer.decode("ascii").removesuffix("\r")
         except UnicodeDecodeError:
-            if is_draining:
-                return [""]
-            raise ProtocolError(
-                f"{self.url}: expected an answer, found noise {answer[:40]!r}; check the line"
-            ) from None
+            raise ProtocolError(self._noise(answer)) from None
+
+    def _noise(self, heard: bytes) -> str:
+        return f"{self.url}: expected an answer, found noise {heard[:40]!r}; check the line"
 
     def _unanswered(self, line: bytes, heard: bytes) -> LabError:
-        asked = f"{self.url}: {line.decode('ascii').strip()}"
+        asked = f"{self.url}: {_shown(line)}"
         rate = f" and that the line runs at {self._baud} baud, 8N1, at both ends" if self._seconds_per_byte else ""
         if heard:
             return ProtocolError(
                 f"{asked}: expected an answer, found {heard[:40]!r}; check that this is a FlexFabric switch{rate}"
             )
         return DeadlineExceeded(f"{asked}: the switch did not answer in time; check that it has power{rate}")
-
-    def _note(self, exchange: Exchange) -> None:
-        self.history.append(exchange)
-        if self.on_exchange is not None:
-            self.on_exchange(exchange)
 
     def _get_in_step(self, deadline: Deadline, *, may_reconnect: bool) -> None:
         attempt = 1
@@ -262,10 +262,10 @@ class FlexFabricSession:
                 return
 
     def _introduce(self, deadline: Deadline) -> None:
-        requests: list[m.Request] = [m.ClearStatus(), m.Identify()]
+        requests: tuple[m.Request, ...] = (m.ClearStatus(), m.Identify())
         if self.token is not None:
-            requests += [m.RequestLock(self.token), m.NextError()]
-        answers = self._exchange(codec.format_line(requests), deadline, is_draining=True)
+            requests += (m.RequestLock(self.token), m.NextError())
+        answers = self._exchange(codec.format_line(requests).text, deadline, is_draining=True)
         try:
             identity: BoxIdentity = codec.parse_answer(m.Identify(), answers[0])
             error = codec.parse_answer(m.NextError(), answers[1]) if self.token is not None else QueuedError(0, "")
@@ -298,3 +298,11 @@ class FlexFabricSession:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+
+def _exchange(t_ns: int, sent: bytes, received: bytes) -> Exchange:
+    return Exchange(t_ns, sent.decode("ascii"), received.decode("latin-1"))
+
+
+def _shown(line: bytes) -> str:
+    return line.decode("ascii").strip()

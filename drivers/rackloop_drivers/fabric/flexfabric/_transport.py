@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, NotConnected
 
-_READ_SIZE = 65536
+_READ_SIZE = 16384
 _SLICE_S = 0.02
+_LOOKS = 100
 
 
 class Transport(Protocol):
@@ -83,7 +84,7 @@ class DescriptorTransport:
 
     def read(self, timeout_s: float) -> bytes:
         """Whatever has come."""
-        if not self._readable.poll(timeout_s * 1000):
+        if not self._is_readable_soon() and not self._readable.poll(timeout_s * 1000):
             return b""
         try:
             data = os.read(self._descriptor, _READ_SIZE)
@@ -94,6 +95,14 @@ class DescriptorTransport:
         if not data:
             raise self._lost("it was closed at the other end")
         return data
+
+    def _is_readable_soon(self) -> bool:
+        """Look again and again for some 50 us: a switch nearby answers sooner than a sleeping processor wakes."""
+        for _ in range(_LOOKS):
+            if self._readable.poll(0):
+                return True
+            os.sched_yield()
+        return False
 
     def _lost(self, reason: object) -> NotConnected:
         return NotConnected(f"{self._url}: the connection to the switch was lost: {reason}; check that it has power")
