@@ -56,8 +56,15 @@ class RackdControl:
     def request(self, op: str, deadline: Deadline, **fields: Any) -> Answer:
         """Ask rackd for ``op`` and return its answer, ``t_ns`` (CLOCK_MONOTONIC) and the fields of the operation.
 
-        Raises RackdRefused, DeadlineExceeded (the request may still be carried out), NotConnected or ProtocolError.
+        Raises RackdRefused, DeadlineExceeded, NotConnected or ProtocolError. Where the deadline was over already
+        nothing was sent; else a request without an answer may still be carried out.
         """
+        if deadline.is_over():
+            raise DeadlineExceeded(
+                f"rackd at {self.path} was not asked for {op}: the deadline is over; allow more time"
+            )
+        if deadline.is_over():
+            raise DeadlineExceeded(f"{op} was asked of rackd at {self.path} after its deadline; nothing was sent")
         number = next(self._numbers)
         answer: Future[Answer] = Future()
         with self._lock:
