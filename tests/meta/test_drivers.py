@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import ast
 from importlib.metadata import EntryPoint, entry_points
+from inspect import get_annotations
 from pathlib import Path
 
 import pytest
 
+from rackloop.abilities import BlockDevice, Drive, Executor, Fabric, PhyControl, PowerPort
 from tests.meta.tree import ROOT
 
-CONTRACTS = {
-    "block": "block_device",
-    "drive": "drive",
-    "fabric": "fabric",
-    "host": "executor",
-    "phy": "phy_control",
-    "power": "power_port",
+# For each kind of driver its ability, and the module of its contract.
+ABILITIES: dict[str, tuple[type, str]] = {
+    "block": (BlockDevice, "block_device"),
+    "drive": (Drive, "drive"),
+    "fabric": (Fabric, "fabric"),
+    "host": (Executor, "executor"),
+    "phy": (PhyControl, "phy_control"),
+    "power": (PowerPort, "power_port"),
 }
 DRIVERS = sorted(
     (entry for entry in entry_points(group="rackloop.drivers") if entry.value.startswith("rackloop_drivers.")),
     key=lambda entry: entry.name,
 )
+
+NAMES = {entry.name for entry in DRIVERS}
 
 
 def modules_imported(path: Path) -> set[str]:
@@ -39,23 +44,27 @@ TESTS = {path: modules_imported(path) for path in sorted((ROOT / "tests" / "cont
 
 
 def test_drivers_are_registered() -> None:
-    assert "fabric.flexfabric" in {entry.name for entry in DRIVERS}
+    assert {"block.nbd", "drive.rackd", "fabric.flexfabric", "phy.flexfabric", "power.rackd"} <= NAMES
 
 
 @pytest.mark.parametrize("entry", DRIVERS, ids=lambda entry: entry.name)
-def test_a_registered_driver_is_there_and_in_its_place(entry: EntryPoint) -> None:
-    kind, _, name = entry.name.partition(".")
-    assert kind in CONTRACTS, f"{entry.name} is named KIND.NAME, with KIND one of {sorted(CONTRACTS)}"
-    assert entry.module.startswith(f"rackloop_drivers.{kind}.{name}")
-    assert callable(entry.load())
+def test_a_registered_driver_has_the_ability_of_its_kind(entry: EntryPoint) -> None:
+    kind = entry.name.partition(".")[0]
+    assert kind in ABILITIES, f"{entry.name} is to be named KIND.NAME, with KIND one of {sorted(ABILITIES)}"
+    ability, _ = ABILITIES[kind]
+    asked = {name for name in vars(ability) if not name.startswith("_")}
+    driver = entry.load()
+    # A field of a dataclass is an annotation until there is an instance.
+    missing = sorted(asked - {*dir(driver), *get_annotations(driver)})
+    assert not missing, f"{entry.value} lacks {missing}"
 
 
 @pytest.mark.parametrize("entry", DRIVERS, ids=lambda entry: entry.name)
 def test_a_registered_driver_has_a_contract_test(entry: EntryPoint) -> None:
-    contract = f"rackloop.contracts.{CONTRACTS[entry.name.partition('.')[0]]}"
+    _, contract = ABILITIES[entry.name.partition(".")[0]]
     keeping = [
         path.name
         for path, modules in TESTS.items()
-        if contract in modules and any(module.startswith(entry.module) for module in modules)
+        if f"rackloop.contracts.{contract}" in modules and f"{entry.module}.{entry.attr}" in modules
     ]
-    assert keeping, f"no file in tests/contracts imports both {contract} and {entry.module}"
+    assert keeping, f"no file in tests/contracts imports both rackloop.contracts.{contract} and {entry.value}"
