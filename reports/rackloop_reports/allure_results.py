@@ -21,6 +21,7 @@ from rackloop_reports._files import write_atomically, writing
 from rackloop_reports.gallery import Gallery, Plot
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
+from rackloop_reports.steps import is_ours, steps_of
 from rackloop_reports.tables import description_html, exchanges_text, remaps_csv
 
 TEST_LABEL = "rackloop_test"
@@ -96,10 +97,12 @@ def _complete_test(
         # Known by its identity in the plan, so that its history survives a change of file or parameters.
         "historyId": _digest(run.started.plan, test.id),
         "testCaseId": _digest(run.started.plan, test.id),
+        "name": _words(test.id.rpartition("/")[2]),
         "status": _STATUS[test.verdict],
         "descriptionHtml": description_html(test, run, plots[0] if plots else None),
         "labels": labels,
         "attachments": theirs + ours,
+        "steps": [step for step in result.get("steps", ()) if not is_ours(step)] + steps_of(test, run),
     }
     result["statusDetails"] = {**result.get("statusDetails", {}), "message": _message(test)} if test.reason else {}
     _write_json(path, result)
@@ -107,11 +110,10 @@ def _complete_test(
 
 def _made_result(test: TestRecord, run: RunRecord) -> Json:
     """A result for a test that allure-pytest wrote none of."""
-    folder, _, name = test.id.rpartition("/")
+    folder = test.id.rpartition("/")[0]
     tree = [{"name": key, "value": _words(test.labels[key])} for key in ("epic", "feature") if key in test.labels]
     return {
         "uuid": _digest(run.title, test.id),
-        "name": _words(name),
         "fullName": test.id,
         "titlePath": [run.started.plan, *folder.split("/")] if folder else [run.started.plan],
         "stage": "finished",
@@ -183,13 +185,13 @@ def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
 def _environment(run: RunRecord) -> str:
     """Allure's environment block, a Java properties file."""
     facts = {
+        **run.started.environment,
         "Plan": run.started.plan,
         "Lab": run.lab,
         "Results": "simulated" if run.is_simulated else "measured",
         "Seed": str(run.started.seed),
         "Started": run.started.wall,
         **{f"Version of {name}": version for name, version in run.started.versions.items()},
-        **run.started.environment,
     }
     for dut in run.started.duts:
         parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))

@@ -89,16 +89,26 @@ class Gallery:
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
     """The tests that took one of these measurements with the label its plot goes by."""
-    return [test for test in tests if any(m.name in names and _LABELS[m.name] in m.labels for m in test.measurements)]
+    return [test for test in tests if any(m.name in names and _can_be_drawn(m) for m in test.measurements)]
+
+
+def _can_be_drawn(measured: Measured) -> bool:
+    label = measured.labels.get(_LABELS[measured.name])
+    if label is None or measured.name == LATENCY:
+        return label is not None
+    try:
+        return parse_size(label) > 0
+    except ValueError:
+        return False
 
 
 def _distinct(tests: Iterable[TestRecord], name: str) -> Iterator[tuple[TestRecord, Measured]]:
-    """Each measurement called ``name`` that has its label, once, though the stream has it once for every limit."""
+    """Each measurement called ``name`` that can be drawn, once, though the stream has it once for every limit."""
     seen = set()
     for test in tests:
         for measured in test.measurements:
             key = (test.id, tuple(sorted(measured.labels.items())))
-            if measured.name == name and _LABELS[name] in measured.labels and key not in seen:
+            if measured.name == name and _can_be_drawn(measured) and key not in seen:
                 seen.add(key)
                 yield test, measured
 

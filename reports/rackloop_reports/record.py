@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from rackloop.distribution import Distribution
 from rackloop.errors import BadInput
 from rackloop.events import (
     ActAnnounced,
@@ -27,18 +28,22 @@ from rackloop.events import (
 from rackloop.verdict import Cause, Verdict, worst
 
 EVENTS_FILE = "events.jsonl"
+UNFINISHED = "the test started and never finished: the run was killed"
 KILLED = "the run was killed: its event stream ends without run.finished"
 
 
 @dataclass
 class Act:
-    """Something done to the rack: when it was announced, and when and how it ended (None: nobody saw it end)."""
+    """Something done to the rack: when it was announced, and when it ended (None: nobody saw it end)."""
 
     ability: str
     what: Mapping[str, Any]
     announced_ns: int
     done_ns: int | None = None
-    error: str | None = None
+
+    def __str__(self) -> str:
+        what = (self.ability, self.what.get("do"), self.what.get("resource"))
+        return " ".join(str(part) for part in what if part)
 
 
 @dataclass
@@ -54,7 +59,7 @@ class TestRecord:
     ended_ns: int = 0
     verdict: Verdict = Verdict.UNKNOWN
     cause: Cause | None = Cause.HARNESS
-    reason: str | None = "the test started and never finished: the run was killed"
+    reason: str | None = UNFINISHED
     measurements: list[Measured] = field(default_factory=list)
     remaps: list[RemapSeen] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -76,7 +81,6 @@ class RunRecord:
     started_ns: int
     ended_ns: int
     tests: list[TestRecord]
-    acts: list[Act]
     exchanges: list[Exchange]
     finished: RunFinished | None
 
@@ -105,8 +109,8 @@ class RunRecord:
         return f"{self.started.plan} on {self.lab}, {when:%Y-%m-%d %H:%M:%S} UTC, seed {self.started.seed}"
 
     def wall(self, at_ns: int) -> datetime:
-        """The time of day at ``at_ns`` on the run's clock."""
-        begun = datetime.fromisoformat(self.started.wall)
+        """The time of day, in UTC, at ``at_ns`` on the run's clock."""
+        begun = datetime.fromisoformat(self.started.wall).astimezone(UTC)
         return begun + timedelta(microseconds=(at_ns - self.started_ns) / 1000)
 
     def wall_ms(self, at_ns: int) -> int:
@@ -140,7 +144,7 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
     """
     match events[0]:
         case Stamped(_, started_ns, RunStarted() as started):
-            run = RunRecord(started, started_ns, events[-1].t_ns, [], [], [], None)
+            run = RunRecord(started, started_ns, events[-1].t_ns, [], [], None)
         case other:
             raise ValueError(f"the stream begins with {other.event.kind}, expected {RunStarted.kind}")
     datetime.fromisoformat(run.started.wall)
@@ -155,6 +159,9 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
         )
     for test in run.tests:
         test.ended_ns = test.ended_ns or run.ended_ns
+        pending = [str(act) for act in test.acts if act.done_ns is None]
+        if pending and not test.is_finished:
+            test.reason = f"{UNFINISHED}; announced, and nobody saw it end: {', '.join(pending)}"
     return run
 
 
@@ -177,18 +184,20 @@ class _Reader:
             case ActAnnounced() as event:
                 act = Act(event.ability, event.what, stamped.t_ns)
                 self._open_acts[event.act] = act
-                (self._test(event.test, stamped.t_ns).acts if event.test else self.run.acts).append(act)
+                if event.test:
+                    self._test(event.test, stamped.t_ns).acts.append(act)
             case ActDone() as event:
                 ended = self._open_acts.pop(event.act, None)
                 if ended is None:
                     raise ValueError(f"event {stamped.seq} ends act {event.act}, which was never announced")
-                ended.done_ns, ended.error = stamped.t_ns, event.error
+                ended.done_ns = stamped.t_ns
             case Exchange() as event:
                 owner = self._test(event.test, stamped.t_ns).exchanges if event.test else self.run.exchanges
                 owner.append(event)
             case Measured() as event:
                 if event.verdict:
                     Verdict(event.verdict)
+                Distribution(tuple(event.values), tuple(event.counts))
                 self._test(event.test, stamped.t_ns).measurements.append(event)
             case RemapSeen() as event:
                 self._test(event.test, stamped.t_ns).remaps.append(event)

@@ -233,3 +233,22 @@ def test_two_tests_of_one_stack_are_told_apart(tmp_path: Path) -> None:
     plots = Gallery(run).plots_of(run.tests)
     assert [plot.kind for plot in plots] == ["svg", "svg"]
     assert b"a/two" in plots[0].data
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [("remap.latency", {}), ("throughput.steady", {}), ("throughput.switched", {"block": "large"}), ("other.name", {})],
+)
+def test_a_measurement_without_its_label_has_no_plot(tmp_path: Path, name: str, labels: dict[str, str]) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure")
+    example.measure("a/b", name, "s", [0.001, 0.002], labels)
+    example.finish("a/b")
+    run = read_run(example.close())
+    assert Gallery(run).plots_of(run.tests) == []
+
+
+def test_remaps_of_which_only_the_command_was_seen_are_drawn_empty() -> None:
+    lost = [remap(("commanded", 0))]
+    assert bars(stage_breakdown(lost, SOURCE).axes[0]) == []
+    assert "n = 1 remaps on 1 server ports" in said(remap_timeline(lost, [], [], 0, SOURCE))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.events import ActDone, Event, RunFinished, RunStarted, TestFinished, read_events
+from rackloop.events import ActAnnounced, ActDone, Event, Measured, RunFinished, RunStarted, TestFinished, read_events
 from rackloop.verdict import Cause, Verdict
-from rackloop_reports.record import KILLED, read_run
+from rackloop_reports.record import KILLED, UNFINISHED, read_run
 from tests.unit.example_stream import ExampleRun, smoke_run
 
 
@@ -44,12 +44,13 @@ def test_a_test_that_a_killed_run_left_is_unknown_by_the_harness(tmp_path: Path)
     example.start("a/left", "be left")
     example.clock.advance(2)
     example.act("a/left", "fabric", {"do": "apply"})
+    example.write(ActAnnounced(2, "a/left", "phy", {"do": "drop", "resource": "switch"}))
     example.log.close()
     run = read_run(tmp_path)
     done, left = run.tests
     assert done.verdict is Verdict.PASS
     assert (left.verdict, left.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
-    assert "never finished" in (left.reason or "")
+    assert left.reason == f"{UNFINISHED}; announced, and nobody saw it end: phy drop switch"
     assert left.ended_ns == run.ended_ns > left.started_ns
     assert run.verdict is Verdict.UNKNOWN
 
@@ -82,6 +83,12 @@ def test_a_run_that_concluded_worse_than_its_tests_keeps_its_verdict(tmp_path: P
     assert read_run(tmp_path).verdict is Verdict.UNKNOWN
 
 
+def test_another_time_zone_is_told_in_utc(tmp_path: Path) -> None:
+    path = smoke_run(tmp_path, remaps=1) / "events.jsonl"
+    path.write_text(path.read_text().replace("2026-01-01T00:00:05+00:00", "2026-01-01T01:30:05+01:30", 1))
+    assert "2026-01-01 00:00:05 UTC" in read_run(tmp_path).title
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="not a directory"):
         read_run(tmp_path / "nowhere")
@@ -100,6 +107,10 @@ def test_a_stream_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         "act": (ActDone(7, "a/b"), "act 7, which was never announced"),
         "verdict": (TestFinished("a/b", "green", None, None, 0.1), "'green' is not a valid Verdict"),
         "cause": (TestFinished("a/b", "fail", "weather", None, 0.1), "'weather' is not a valid Cause"),
+        "samples": (
+            Measured("a/b", "x.y", {}, "s", 2, "p50", 1.0, (None, None), None, None, None, None, None, [2, 1], [1, 1]),
+            "distinct and ascending",
+        ),
         "run": (RunFinished("fine", 0, 1.0), "'fine' is not a valid Verdict"),
     }
     for name, (event, message) in cases.items():

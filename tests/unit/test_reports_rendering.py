@@ -186,6 +186,7 @@ def test_allure_itself_makes_the_report(tmp_path: Path) -> None:
     page = rendered.index.read_text()
     assert "smoke on mock (simulated)" in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
+    assert "gtag" not in page
     widgets = rendered.index.parent / "widgets"
     assert json.loads((widgets / "statistic.json").read_text()) == {
         "total": 10,

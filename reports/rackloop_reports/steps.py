@@ -1,0 +1,133 @@
+"""What was done to the rack as Allure steps: every act, with its switch commands and the remaps it made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rackloop.events import Exchange, RemapSeen
+from rackloop_reports.record import Act, RunRecord, TestRecord
+from rackloop_reports.wording import value_text
+
+TITLE = "What was done to the rack"
+#: More acts than this are shown by their first and last; the attachments have them all.
+MOST_ACTS = 200
+_LONGEST_LINE = 160
+
+Json = dict[str, Any]
+
+
+def steps_of(test: TestRecord, run: RunRecord) -> list[Json]:
+    """One step that holds all acts of ``test`` in order; none where it did nothing to the rack."""
+    if not test.acts:
+        return []
+    remaps: dict[int, list[RemapSeen]] = defaultdict(list)
+    for remap in test.remaps:
+        remaps[remap.generation].append(remap)
+    exchanges = sorted(test.exchanges, key=lambda exchange: exchange.started_ns)
+    steps = [_act_step(act, within, remaps, run) for act, within in _share_out(test.acts, exchanges, run)]
+    if len(steps) > MOST_ACTS:
+        half = MOST_ACTS // 2
+        left_out = len(steps) - 2 * half
+        between = _step(
+            f"... {left_out} acts more: see the attachments", steps[half]["start"], steps[-half]["start"], True
+        )
+        steps = [*steps[:half], between, *steps[-half:]]
+    is_ok = all(act.error is None for act in test.acts)
+    return [_step(f"{TITLE} ({len(test.acts)} acts)", steps[0]["start"], steps[-1]["stop"], is_ok, steps)]
+
+
+def is_ours(step: Mapping[str, Any]) -> bool:
+    """Whether a step of a result was made here."""
+    return str(step.get("name", "")).startswith(TITLE)
+
+
+def _share_out(acts: Sequence[Act], exchanges: Sequence[Exchange], run: RunRecord) -> list[tuple[Act, list[Exchange]]]:
+    """Each act with the exchanges that began while it was under way; acts on the switch follow one another."""
+    shared: list[tuple[Act, list[Exchange]]] = []
+    at = 0
+    for act in sorted(acts, key=lambda act: act.announced_ns):
+        end_ns = act.done_ns if act.done_ns is not None else run.ended_ns
+        while at < len(exchanges) and exchanges[at].started_ns < act.announced_ns:
+            at += 1
+        first = at
+        while at < len(exchanges) and exchanges[at].started_ns <= end_ns:
+            at += 1
+        shared.append((act, list(exchanges[first:at])))
+    return shared
+
+
+def _act_step(
+    act: Act, exchanges: Sequence[Exchange], remaps: Mapping[int, Sequence[RemapSeen]], run: RunRecord
+) -> Json:
+    stop_ns = act.done_ns if act.done_ns is not None else run.ended_ns
+    parts = [
+        _step(
+            f"{_line(exchange.sent)}  ->  {_line(exchange.received)}",
+            run.wall_ms(exchange.started_ns),
+            run.wall_ms(exchange.ended_ns),
+            True,
+        )
+        for exchange in exchanges
+    ]
+    parts += [_remap_step(remap, run) for remap in remaps.get(act.result.get("generation", -1), ())]
+    ending = f" - {act.error}" if act.error else "" if act.done_ns is not None else " - nobody saw it end"
+    return _step(wording(act) + ending, run.wall_ms(act.announced_ns), run.wall_ms(stop_ns), act.error is None, parts)
+
+
+def _remap_step(remap: RemapSeen, run: RunRecord) -> Json:
+    first, last = remap.stages[0], remap.stages[-1]
+    stages = ", ".join(
+        f"{stage.name} {value_text((stage.at_ns - first.at_ns) / 1e9, 's')}" for stage in remap.stages[1:]
+    )
+    name = f"{remap.server}.{remap.port} ({remap.stack}) gets {remap.drive}: {stages}"
+    return _step(name, run.wall_ms(first.at_ns), run.wall_ms(last.at_ns), True)
+
+
+def wording(act: Act) -> str:
+    """An act in words: ``Join 1!102, 2!109 on generation 1``."""
+    what = act.what
+    match act.ability, what.get("do"):
+        case "guard", _:
+            return f"Ask the guard to let {what.get('drive')} be written"
+        case "fabric", "apply":
+            return f"{_change(what['change'])} on generation {what.get('generation')}"
+        case "phy", "drop":
+            return f"Drop the PHY of ports {_ports(what['ports'])} for {what['down_ms']:g} ms"
+        case "phy", "flap":
+            times = f"{what['down_ms']:g} ms down, {what['up_ms']:g} ms up"
+            return f"Flap the PHY of ports {_ports(what['ports'])} {what['count']} times, {times}"
+    facts = ", ".join(f"{key} {value}" for key, value in what.items())
+    return f"{act.ability}: {facts}"
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    match change:
+        case {"act": "open", "ports": ports}:
+            return f"Open ports {_ports(ports)}"
+        case {"act": "replace", "pairs": pairs}:
+            return f"Replace the whole map by {len(pairs)} pairs"
+        case {"pairs": pairs}:
+            return _line("Join " + ", ".join(f"{low}!{high}" for low, high in pairs))
+    return f"Change the map: {dict(change)}"
+
+
+def _ports(ports: Sequence[int]) -> str:
+    return ", ".join(str(port) for port in ports)
+
+
+def _line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 3]}..."
+
+
+def _step(name: str, start_ms: int, stop_ms: int, is_ok: bool, steps: Sequence[Json] = ()) -> Json:  # noqa: FBT001
+    return {
+        "name": name,
+        "status": "passed" if is_ok else "broken",
+        "stage": "finished",
+        "start": start_ms,
+        "stop": stop_ms,
+        "steps": list(steps),
+    }
