@@ -10,6 +10,8 @@
     │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
     │   ├── DeadlineExceeded  it answers too late
     │   ├── ProtocolError     it answers, but not in its own language
+    │   ├── JournalDamaged    the undo journal cannot be read to its end (rackloop.journal)
+    │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
     │   └── FabricError       the switch refused a command
     │       ├── LockedOut         another controller holds the control lock
     │       └── StaleGeneration   the live map changed under the caller

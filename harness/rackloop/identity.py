@@ -8,7 +8,6 @@ NGUID or EUI-64 reports it as zeroes (NVM Express Base Specification, Identify N
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""
@@ -50,9 +49,3 @@ def normal_identifier(kind: str, value: str) -> str | None:
     if not _HEX.fullmatch(digits) or len(digits) not in lengths:
         raise ValueError(f"{value!r} is no {kind}: expected {' or '.join(map(str, lengths))} hexadecimal digits")
     return digits
-
-
-def normal_identifiers(identifiers: Mapping[str, str]) -> dict[str, str]:
-    """These identifiers in their one spelling, without those that say there is none. Raises ValueError."""
-    found = {kind: normal_identifier(kind, value) for kind, value in identifiers.items()}
-    return {kind: value for kind, value in found.items() if value is not None}

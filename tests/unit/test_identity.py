@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.identity import IDENTIFIERS, normal_identifier, normal_identifiers, normal_text
+from rackloop.identity import IDENTIFIERS, normal_identifier, normal_text
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,3 @@ def test_different_names_stay_different(digits: str) -> None:
 def test_padding_is_no_part_of_a_model_or_a_serial_number() -> None:
     assert normal_text("  QEMU     HARDDISK   ") == "QEMU HARDDISK"
     assert normal_text("00123456") != normal_text("123456")
-
-
-def test_identifiers_that_say_there_is_none_are_left_out() -> None:
-    found = normal_identifiers({"eui64": "eui.0025385b71b00001", "nguid": "0" * 32, "slot": "04"})
-    assert found == {"eui64": "0025385b71b00001", "slot": "4"}
