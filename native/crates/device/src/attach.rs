@@ -90,7 +90,7 @@ impl Rack {
     }
 
     /// `generation` is the one to blame.
-    pub(crate) fn darken(&mut self, low: Port, generation: u64, log: &mut Log) {
+    fn darken(&mut self, low: Port, generation: u64, log: &mut Log) {
         let Some(link) = self
             .links
             .get_mut(&low)
@@ -131,7 +131,7 @@ impl Rack {
         }
     }
 
-    pub(crate) fn attach(
+    fn attach(
         &self,
         ends: [Port; 2],
         switch_port: Port,
@@ -160,7 +160,7 @@ impl Rack {
     }
 
     /// One record for each end of a circuit.
-    pub(crate) fn log_phy(
+    fn log_phy(
         &self,
         what: fn(Attach) -> What,
         ends: [Port; 2],
@@ -179,7 +179,7 @@ impl Rack {
         }
     }
 
-    pub(crate) fn log_drive(
+    fn log_drive(
         &self,
         what: fn(Attach) -> What,
         ends: [Port; 2],

@@ -198,17 +198,20 @@ impl Rack {
         Ok(())
     }
 
-    /// Off: every link goes down, the map is kept to look at. On: the saved map is loaded, every link trains.
+    /// Off: every link goes down, the map is kept to look at. On: every circuit of the saved map is made anew.
     pub(crate) fn power_switch(&mut self, on: bool, log: &mut Log) {
         self.switch_on = on;
-        let ports: Vec<Port> = self.map.ports().collect();
-        for port in ports {
-            self.refresh(port, log.now_ns, log);
-        }
         if on {
             let mut after = self.saved.clone();
             self.keep_stuck(&mut after);
+            self.map = PortMap::default();
+            self.links.clear();
             self.change_map(after, true, log);
+            return;
+        }
+        let ports: Vec<Port> = self.map.ports().collect();
+        for port in ports {
+            self.refresh(port, log.now_ns, log);
         }
     }
 
