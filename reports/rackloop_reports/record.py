@@ -34,12 +34,14 @@ KILLED = "the run was killed: its event stream ends without run.finished"
 
 @dataclass
 class Act:
-    """Something done to the rack: when it was announced, and when it ended (None: nobody saw it end)."""
+    """Something done to the rack: when it was announced, and when and how it ended (None: nobody saw it end)."""
 
     ability: str
     what: Mapping[str, Any]
     announced_ns: int
     done_ns: int | None = None
+    error: str | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         what = (self.ability, self.what.get("do"), self.what.get("resource"))
@@ -190,7 +192,7 @@ class _Reader:
                 ended = self._open_acts.pop(event.act, None)
                 if ended is None:
                     raise ValueError(f"event {stamped.seq} ends act {event.act}, which was never announced")
-                ended.done_ns = stamped.t_ns
+                ended.done_ns, ended.error, ended.result = stamped.t_ns, event.error, event.result
             case Exchange() as event:
                 owner = self._test(event.test, stamped.t_ns).exchanges if event.test else self.run.exchanges
                 owner.append(event)

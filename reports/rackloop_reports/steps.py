@@ -30,12 +30,10 @@ def steps_of(test: TestRecord, run: RunRecord) -> list[Json]:
     if len(steps) > MOST_ACTS:
         half = MOST_ACTS // 2
         left_out = len(steps) - 2 * half
-        between = _step(
-            f"... {left_out} acts more: see the attachments", steps[half]["start"], steps[-half]["start"], True
-        )
+        between = _step(f"... {left_out} acts more: see the attachments", steps[half]["start"], steps[-half]["start"])
         steps = [*steps[:half], between, *steps[-half:]]
     is_ok = all(act.error is None for act in test.acts)
-    return [_step(f"{TITLE} ({len(test.acts)} acts)", steps[0]["start"], steps[-1]["stop"], is_ok, steps)]
+    return [_step(f"{TITLE} ({len(test.acts)} acts)", steps[0]["start"], steps[-1]["stop"], steps, is_ok=is_ok)]
 
 
 def is_ours(step: Mapping[str, Any]) -> bool:
@@ -67,13 +65,14 @@ def _act_step(
             f"{_line(exchange.sent)}  ->  {_line(exchange.received)}",
             run.wall_ms(exchange.started_ns),
             run.wall_ms(exchange.ended_ns),
-            True,
         )
         for exchange in exchanges
     ]
     parts += [_remap_step(remap, run) for remap in remaps.get(act.result.get("generation", -1), ())]
     ending = f" - {act.error}" if act.error else "" if act.done_ns is not None else " - nobody saw it end"
-    return _step(wording(act) + ending, run.wall_ms(act.announced_ns), run.wall_ms(stop_ns), act.error is None, parts)
+    return _step(
+        wording(act) + ending, run.wall_ms(act.announced_ns), run.wall_ms(stop_ns), parts, is_ok=act.error is None
+    )
 
 
 def _remap_step(remap: RemapSeen, run: RunRecord) -> Json:
@@ -82,7 +81,7 @@ def _remap_step(remap: RemapSeen, run: RunRecord) -> Json:
         f"{stage.name} {value_text((stage.at_ns - first.at_ns) / 1e9, 's')}" for stage in remap.stages[1:]
     )
     name = f"{remap.server}.{remap.port} ({remap.stack}) gets {remap.drive}: {stages}"
-    return _step(name, run.wall_ms(first.at_ns), run.wall_ms(last.at_ns), True)
+    return _step(name, run.wall_ms(first.at_ns), run.wall_ms(last.at_ns))
 
 
 def wording(act: Act) -> str:
@@ -122,7 +121,7 @@ def _line(text: str) -> str:
     return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 3]}..."
 
 
-def _step(name: str, start_ms: int, stop_ms: int, is_ok: bool, steps: Sequence[Json] = ()) -> Json:  # noqa: FBT001
+def _step(name: str, start_ms: int, stop_ms: int, steps: Sequence[Json] = (), *, is_ok: bool = True) -> Json:
     return {
         "name": name,
         "status": "passed" if is_ok else "broken",
