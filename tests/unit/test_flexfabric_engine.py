@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -195,6 +196,15 @@ def test_a_matrix_that_fails_is_a_hardware_error(bench: Bench) -> None:
     bench.core.matrix = Gone(bench.clock)
     assert bench.ask("ROUT:GEN?;:SYST:ERR?") == '-240,"Hardware error;the matrix is gone"'
     assert bench.ask("*IDN?") == IDENTITY
+
+
+def test_the_session_in_the_reference_is_true(bench: Bench) -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "switch-protocol.md"
+    lines = [line for line in page.read_text("utf-8").splitlines() if line.startswith(("> ", "< "))]
+    assert lines
+    for sent, answered in zip(lines[::2], lines[1::2], strict=True):
+        assert (sent[0], answered[0]) == (">", "<")
+        assert bench.ask(sent[2:]) == answered[2:]
 
 
 class Wire:
