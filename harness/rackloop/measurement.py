@@ -8,6 +8,7 @@ from typing import Literal
 
 from rackloop.distribution import Distribution, Interval
 from rackloop.limits import Limit
+from rackloop.units import format_quantity
 from rackloop.verdict import Verdict
 
 Statistic = float | Literal["max", "min", "mean"]
@@ -64,7 +65,7 @@ def _find(measurement: Measurement, limit: Limit | None) -> Finding:
     samples = measurement.samples
     statistic: Statistic = limit.quantile if limit and limit.quantile is not None else _natural_statistic(samples)
     value, ci95 = _estimate(samples, statistic)
-    verdict, reason = _verdict(limit, statistic, samples.n, value, ci95) if limit else (None, None)
+    verdict, reason = _verdict(limit, statistic, measurement, value, ci95) if limit else (None, None)
     return Finding(
         measurement=measurement,
         statistic=statistic,
@@ -100,18 +101,21 @@ def _claimed(samples: Distribution, q: float) -> float | None:
     return samples.quantile(q) if low is not None and high is not None else None
 
 
-def _verdict(limit: Limit, statistic: Statistic, n: int, value: float, ci95: Interval) -> tuple[Verdict, str | None]:
+def _verdict(
+    limit: Limit, statistic: Statistic, measurement: Measurement, value: float, ci95: Interval
+) -> tuple[Verdict, str | None]:
     low, high = ci95
     too_high = limit.maximum is not None and low is not None and low > limit.maximum
     too_low = limit.minimum is not None and high is not None and high < limit.minimum
     if too_high or too_low:
-        return Verdict.FAIL, f"{_name(statistic)} is {value:.6g}, outside the limit {limit.text}"
+        shown = format_quantity(value, measurement.unit)
+        return Verdict.FAIL, f"{_name(statistic)} is {shown}, outside the limit {limit.text}"
     surely_low_enough = limit.maximum is None or (high is not None and high <= limit.maximum)
     surely_high_enough = limit.minimum is None or (low is not None and low >= limit.minimum)
     if surely_low_enough and surely_high_enough:
         return Verdict.PASS, None
     if None in ci95:
-        return Verdict.UNKNOWN, f"{n} samples do not carry {_name(statistic)}: take more"
+        return Verdict.UNKNOWN, f"{measurement.samples.n} samples do not carry {_name(statistic)}: take more"
     return (
         Verdict.UNKNOWN,
         f"the 95 % interval of {_name(statistic)} straddles the limit {limit.text}: take more samples",

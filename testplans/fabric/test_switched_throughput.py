@@ -17,7 +17,12 @@ PARAMETERS: dict[str, Any] = {
     "reads": 24,
     "stack": "comreset",
 }
-MEASURES = {"throughput.steady": "B/s", "throughput.switched": "B/s", "throughput.ratio": "1"}
+MEASURES = {
+    "throughput.steady": "B/s",
+    "throughput.switched": "B/s",
+    "throughput.swap_cost": "s",
+    "throughput.ratio": "1",
+}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure what switching the drive behind a port at every read costs in throughput, by block size",
@@ -69,6 +74,7 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             rack.attach(server, {port: drives[0], spare: drives[1]})
         measure("throughput.steady", [block / seconds for seconds in steady], block=size)
         measure("throughput.switched", [block / seconds for seconds in switched], block=size)
+        measure("throughput.swap_cost", [seconds - _median(steady) for seconds in switched], block=size)
         measure("throughput.ratio", _median(steady) / _median(switched), block=size)
 
 
