@@ -22,7 +22,8 @@ def serving(listener: socket.socket, arguments: Sequence[str]) -> Iterator[None]
     try:
         yield
     finally:
-        server.terminate()
+        # Asked politely it would wait for its clients, and a client may be waiting for it to go.
+        server.kill()
         server.wait()
 
 

@@ -1,0 +1,39 @@
+"""Where the native programs are looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import ToolError
+from rackloop.native import BIN_VARIABLE, find_binary
+
+
+def test_the_variable_names_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+    program = tmp_path / "rackprobe"
+    program.touch(mode=0o755)
+    assert find_binary("rackprobe") == program
+
+
+@pytest.mark.parametrize("mode", [None, 0o644], ids=["missing", "not a program"])
+def test_where_the_variable_is_wrong_nothing_else_is_tried(
+    mode: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+    if mode is not None:
+        (tmp_path / "rackd").touch(mode=mode)
+    with pytest.raises(ToolError, match=f"rackd is neither at .*{BIN_VARIABLE} must name"):
+        find_binary("rackd")
+
+
+def test_an_installed_wheel_comes_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "rackloop_native"
+    (package / "bin").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    program = package / "bin" / "rackd"
+    program.touch(mode=0o755)
+    monkeypatch.delenv(BIN_VARIABLE, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_binary("rackd") == program
