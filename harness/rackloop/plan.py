@@ -15,10 +15,11 @@ from rackloop.description._parameters import converted
 from rackloop.description._places import find_description
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.description._testplans import Declared, files_by_name, read_declared
+from rackloop.errors import BadInput
 from rackloop.limits import Limit
 from rackloop.units import parse_quantity
 
-__all__ = ["Plan", "PlanEntry", "load_plan"]
+__all__ = ["Plan", "PlanEntry", "find_testplans", "load_plan"]
 
 _STAND_INS: dict[tuple[str, ...], Plain] = {("plan",): "unnamed", ("purpose",): "unknown"}
 
@@ -50,6 +51,16 @@ class Plan:
     tests: tuple[PlanEntry, ...]
     seed: int | None
     source: Path
+
+
+def find_testplans(chosen: str | Path | None = None) -> Path:
+    """Where test files are looked for: the ``chosen`` folder, else those shipped. Raises BadInput where it is none."""
+    if chosen is None:
+        return data_path("testplans")
+    root = Path(chosen).expanduser().absolute()
+    if not root.is_dir():
+        raise BadInput(f"{chosen} is not a folder: --testplans names the one that your tests are in")
+    return root
 
 
 def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> Plan:

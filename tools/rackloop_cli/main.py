@@ -34,7 +34,10 @@ LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab descripti
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Directory for the results; must be new or empty.", show_default=False)
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Replay with this seed; chosen and printed if absent.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Replay with this seed; chosen and printed if absent."),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -76,6 +79,12 @@ def run(
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
     workers: Annotated[int, typer.Option("-n", metavar="WORKERS", min=1, help="Racks to run on side by side.")] = 1,
+    testplans: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the plan's tests are, instead of those that are packaged.", show_default=False
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
@@ -84,7 +93,14 @@ def run(
     from rackloop_cli import run as verb
 
     request = verb.Request(
-        plan=plan, lab=lab, out=out, seed=seed, expression=expression, workers=workers, dry_run=dry_run
+        plan=plan,
+        lab=lab,
+        out=out,
+        seed=seed,
+        expression=expression,
+        workers=workers,
+        testplans=testplans,
+        dry_run=dry_run,
     )
     raise typer.Exit(verb.run(request))
 

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -19,7 +19,7 @@ from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, ToolError
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.plan import Plan, load_plan
+from rackloop.plan import Plan, find_testplans, load_plan
 from rackloop.state import LabState
 from rackloop_fixtures import Observer, path_of
 
@@ -37,28 +37,39 @@ class Request:
     seed: int | None = None
     expression: str | None = None
     workers: int = 1
+    testplans: Path | None = None
     dry_run: bool = False
 
 
 def run(request: Request) -> int:
     """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched."""
-    tests_root = data_path("testplans")
+    tests_root = find_testplans(request.testplans)
     lab = load_lab(request.lab)
     plan = load_plan(request.plan, tests_root)
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.workers > 1 and lab.kind is not LabKind.MOCK:
         raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
+    arguments = _common_arguments(request, files, tests_root)
     if request.dry_run:
-        return _dry_run(request, files, lab, plan)
-    directory = _fresh_directory(request.out, plan, lab)
-    status = _run_pytest(request, files, directory)
-    return _report(directory, lab, status)
+        return _dry_run(arguments, lab, plan)
+    if request.workers > 1 and not _is_sound(arguments):
+        return EXIT_BAD_INPUT
+    with _fresh_directory(request.out, plan, lab) as directory:
+        status = _run_pytest(request, arguments, directory)
+    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status)
 
 
-def _run_pytest(request: Request, files: list[str], directory: Path) -> int:
+def _is_sound(arguments: list[str]) -> bool:
+    """Whether the tests can be collected, which several processes would each complain of in their own way."""
+    observer = Observer()
+    _pytest_main([*arguments, *_DRY], observer)
+    return observer.foreseen is not None
+
+
+def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
     observer = Observer()
     arguments = [
-        *_common_arguments(request, files),
+        *arguments,
         f"--rackloop-out={directory}",
         f"--alluredir={directory / 'allure-results'}",
         *([f"-n{request.workers}"] if request.workers > 1 else []),
@@ -66,23 +77,24 @@ def _run_pytest(request: Request, files: list[str], directory: Path) -> int:
     with _terminate_as_interrupt():
         pytest_status = _pytest_main(arguments, observer)
     if pytest_status == _USAGE_ERROR:
-        # Nothing was run, so nothing is left behind; the directory was new and empty.
-        shutil.rmtree(directory)
+        _empty(directory)
         return EXIT_BAD_INPUT
-    if observer.status is None:
-        return EXIT_LAB_FAILED
-    return EXIT_INTERRUPTED if observer.interrupted else observer.status
+    if observer.interrupted:
+        return EXIT_INTERRUPTED
+    # What pytest holds against the session, a plugin that broke for one, is never green.
+    return observer.status or (EXIT_LAB_FAILED if pytest_status or observer.status is None else EXIT_PASS)
 
 
 _USAGE_ERROR = 4
+_DRY = ("--rackloop-dry-run", "-qq", "--no-header")
 
 
-def _common_arguments(request: Request, files: list[str]) -> list[str]:
-    ini = data_path("testplans") / "pytest.ini"
+def _common_arguments(request: Request, files: list[str], tests_root: Path) -> list[str]:
     arguments = [
         *dict.fromkeys(files),
-        f"-c{ini}",
-        f"--rootdir={ini.parent}",
+        f"-c{data_path('testplans') / 'pytest.ini'}",
+        f"--rootdir={tests_root}",
+        f"--rackloop-testplans={tests_root}",
         f"--rackloop-plan={request.plan}",
         f"--rackloop-lab={request.lab}",
     ]
@@ -99,9 +111,9 @@ def _pytest_main(arguments: list[str], *plugins: object) -> int:
     return int(pytest.main(arguments, plugins=list(plugins)))
 
 
-def _dry_run(request: Request, files: list[str], lab: Lab, plan: Plan) -> int:
+def _dry_run(arguments: list[str], lab: Lab, plan: Plan) -> int:
     observer = Observer()
-    status = _pytest_main([*_common_arguments(request, files), "--rackloop-dry-run", "-qq", "--no-header"], observer)
+    status = _pytest_main([*arguments, *_DRY], observer)
     if observer.foreseen is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
     _print_foreseen(observer.foreseen, plan, lab)
@@ -142,12 +154,17 @@ def _report(directory: Path, lab: Lab, status: int) -> int:
     return status
 
 
-def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Path:
-    """The directory for the results, made; raises BadInput where it cannot be or holds something already."""
+@contextmanager
+def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path]:
+    """The directory for the results, made; raises BadInput where it cannot be or holds something already.
+
+    A run that never began leaves it, and the folders above it, as they were.
+    """
     if chosen is None:
         stamp = RealClock().wall().astimezone().strftime("%Y%m%d-%H%M%S")
         chosen = Path("runs") / f"{plan.plan}-{lab.name}-{stamp}"
     try:
+        made = [folder for folder in (chosen, *chosen.parents) if not folder.exists()]
         chosen.mkdir(parents=True, exist_ok=True)
         occupied = any(chosen.iterdir())
         writable = os.access(chosen, os.W_OK | os.X_OK)
@@ -157,7 +174,23 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Path:
         raise BadInput(f"{chosen} is not empty: results are never mixed; choose another --out")
     if not writable:
         raise BadInput(f"{chosen} cannot be written; choose another --out")
-    return chosen.resolve()
+    directory = chosen.resolve()
+    try:
+        yield directory
+    finally:
+        if not any(directory.iterdir()):
+            # Another run may have begun beside it meanwhile.
+            with suppress(OSError):
+                for folder in made:
+                    folder.rmdir()
+
+
+def _empty(directory: Path) -> None:
+    for entry in directory.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 @contextmanager
