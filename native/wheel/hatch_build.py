@@ -15,7 +15,7 @@ PROGRAMS = ("rackd", "rackprobe")
 class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
     """Builds the workspace above this folder, which is one step with nothing to do when it is built already."""
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling passes it
         """Called by hatchling before it collects files."""
         workspace = Path(self.root).parent
         target = workspace / "target"

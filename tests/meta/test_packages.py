@@ -74,6 +74,17 @@ def test_every_package_is_typed_and_named_everywhere() -> None:
     assert roots <= set(tool["mypy"]["files"])
 
 
+def test_every_kind_of_driver_is_kept_apart() -> None:
+    kinds = {
+        f"rackloop_drivers.{init.parent.name}" for init in (ROOT / "drivers/rackloop_drivers").glob("*/__init__.py")
+    }
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    apart = next(
+        set(contract["modules"]) for contract in contracts if contract["name"].startswith("Drivers of different")
+    )
+    assert apart == kinds
+
+
 def imported(path: Path) -> Iterator[str]:
     """The top-level packages that a module imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
