@@ -60,6 +60,11 @@ def read_lines(sock: socket.socket, count: int) -> list[bytes]:
     return b"".join(chunks).splitlines()
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
 def test_pyvisa_can_drive_it(switch: SwitchThread) -> None:
     import pyvisa
 
@@ -179,6 +184,28 @@ def test_who_never_reads_holds_up_nobody_else(switch: SwitchThread) -> None:
             assert read_lines(other, 1) == [b"1"]
         assert set(read_lines(greedy, lines)) == {answer}
         asking.join()
+
+
+def test_a_rate_no_terminal_has_is_bad_input(switch: SwitchThread) -> None:
+    async def serve(peer: SwitchPeer) -> str:
+        return peer.serve_pty(baud=12345)
+
+    with pytest.raises(BadInput, match="12345 baud"):
+        switch.call(serve)
+
+
+def test_a_flood_on_the_serial_line_is_answered_in_full(switch: SwitchThread) -> None:
+    descriptor = os.open(serve_pty(switch), os.O_RDWR | os.O_NOCTTY)
+    lines = 5000
+    asking = threading.Thread(target=write_all, args=(descriptor, b"ROUT:GEN?\n" * lines))
+    asking.start()
+    heard = b""
+    while len(heard) < 2 * lines:
+        assert select.select([descriptor], [], [], 20)[0]
+        heard += os.read(descriptor, 65536)
+    asking.join()
+    os.close(descriptor)
+    assert heard == b"1\n" * lines
 
 
 def test_a_half_line_dies_with_its_connection(switch: SwitchThread) -> None:

@@ -11,7 +11,7 @@ import tty
 from pathlib import Path
 from typing import Any, cast
 
-from rackloop.errors import LabError
+from rackloop.errors import BadInput
 from rackloop_drivers.fabric.flexfabric._connection import Connection, Switch
 from rackloop_drivers.fabric.flexfabric._pace import PacedLine
 
@@ -106,7 +106,7 @@ class PtyWire:
     def __init__(self, switch: Switch, link: Path | None, baud: int, *, is_paced: bool) -> None:
         speed = getattr(termios, f"B{baud}", None)
         if speed is None:
-            raise LabError(f"a terminal cannot run at {baud} baud; choose a standard rate such as 115200")
+            raise BadInput(f"a terminal cannot run at {baud} baud; choose a standard rate such as 115200")
         self._switch = switch
         self._speed: int = speed
         self._loop = asyncio.get_running_loop()
@@ -124,9 +124,15 @@ class PtyWire:
         pace = baud if is_paced else None
         self._unsent = b""
         self._is_on = True
-        self._connection = Connection(switch, PacedLine(self._write, self._loop, pace))
+        self._connection = Connection(switch, PacedLine(self._write, self._loop, pace), self._throttle)
         self._input = PacedLine(self._connection.feed, self._loop, pace)
         self._loop.add_reader(self._master, self._readable)
+
+    def _throttle(self, on: bool) -> None:  # noqa: FBT001 - a callback
+        if on:
+            self._loop.remove_reader(self._master)
+        else:
+            self._loop.add_reader(self._master, self._readable)
 
     def _readable(self) -> None:
         data = os.read(self._master, _READ_SIZE)
