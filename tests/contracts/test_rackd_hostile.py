@@ -223,6 +223,7 @@ def test_a_file_that_is_no_configuration_gets_one_clear_line(tmp_path: Path) -> 
     assert "--nonsense" in refusal(tmp_path, {}, "--nonsense")
     (tmp_path / "saved_map.json").write_text('{"pairs": [[1, 1]]}')
     assert "saved_map.json" in refusal(tmp_path, good_config(tmp_path))
+    assert not list(tmp_path.glob("*.sock"))
 
 
 def test_a_second_rackd_refuses_the_first_ones_sockets(rack: Rack, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ impl Inbox {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
             if length > self.buffer.len() {
-                self.buffer.resize(length, 0);
+                // Room for the requests behind it, or each large write would move them.
+                self.buffer.resize(length + USUAL_BYTES, 0);
             }
         }
         let mut socket = socket;

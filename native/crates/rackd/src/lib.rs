@@ -25,4 +25,4 @@ mod truth;
 pub use args::{Args, Invocation, HELP};
 pub use config::{Config, ConfigError};
 pub use floor::Floor;
-pub use listen::Sockets;
+pub use listen::{SocketFiles, Sockets};

@@ -22,12 +22,33 @@ use crate::transmission::serve;
 /// As much as the kernel may give a socket without privilege.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
-/// Bound sockets; their files are removed with [`Sockets::remove`].
+/// The files of bound sockets, removed when this is dropped.
+#[derive(Default)]
+pub struct SocketFiles(Vec<PathBuf>);
+
+impl SocketFiles {
+    fn bind(&mut self, path: PathBuf) -> Result<UnixListener, ConfigError> {
+        let listener = bind(&path)?;
+        self.0.push(path);
+        Ok(listener)
+    }
+}
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // Somebody may have tidied up already.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Bound sockets.
 pub struct Sockets {
     nbd: UnixListener,
     control: UnixListener,
     nbd_tcp: Option<TcpListener>,
-    files: Vec<PathBuf>,
+    files: SocketFiles,
 }
 
 impl Sockets {
@@ -36,16 +57,16 @@ impl Sockets {
         fs::create_dir_all(&config.state_dir).map_err(|error| {
             ConfigError(format!("state_dir {}: {error}", config.state_dir.display()))
         })?;
-        let (nbd, control) = (config.nbd_path(), config.control_path());
         let nbd_tcp = config.nbd_tcp.map(|address| {
             TcpListener::bind(address)
                 .map_err(|error| ConfigError(format!("nbd_tcp {address}: {error}")))
         });
+        let mut files = SocketFiles::default();
         Ok(Self {
             nbd_tcp: nbd_tcp.transpose()?,
-            nbd: bind(&nbd)?,
-            control: bind(&control)?,
-            files: vec![nbd, control],
+            nbd: files.bind(config.nbd_path())?,
+            control: files.bind(config.control_path())?,
+            files,
         })
     }
 
@@ -54,8 +75,8 @@ impl Sockets {
         self.nbd_tcp.as_ref()?.local_addr().ok()
     }
 
-    /// Answer for ever, each client in a thread of its own.
-    pub fn serve(self, floor: &Arc<Floor>) -> Vec<PathBuf> {
+    /// Answer, each client in a thread of its own, until the process ends.
+    pub fn serve(self, floor: &Arc<Floor>) -> SocketFiles {
         let nbd = self.nbd;
         let of_unix = floor.clone();
         thread::spawn(move || {

@@ -1,6 +1,5 @@
 //! The `rackd` program.
 
-use std::fs;
 use std::process::ExitCode;
 use std::thread;
 
@@ -45,14 +44,10 @@ fn run(args: &Args) -> Result<(), ConfigError> {
     let sockets = Sockets::bind(&config)?;
     let floor = Floor::start(&config)?;
     let tcp = sockets.tcp_address();
-    let files = sockets.serve(&floor);
+    let _files = sockets.serve(&floor);
     println!("{}", floor.ready(tcp));
     signals.forever().next();
     floor.settle();
-    for file in files {
-        // Somebody may have tidied up already.
-        let _ = fs::remove_file(file);
-    }
     Ok(())
 }
 
