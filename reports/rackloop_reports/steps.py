@@ -85,23 +85,20 @@ def _remap_step(remap: RemapSeen, run: RunRecord) -> Json:
 
 
 def wording(act: Act) -> str:
-    """An act in words: ``Join 1!102, 2!109 on generation 1``."""
-    what = act.what
-    match act.ability, what.get("do"):
-        case "guard", _:
-            return f"Ask the guard to let {what.get('drive')} be written"
-        case "fabric", "apply":
-            return f"{_change(what['change'])} on generation {what.get('generation')}"
-        case "phy", "drop":
-            return f"Drop the PHY of ports {_ports(what['ports'])} for {what['down_ms']:g} ms"
-        case "phy", "flap":
-            times = f"{what['down_ms']:g} ms down, {what['up_ms']:g} ms up"
-            return f"Flap the PHY of ports {_ports(what['ports'])} {what['count']} times, {times}"
-    facts = ", ".join(f"{key} {value}" for key, value in what.items())
-    return f"{act.ability}: {facts}"
+    """An act in words: ``Join 1!102, 2!109 on generation 1``; one of another shape by its facts."""
+    match act.ability, act.what:
+        case "guard", {"drive": drive}:
+            return f"Ask the guard to let {drive} be written"
+        case "fabric", {"do": "apply", "change": {**change}, "generation": generation}:
+            return f"{_change(change)} on generation {generation}"
+        case "phy", {"do": "drop", "ports": [*ports], "down_ms": down_ms}:
+            return f"Drop the PHY of ports {_ports(ports)} for {down_ms} ms"
+        case "phy", {"do": "flap", "ports": [*ports], "down_ms": down_ms, "up_ms": up_ms, "count": count}:
+            return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
+    return f"{act.ability}: " + ", ".join(f"{key} {value}" for key, value in act.what.items())
 
 
-def _change(change: Mapping[str, Any]) -> str:
+def _change(change: Mapping[Any, Any]) -> str:
     match change:
         case {"act": "open", "ports": ports}:
             return f"Open ports {_ports(ports)}"

@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
-from rackloop_reports import render
+from rackloop_reports import allure, render
 from rackloop_reports.allure import find_allure, find_node
 from tests.unit.example_stream import ExampleRun, smoke_run
 
@@ -142,6 +142,16 @@ def test_an_allure_that_fails_leaves_the_old_report(tmp_path: Path, node: Path, 
         render(run_dir, node=program(tmp_path / "broken", script))
     assert (run_dir / "report/index.html").read_bytes() == before
     assert not list(run_dir.glob(".report*"))
+
+
+def test_an_allure_that_hangs_is_started_again(tmp_path: Path, node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_dir = small_run(tmp_path / "run")
+    monkeypatch.setattr(allure, "_LIMITS_S", (0.0, 120.0))
+    assert render(run_dir, node=node, history=tmp_path / "history.jsonl").index.is_file()
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 1
+    monkeypatch.setattr(allure, "_LIMITS_S", (0.0, 0.0))
+    with pytest.raises(ToolError, match="made no report"):
+        render(run_dir, node=node)
 
 
 def test_the_command_prints_the_table_and_the_place(
