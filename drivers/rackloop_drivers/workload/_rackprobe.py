@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rackloop.abilities import BlockDevice, Completed, Executor
+from rackloop.abilities import BlockDevice, Executor
 from rackloop.clock import Clock, Deadline
 from rackloop.native import find_binary
 from rackloop_drivers.workload._rackprobe_results import (
@@ -187,7 +187,7 @@ class RackProbe:
         return build(SwapResult, self._run(argv, deadline))
 
     def _run(self, argv: Sequence[str], deadline: Deadline) -> Event:
-        completed: Completed = self._executor.run([self._binary, *argv], deadline)
+        completed = self._executor.run([self._binary, *argv], deadline)
         if completed.status not in {0, _NOT_RIGHT} or not completed.stdout:
             raise_failure(completed)
         return parse_line(completed.stdout.splitlines()[-1])

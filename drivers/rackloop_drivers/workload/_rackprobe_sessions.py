@@ -124,7 +124,7 @@ class RemapSession(_Session):
         super().__init__(executor, clock, argv)
         self._next_id = 1
         self._outcomes: dict[int, VerifiedRead | GaveUp] = {}
-        self._armed: dict[int, int] = {}
+        self._armed: set[int] = set()
         self.uevents: list[tuple[int, str, str]] = []
         try:
             self._say({"targets": [asdict(target) for target in targets], "poll_us": poll_us, "spin": spin})
@@ -153,7 +153,7 @@ class RemapSession(_Session):
             if arm_id not in self._armed:
                 raise BadInput(f"there is no arm {arm_id} to wait for: it was never made, or was waited for before")
             self._take(deadline)
-        del self._armed[arm_id]
+        self._armed.remove(arm_id)
         return self._outcomes.pop(arm_id)
 
     def wait_verified(self, arm_id: int, deadline: Deadline) -> VerifiedRead:
@@ -168,7 +168,7 @@ class RemapSession(_Session):
         event = self._next_event(deadline)
         match event.get("event"):
             case "armed":
-                self._armed[event["id"]] = event["t_ns"]
+                self._armed.add(event["id"])
             case "verified":
                 self._outcomes[event["id"]] = build(VerifiedRead, event)
             case "gave_up":
