@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -190,6 +190,27 @@ def test_nobody_behind_the_socket_is_a_tool_error(fio: Fio) -> None:
 def background(device: NbdExport | DevicePath) -> FioRun:
     job = FioJob(name="bg", device=device, rw=ReadWrite.RANDREAD, iodepth=2, numjobs=2, runtime_s=300)
     return FioRun(jobs=(job,), seed=1, interval_s=0.1, status_s=0.1)
+
+
+def test_fio_may_be_stopped_the_moment_it_was_started(fio: Fio, serve: Serve) -> None:
+    with fio.start(background(serve("memory", "8M")), soon()) as running:
+        assert running.stop(soon()).job("bg").total_err == 0
+
+
+def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve) -> None:
+    run = replace(background(serve("memory", "8M")), status_s=None)
+    with fio.start(run, soon()) as running:
+        running.wait_for_io(soon())
+        assert running.stop(soon()).job("bg").io_bytes > 0
+        running.wait_for_io(soon())
+
+
+def test_io_that_never_completes_is_said_in_time(fio: Fio, serve: Serve) -> None:
+    with (
+        fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=600")), soon()) as running,
+        pytest.raises(DeadlineExceeded, match="fio did no I/O in time"),
+    ):
+        running.wait_for_io(Deadline.after(CLOCK, 1))
 
 
 def test_io_in_the_background_reports_and_stops(fio: Fio, serve: Serve) -> None:

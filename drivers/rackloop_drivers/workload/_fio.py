@@ -12,7 +12,7 @@ from typing import Self
 
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import ToolError
+from rackloop.errors import DeadlineExceeded, ToolError
 from rackloop_drivers.workload._fio_job import FioRun
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
@@ -50,6 +50,20 @@ echo "@"
 tail -c "+$from" "$report"
 rm -f "$report" "${report%.json}.fio" "$@"
 """
+
+# A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
+# SIGINT, bit 1, and SIGUSR1, bit 9. The status says whether there was anybody left to signal.
+_SIGNAL = """
+while seen=$(grep -E "^(State|SigCgt):" "/proc/$1/status" 2>/dev/null); do
+  case "$seen" in
+    *State:*[ZX]*) exit 1 ;;
+    *[2367abef]?[2367abef]) kill "-$2" "$1"; exit ;;
+  esac
+  sleep 0.005
+done
+exit 1
+"""
+_REPORT_AGAIN_NS = 50_000_000
 
 _runs = count(1)
 
@@ -178,11 +192,24 @@ class RunningFio:
         self._reported += len(printed[:end].encode())
         return tuple(self._result(parse_jobs(document)) for document in found)
 
+    def wait_for_io(self, deadline: Deadline) -> None:
+        """Return once every job has completed I/O, or fio has ended. Raises DeadlineExceeded when that is not in time.
+
+        Each look costs fio one report, which :meth:`progress` no longer gives.
+        """
+        try:
+            while self._signal("USR1", deadline):
+                reports = self.progress(deadline)
+                if any(all(job.transfers or job.total_err for job in report.jobs) for report in reports):
+                    return
+                deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _REPORT_AGAIN_NS)
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded("fio did no I/O in time: look at the load of the host and at the drives") from error
+
     def stop(self, deadline: Deadline) -> FioResult:
         """End the I/O now, letting what is in flight complete, and give the result up to here."""
         self._is_stopped = True
-        # It may have ended by itself; then there is nobody to interrupt.
-        self._executor.run(("sh", "-c", 'kill -INT "$1"', "sh", str(self._start.pid)), deadline)
+        self._signal("INT", deadline)
         return self.wait(deadline)
 
     def wait(self, deadline: Deadline) -> FioResult:
@@ -197,6 +224,11 @@ class RunningFio:
     def kill(self) -> None:
         """End fio without a result; does nothing when it has ended."""
         self._process.kill()
+
+    def _signal(self, name: str, deadline: Deadline) -> bool:
+        """Signal fio as soon as that cannot kill it; False when it has ended."""
+        argv = ("sh", "-c", _SIGNAL, "sh", str(self._start.pid), name)
+        return self._executor.run(argv, deadline).status == 0
 
     def _collect(self, deadline: Deadline) -> tuple[dict[str, str], str]:
         """Fetch and remove what fio wrote: its logs by name, and its report."""
