@@ -58,12 +58,11 @@ class Rack:
     def open_export(self, export: str) -> NbdWire:
         return NbdWire(self.process.nbd, export)
 
-    def held(self) -> int:
-        """How many requests rackd holds, as soon as that is at least one."""
+    def wait_held(self, requests: int) -> None:
+        """Return once rackd holds that many requests; they come from a socket, and not all at once."""
         deadline = Deadline.after(CLOCK, SLOW_S)
-        while not (held := int(self.ask("stats")["held"])):
-            assert not deadline.is_over()
-        return held
+        while (held := int(self.ask("stats")["held"])) != requests:
+            assert not deadline.is_over(), f"rackd holds {held} requests, not {requests}"
 
 
 Start = Callable[..., Rack]

@@ -67,7 +67,14 @@ def image(tmp_path: Path) -> Path:
 def fio(uri: str, *options: str) -> dict[str, Any]:
     """Run one fio job and return its result, from the first brace of what fio prints."""
     # Without continue_on_error fio does not count errors.
-    always = ("--name=conformance", "--ioengine=nbd", f"--uri={uri}", "--randseed=7", "--continue_on_error=all")
+    always = (
+        "--name=conformance",
+        "--ioengine=nbd",
+        f"--uri={uri}",
+        "--randseed=7",
+        "--continue_on_error=all",
+        "--verify_state_save=0",
+    )
     text = run("fio", "--output-format=json", *always, *options)
     job: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
     return job

@@ -32,7 +32,7 @@ def test_a_held_request_goes_to_the_drive_that_comes_online(rack: Rack) -> None:
         assert wire.read(0, 4096) == (0, pattern(1))
         rack.ask("open", ports=[1])
         reading, writing = wire.send(READ, 0, 4096), wire.send(WRITE, 8192, 4096, pattern(9))
-        assert rack.held() == 2
+        rack.wait_held(2)
         rack.map((1, 102))
         assert wire.reply(4096) == (reading, 0, pattern(2))
         assert wire.reply() == (writing, 0, b"")
@@ -93,7 +93,7 @@ def test_requests_behind_a_held_one_time_out_with_it(start: Start) -> None:
 def test_a_client_that_leaves_takes_its_held_requests_with_it(rack: Rack) -> None:
     with rack.open_export("srv1.p0") as wire:
         wire.send(WRITE, 0, 4096, pattern(9))
-        assert rack.held() == 1
+        rack.wait_held(1)
     deadline = Deadline.after(CLOCK, SLOW_S)
     while rack.ask("stats")["held"]:
         assert not deadline.is_over()

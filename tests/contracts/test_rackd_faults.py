@@ -110,8 +110,7 @@ def test_a_hung_drive_answers_when_it_no_longer_hangs(rack: Rack) -> None:
     with rack.open_export("srv1.p0") as through_port, rack.open_export("drive.d01") as direct:
         for wire in (through_port, direct):
             wire.send(READ, 0, 4096)
-        while rack.held() < 2:
-            pass
+        rack.wait_held(2)
         rack.ask("clear_fault", drive="d01")
         for wire in (through_port, direct):
             assert wire.reply(4096)[1:] == (0, pattern(1))
@@ -139,7 +138,7 @@ def test_a_dropped_phy_trains_again_and_the_request_is_held_meanwhile(rack: Rack
         rack.ask("phy_drop", ports=[101], down_ms=20)
         assert rack.ask("states", ports=[1, 101, 2])["states"] == {"1": "DOWN", "101": "DOWN", "2": "UP"}
         wire.send(READ, 0, 4096)
-        assert rack.held() == 1
+        rack.wait_held(1)
         rack.wait_for("offline", switch_port=1)
         rack.wait_for("online", switch_port=1)
         assert wire.reply(4096)[1:] == (0, pattern(1))
@@ -169,7 +168,7 @@ def test_a_server_without_power_has_its_requests_held(rack: Rack) -> None:
     assert rack.ask("states", ports=[1, 101, 5])["states"] == {"1": "DOWN", "101": "DOWN", "5": "UP"}
     with rack.open_export("srv1.p0") as wire:
         wire.send(READ, 0, 4096)
-        assert rack.held() == 1
+        rack.wait_held(1)
         rack.ask("power", target="server:srv1", on=True)
         assert wire.reply(4096)[1:] == (0, pattern(1))
 
@@ -182,8 +181,7 @@ def test_a_drive_without_power_answers_nowhere_and_keeps_its_data(rack: Rack) ->
     with rack.open_export("srv1.p0") as through_port, rack.open_export("drive.d01") as direct:
         for wire in (through_port, direct):
             wire.send(READ, 0, 4096)
-        while rack.held() < 2:
-            pass
+        rack.wait_held(2)
         rack.ask("power", target="drive:d01", on=True)
         for wire in (through_port, direct):
             assert wire.reply(4096)[1:] == (0, pattern(1))
