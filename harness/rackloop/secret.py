@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, ToolError
 
 _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's own variable, it names a file
+_VAULT_S = 30.0
 
 
 class Secret(Protocol):
@@ -18,7 +21,7 @@ class Secret(Protocol):
 
     @abstractmethod
     def reveal(self) -> str:
-        """The secret itself, read now. Raises BadInput where it is not there."""
+        """The secret itself, read now. Raises BadInput where it is not there, ToolError without Ansible."""
         ...
 
 
@@ -63,25 +66,35 @@ class VaultSecret(Secret):
 
     def reveal(self) -> str:
         """The text at the key, exactly as written in the vault."""
-        from ansible.errors import AnsibleError
-        from ansible.parsing import vault
-
         from rackloop.description import compose
 
         if not (password_file := os.environ.get(_VAULT_PASSWORD_FILE)):
             raise BadInput(f"{_VAULT_PASSWORD_FILE} is not set; let it name the file with the password of {self.path}")
-        password = vault.VaultSecret(_read(Path(password_file)).strip().encode())
-        try:
-            plain: bytes = vault.VaultLib([("default", password)]).decrypt(_read(self.path).encode())
-        except AnsibleError as error:
-            raise BadInput(f"{self.path} cannot be opened with the password in {password_file}: {error}") from None
-        value = compose(plain.decode("utf-8"), str(self.path)).value
+        viewed = _ansible_vault("view", "--vault-password-file", password_file, str(self.path))
+        if viewed.returncode:
+            raise BadInput(
+                f"{self.path} cannot be opened with the password in {password_file}: {_last_line(viewed.stderr)}"
+            )
+        value = compose(viewed.stdout, str(self.path)).value
         found = value.get(self.key) if isinstance(value, dict) else None
         if not isinstance(found, str):
             raise BadInput(
                 f"the vault {self.path} holds no text under the key {self.key!r}; add it with ansible-vault edit"
             )
         return found
+
+
+def _ansible_vault(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Ansible's own tool, installed beside this Python; what it decrypts goes through a pipe and no file."""
+    program = Path(sys.executable).with_name("ansible-vault")
+    try:
+        return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_VAULT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"ansible-vault cannot be run: {error}; install ansible-core beside Rackloop") from None
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2] or "it said nothing"
 
 
 def _read(path: Path) -> str:

@@ -134,8 +134,8 @@ def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
                 "options": {
                     "reportName": title,
                     "reportLanguage": "en",
-                    "singleFile": False,
-                    "groupBy": ["epic", "feature", "story"],
+                    "singleFile": True,
+                    "groupBy": ["epic"],
                     "stepTreeExpansion": "expand_failed_only",
                 }
             },

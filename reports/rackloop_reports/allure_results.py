@@ -97,7 +97,7 @@ def _complete_test(
         # Known by its identity in the plan, so that its history survives a change of file or parameters.
         "historyId": _digest(run.started.plan, test.id),
         "testCaseId": _digest(run.started.plan, test.id),
-        "name": _words(test.id.rpartition("/")[2]),
+        "name": title_of(test.id),
         "status": _STATUS[test.verdict],
         "descriptionHtml": description_html(test, run, plots[0] if plots else None),
         "labels": labels,
@@ -122,6 +122,14 @@ def _made_result(test: TestRecord, run: RunRecord) -> Json:
         "labels": [{"name": TEST_LABEL, "value": test.id}, *tree],
         "parameters": [{"name": key, "value": value} for key, value in test.labels.items() if key not in _TREE],
     }
+
+
+def title_of(test: str) -> str:
+    """A test's name for people: ``Identity`` for ``fabric/identity::identity``, else file and function."""
+    file, _, function = test.rpartition("/")[2].partition("::")
+    if not function or function.partition("[")[0] == file:
+        return _words(function or file)
+    return f"{_words(file)}: {function.replace('_', ' ')}"
 
 
 def _words(name: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from ansible.parsing import vault
 
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.lab import Lab, load_lab
@@ -75,11 +76,13 @@ def test_a_file_beside_the_description_holds_a_secret(tmp_path: Path) -> None:
 
 
 def test_a_vault_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sealed = vault.VaultLib([("default", vault.VaultSecret(b"open sesame"))]).encrypt("bmc: 00123456\n")
     secret = load("{vault: {file: secrets.yaml, key: bmc}}", tmp_path).servers["srv1"].password
     assert secret == VaultSecret(tmp_path / "secrets.yaml", "bmc")
-    (tmp_path / "secrets.yaml").write_bytes(sealed)
+    (tmp_path / "secrets.yaml").write_text("bmc: 00123456\n")
     (tmp_path / "vault-password").write_text("open sesame\n")
+    password, sealed = str(tmp_path / "vault-password"), str(tmp_path / "secrets.yaml")
+    seal = [str(Path(sys.executable).with_name("ansible-vault")), "encrypt", "--vault-password-file", password, sealed]
+    subprocess.run(seal, check=True, capture_output=True)
     monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
     with pytest.raises(BadInput, match="ANSIBLE_VAULT_PASSWORD_FILE is not set"):
         secret.reveal()
