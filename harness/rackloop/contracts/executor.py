@@ -5,13 +5,14 @@ Needs a POSIX ``sh``, ``cat``, ``grep``, ``head``, ``printf`` and ``sleep`` wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import BadInput, DeadlineExceeded, RackloopError, ToolError
+from rackloop.contracts._clause import must_raise
+from rackloop.errors import BadInput, DeadlineExceeded, ToolError
 
 ExecutorFactory = Callable[[], Executor]
 
@@ -64,7 +65,7 @@ def ends_a_late_command_with_its_children(make: ExecutorFactory) -> None:
     script = 'sleep 1000 & echo "$!" > "$1"; wait'
     with closing(make()) as executor:
         note = executor.put_text("child", "")
-        with _must_raise(DeadlineExceeded, "sleep 1000"):
+        with must_raise(DeadlineExceeded, "sleep 1000"):
             executor.run(("sh", "-c", script, "late", note), Deadline.after(_CLOCK, 0.3))
         _await_end(executor, executor.run(("cat", note), _soon()).stdout.strip())
 
@@ -73,9 +74,9 @@ def says_which_program_is_missing(make: ExecutorFactory) -> None:
     """A program that is not there is a ToolError that names it, from ``run`` and from ``start``."""
     missing = "no-such-program"
     with closing(make()) as executor:
-        with _must_raise(ToolError, missing):
+        with must_raise(ToolError, missing):
             executor.run((missing,), _soon())
-        with _must_raise(ToolError, missing):
+        with must_raise(ToolError, missing):
             process = executor.start((missing,))
             # Where the command runs far away, the news may come with its end.
             process.wait(_soon())
@@ -98,7 +99,7 @@ def keeps_files_by_name(make: ExecutorFactory) -> None:
         assert executor.run(("cat", path), _soon()).stdout == text
         assert executor.put_text("a file", "other") == path
         assert executor.run(("cat", path), _soon()).stdout == "other"
-        with _must_raise(BadInput, "../escape"):
+        with must_raise(BadInput, "../escape"):
             executor.put_text("../escape", text)
 
 
@@ -127,7 +128,7 @@ def keeps_half_a_line_for_later(make: ExecutorFactory) -> None:
     """A deadline that passes in the middle of a line loses nothing."""
     with closing(make()) as executor:
         process = executor.start(("sh", "-c", "printf half; read -r line; echo whole"))
-        with _must_raise(DeadlineExceeded, "printf half"):
+        with must_raise(DeadlineExceeded, "printf half"):
             process.read_line(Deadline.after(_CLOCK, 0.3))
         process.write_line("go on")
         assert process.read_line(_soon()) == "halfwhole"
@@ -138,7 +139,7 @@ def waits_without_harm(make: ExecutorFactory) -> None:
     with closing(make()) as executor:
         script = 'until test -s "$1"; do sleep 0.01; done; echo out; echo err >&2; exit 4'
         process = executor.start(("sh", "-c", script, "waiting", executor.put_text("go", "")))
-        with _must_raise(DeadlineExceeded, "until test"):
+        with must_raise(DeadlineExceeded, "until test"):
             process.wait(Deadline.after(_CLOCK, 0.3))
         executor.put_text("go", "go")
         done = process.wait(_soon())
@@ -156,7 +157,7 @@ def kills_a_command_with_its_children(make: ExecutorFactory) -> None:
         process.kill()
         assert process.read_line(_soon()) is None
         assert process.wait(_soon()).status != 0
-        with _must_raise(ToolError, "sleep 1000"):
+        with must_raise(ToolError, "sleep 1000"):
             process.write_line("too late")
         _await_end(executor, child)
 
@@ -214,14 +215,3 @@ def _await_end(executor: Executor, pid: str) -> None:
     while executor.run(("sh", "-c", script, "gone", pid), deadline).status != 0:
         assert not deadline.is_over(), f"process {pid} still runs"
         _CLOCK.sleep_until_ns(_CLOCK.now_ns() + 10_000_000)
-
-
-@contextmanager
-def _must_raise(kind: type[RackloopError], named: str) -> Iterator[None]:
-    try:
-        yield
-    except kind as error:
-        message = str(error)
-    else:
-        raise AssertionError(f"no {kind.__name__} was raised")
-    assert named in message, f"the error does not name {named}: {message}"

@@ -31,12 +31,11 @@ from rackloop.description._fields import (
 from rackloop.description._names import guess
 from rackloop.description._profiles import PROFILES, Profile
 from rackloop.errors import BadInput, NotSupported
+from rackloop.identity import IDENTIFIERS
 from rackloop.portmap import PortMap
 
 REFERENCE_SWITCH_PORTS = 160
 T = TypeVar("T")
-
-IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 
 
 class LabKind(StrEnum):
