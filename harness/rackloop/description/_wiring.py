@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rackloop.description._examine import Examined, KeyPath
 from rackloop.description._names import guess, quoted
 from rackloop.description._rack import Drive, Expander, Lab, LabKind, Server
+from rackloop.identity import IDENTIFIERS
 
 UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
 _FULL_WWN_DIGITS = (16, 32)
