@@ -18,9 +18,10 @@ def run(directory: Path) -> int:
     from rackloop_reports.record import read_run
     from rackloop_reports.table import render as render_table
 
+    directory = directory.resolve()
     history = LabState.of(read_run(directory).started.lab).history
     rendered = render(directory, history=history)
     console = Console()
     console.print(render_table(rendered.summary))
-    console.print(f"Report: {rendered.index.resolve()}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {rendered.index}", soft_wrap=True, highlight=False)
     return 0

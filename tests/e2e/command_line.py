@@ -1,0 +1,181 @@
+"""The real command line, as a user runs it, in a world of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.events import Stamped, read_events
+
+CLOCK = RealClock()
+# Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
+SLOW_S = 120.0
+_POLL_NS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that ended, with what it said."""
+
+    status: int
+    out: str
+    err: str
+
+    def refused(self, status: int, *said: str) -> None:
+        """Assert that it ended with ``status``, said all of ``said`` on standard error, and never as a traceback."""
+        assert self.status == status, self
+        assert "Traceback" not in self.err, self
+        for text in said:
+            assert text in self.err, (text, self)
+
+
+class Running:
+    """A command that runs, in a process group of its own as a terminal's foreground job is."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def interrupt(self) -> None:
+        """Ctrl-C: the terminal signals the whole process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill -9 of the command alone; returns once it is dead."""
+        self.process.kill()
+        self.process.communicate(timeout=SLOW_S)
+
+    def end(self) -> Ended:
+        """Wait for its end."""
+        out, err = self.process.communicate(timeout=SLOW_S)
+        return Ended(self.process.returncode, out, err)
+
+
+class CommandLine:
+    """Runs ``rackloop`` with a state directory and a working directory of its own."""
+
+    def __init__(self, state_home: Path, directory: Path) -> None:
+        self.state_home = state_home
+        self.directory = directory
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))},
+            "RACKLOOP_STATE_HOME": str(state_home),
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+        }
+        self._started: list[Running] = []
+
+    def __call__(self, *arguments: str | Path, **environment: str) -> Ended:
+        """Run a command to its end."""
+        return self.start(*arguments, **environment).end()
+
+    def start(self, *arguments: str | Path, **environment: str) -> Running:
+        """Start a command."""
+        running = Running(
+            subprocess.Popen(
+                [sys.executable, "-m", "rackloop_cli.main", *arguments],
+                cwd=self.directory,
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        self._started.append(running)
+        return running
+
+    def endpoints(self, lab: str = "mock") -> dict[str, Any]:
+        """What ``lab status --json`` says of a lab."""
+        found: dict[str, Any] = json.loads(self("lab", "status", lab, "--json").out)
+        return found
+
+    def write(self, name: str, document: Mapping[str, Any]) -> Path:
+        """Write a plan or a lab description: YAML holds JSON."""
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+        return path
+
+    def plan(self, *tests: Mapping[str, Any], name: str = "small") -> Path:
+        """Write a plan of these entries."""
+        purpose = "A small rack does what it should."
+        return self.write(f"{name}.yaml", {"plan": name, "purpose": purpose, "tests": list(tests)})
+
+    def processes(self) -> dict[int, str]:
+        """Every living process of this world, however it came to be, with its command line."""
+        mark = f"RACKLOOP_STATE_HOME={self.state_home}".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return found
+
+    def wait_until_deserted(self) -> None:
+        """Return once no process of this world lives."""
+        wait_until(lambda: not self.processes(), lambda: f"left running: {self.processes()}")
+
+    def close(self) -> None:
+        """End what still runs; raises AssertionError where something had been left behind."""
+        self("lab", "down", "mock")
+        left = self.processes()
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for running in self._started:
+            running.process.communicate(timeout=SLOW_S)
+        assert not left, f"left running: {left}"
+
+
+def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
+    """Return as soon as ``is_so``; raises AssertionError with ``otherwise`` once a generous deadline is over."""
+    deadline = Deadline.after(CLOCK, SLOW_S)
+    while not is_so():
+        assert not deadline.is_over(), otherwise()
+        CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The output directory of a run."""
+
+    directory: Path
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """summary.json."""
+        found: dict[str, Any] = json.loads((self.directory / "summary.json").read_text())
+        return found
+
+    @property
+    def events(self) -> list[Stamped]:
+        """The whole event stream."""
+        return list(read_events(self.directory / "events.jsonl"))
+
+    def of_kind(self, kind: str) -> list[Any]:
+        """The events of one kind."""
+        return [stamped.event for stamped in self.events if stamped.event.kind == kind]
+
+    def tests(self) -> dict[str, dict[str, Any]]:
+        """The tests of summary.json by id."""
+        return {test["id"]: test for test in self.summary["tests"]}
+
+    def wait_for(self, kind: str, times: int) -> None:
+        """Return once ``times`` events of ``kind`` stand in the stream, which somebody else is writing."""
+        path = self.directory / "events.jsonl"
+        mark = f'"kind":"{kind}"'
+
+        def seen() -> int:
+            return path.read_text().count(mark) if path.exists() else 0
+
+        wait_until(lambda: seen() >= times, lambda: f"{seen()} of {times} {kind} in {path}")

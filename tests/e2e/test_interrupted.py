@@ -1,0 +1,192 @@
+"""Whatever ends a run, the rack gets its baseline back and the record says what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from rackloop.journal import Journal
+from rackloop.lab import load_lab
+from rackloop.seed import stream
+from rackloop.state import LabState
+from tests.e2e.command_line import CLOCK, CommandLine, Results, Running, wait_until
+from tests.e2e.entries import ENDLESS, REMAP, UNDISTURBED
+
+LAB = load_lab("mock")
+
+
+def standing(rackloop: CommandLine) -> int:
+    """How many acts the journal says may be left to undo."""
+    with closing(Journal(LabState.of("mock", root=rackloop.state_home).store, CLOCK)) as journal:
+        return len(journal.standing("mock"))
+
+
+def drives_behind_ports(rackloop: CommandLine) -> dict[str, dict[str, str]]:
+    """What every server port sees now, as rackd has it."""
+    servers = rackloop.endpoints()["servers"]
+    return {
+        name: {port: seen["drive"] for port, seen in server["ports"].items() if seen["drive"]}
+        for name, server in servers.items()
+    }
+
+
+def started(rackloop: CommandLine, *arguments: str, after: int = 20) -> tuple[Running, Results]:
+    """An endless run that has done ``after`` acts to its rack."""
+    running = rackloop.start(
+        "run", rackloop.plan(ENDLESS, REMAP), "--lab", "mock", "--out", "out", "--seed", "5", *arguments
+    )
+    results = Results(rackloop.directory / "out")
+    results.wait_for("act.announced", after)
+    return running, results
+
+
+@pytest.mark.parametrize("stop", [Running.interrupt, lambda running: running.process.terminate()], ids=["INT", "TERM"])
+def test_an_interrupted_run_heals_and_reports(rackloop: CommandLine, stop: Callable[[Running], None]) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    running, results = started(rackloop)
+    stop(running)
+    ended = running.end()
+    assert ended.status == 130, ended
+    assert "Traceback" not in ended.err, ended
+    assert standing(rackloop) == 0
+    assert drives_behind_ports(rackloop) == LAB.baseline
+    (identity,) = results.summary["tests"]
+    assert (results.summary["verdict"], identity["verdict"], identity["cause"]) == ("unknown", "unknown", "harness")
+    assert "the run was interrupted" in identity["reason"]
+    assert results.of_kind("run.finished")[0].interrupted
+    assert (results.directory / "report" / "index.html").exists()
+
+
+@pytest.mark.parametrize("stop", [Running.interrupt, lambda running: running.process.terminate()], ids=["INT", "TERM"])
+def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable[[Running], None]) -> None:
+    running, results = started(rackloop, "-n", "2")
+    stop(running)
+    ended = running.end()
+    assert ended.status == 130, ended
+    rackloop.wait_until_deserted()
+    assert results.of_kind("run.finished")[0].interrupted
+    assert results.tests()["fabric/identity::identity"]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("after", [stream(11, "moment", str(time)).randrange(20, 80) for time in range(2)])
+def test_a_killed_run_is_healed_from_outside(rackloop: CommandLine, after: int) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    running, results = started(rackloop, after=after)
+    running.kill()
+    assert standing(rackloop) > 0
+
+    reported = rackloop("report", "out")
+    assert reported.status == 0, reported
+    assert "unknown" in reported.out
+    assert results.summary["verdict"] == "unknown"
+    assert not results.of_kind("run.finished")
+
+    healed = rackloop("heal", "mock")
+    assert healed.status == 0, healed
+    assert "the baseline stands and was read back" in healed.out
+    assert standing(rackloop) == 0
+    assert drives_behind_ports(rackloop) == LAB.baseline
+    assert "0 acts undone, 0 further ports" in rackloop("heal", "mock").out
+
+
+def test_the_next_run_heals_first(rackloop: CommandLine) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    started(rackloop)[0].kill()
+    ended = rackloop("run", rackloop.plan(REMAP), "--lab", "mock", "--out", "next")
+    assert ended.status == 0, ended
+    assert standing(rackloop) == 0
+
+
+def test_a_killed_lab_takes_its_rack_with_it(rackloop: CommandLine) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    pid = rackloop.endpoints()["pid"]
+    assert any("rackd " in command for command in rackloop.processes().values())
+    os.kill(pid, signal.SIGKILL)
+    rackloop.wait_until_deserted()
+    assert rackloop("lab", "status", "mock").status == 3
+    again = rackloop("lab", "up", "mock")
+    assert again.status == 0, again
+    assert rackloop.endpoints()["pid"] != pid
+
+
+def test_a_killed_run_takes_the_lab_it_brought_up(rackloop: CommandLine) -> None:
+    running, _ = started(rackloop)
+    assert len(rackloop.processes()) > 1
+    running.kill()
+    rackloop.wait_until_deserted()
+
+
+def test_a_lab_that_dies_under_a_run_is_the_labs_fault(rackloop: CommandLine) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    pid = rackloop.endpoints()["pid"]
+    running, results = started(rackloop)
+    os.kill(pid, signal.SIGKILL)
+    ended = running.end()
+    assert ended.status == 3, ended
+    assert "Traceback" not in ended.err, ended
+    found = results.tests()
+    assert found["fabric/identity::identity"]["verdict"] == "unknown"
+    assert found["fabric/identity::identity"]["cause"] == "lab"
+    assert found["fabric/remap_latency::remap_latency"]["verdict"] == "blocked"
+    assert "no switch there" in found["fabric/remap_latency::remap_latency"]["reason"]
+
+
+def test_a_rack_whose_drives_go_away_in_the_middle(rackloop: CommandLine) -> None:
+    """rackd alone dies, and with it every NBD connection of fio and rackprobe."""
+    running = rackloop.start(
+        "run",
+        rackloop.plan(UNDISTURBED | {"with": {"remaps": 1_000_000, "size": "4 MiB"}}),
+        "--lab",
+        "mock",
+        "--out",
+        "out",
+    )
+    results = Results(rackloop.directory / "out")
+    results.wait_for("act.announced", 3)
+    (rackd,) = [pid for pid, command in rackloop.processes().items() if "rackd --config" in command]
+    os.kill(rackd, signal.SIGKILL)
+    ended = running.end()
+    assert ended.status == 3, ended
+    assert "Traceback" not in ended.err, ended
+    (test,) = results.summary["tests"]
+    assert test["verdict"] == "unknown"
+    assert test["cause"] in {"lab", "harness"}
+    rackloop.wait_until_deserted()
+
+
+WAITING = """
+import os, pytest
+from pathlib import Path
+PARAMETERS = {"gate": ""}
+MEASURES = {}
+pytestmark = pytest.mark.rackloop(purpose="wait", requires=[], destructive=False, time_class="seconds")
+def test_wait(parameters):
+    gate = Path(parameters["gate"])
+    with gate.with_name("pids").open("a") as pids:
+        print(os.getpid(), file=pids)
+    gate.read_text()
+"""
+
+
+def test_a_worker_that_dies_is_said(rackloop: CommandLine) -> None:
+    gate, pids = rackloop.directory / "gate", rackloop.directory / "pids"
+    os.mkfifo(gate)
+    own = rackloop.directory / "mine" / "a"
+    own.mkdir(parents=True)
+    (own / "test_wait.py").write_text(WAITING)
+    plan = rackloop.plan({"test": "a/wait", "with": {"gate": str(gate)}, "repeats": 2})
+    running = rackloop.start("run", plan, "--testplans", "mine", "--lab", "mock", "--out", "out", "-n", "2")
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, lambda: "the tests did not begin")
+    os.kill(int(pids.read_text().split()[0]), signal.SIGKILL)
+    # The other reads it to its end, which is when nobody has it open for writing.
+    gate.open("w").close()
+    ended = running.end()
+    assert ended.status == 3, ended
+    found = {test["verdict"]: test for test in Results(rackloop.directory / "out").summary["tests"]}
+    assert set(found) == {"pass", "unknown"}
+    assert found["unknown"]["cause"] == "harness"
+    assert "ended before the test did" in found["unknown"]["reason"]
