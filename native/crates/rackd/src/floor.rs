@@ -192,9 +192,8 @@ impl Floor {
         stopped: Vec<(usize, RwLockWriteGuard<'_, Route>)>,
         records: Vec<Record>,
     ) {
-        for record in records {
-            self.shared.truth.write(record);
-        }
+        // Queued in the order the rack did it; written once the I/O that waited is on its way.
+        let _writer = self.shared.truth.put(records);
         let mut opened = Vec::new();
         for (seat, mut route) in stopped {
             let drive = machine.rack.drive_at(seat).map(|drive| &self.drives[drive]);

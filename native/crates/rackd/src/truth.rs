@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
 
 use device::Record;
+use parking_lot::{Condvar, Mutex};
 
 use crate::control::LineWriter;
 use crate::floor::DiesWithThread;
@@ -23,21 +24,63 @@ enum Message {
     Settle(Sender<()>),
 }
 
-/// A handle to the log; records of one thread keep their order.
+/// What the writing thread has yet to do, in order.
+#[derive(Default)]
+struct Inbox {
+    messages: Mutex<Vec<Message>>,
+    came: Condvar,
+}
+
+impl Inbox {
+    fn put(&self, messages: impl IntoIterator<Item = Message>) -> WakesWriter<'_> {
+        self.messages.lock().extend(messages);
+        WakesWriter(&self.came)
+    }
+
+    /// Wait for messages and take all there are.
+    fn take(&self) -> Vec<Message> {
+        let mut messages = self.messages.lock();
+        while messages.is_empty() {
+            self.came.wait(&mut messages);
+        }
+        std::mem::take(&mut messages)
+    }
+}
+
+/// Wakes the writing thread when it is dropped.
+#[must_use]
+pub struct WakesWriter<'a>(&'a Condvar);
+
+impl Drop for WakesWriter<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// A handle to the log; records keep the order in which they were given to it.
 #[derive(Clone)]
 pub struct TruthLog {
-    sender: Sender<Message>,
+    inbox: Arc<Inbox>,
 }
 
 impl TruthLog {
     /// Start the thread that writes to `file`.
     pub fn start(file: File) -> Self {
-        let (sender, receiver) = channel();
+        let inbox = Arc::<Inbox>::default();
+        let log = Self {
+            inbox: inbox.clone(),
+        };
         thread::spawn(move || {
             let _alive = DiesWithThread("truth log");
-            write_all(&receiver, BufWriter::new(file));
+            write_all(&inbox, BufWriter::new(file));
         });
-        Self { sender }
+        log
+    }
+
+    /// Have records written. Never waits. Waking the thread that does it costs microseconds: whoever has more urgent
+    /// things to do does them before what this returns is dropped.
+    pub fn put(&self, records: Vec<Record>) -> WakesWriter<'_> {
+        self.inbox.put(records.into_iter().map(Message::Record))
     }
 
     /// Have a record written. Never waits.
@@ -70,17 +113,16 @@ impl TruthLog {
     }
 
     fn send(&self, message: Message) {
-        // The writing thread lives as long as the process.
-        let _ = self.sender.send(message);
+        drop(self.inbox.put([message]));
     }
 }
 
-fn write_all(receiver: &Receiver<Message>, mut file: BufWriter<File>) {
+fn write_all(inbox: &Inbox, mut file: BufWriter<File>) -> ! {
     let mut subscribers: Vec<SyncSender<Arc<[u8]>>> = Vec::new();
     let mut complained = false;
-    while let Ok(first) = receiver.recv() {
+    loop {
         let mut settled = Vec::new();
-        for message in std::iter::once(first).chain(receiver.try_iter()) {
+        for message in inbox.take() {
             match message {
                 Message::Record(record) => {
                     let mut line = serde_json::to_vec(&record).expect("a record is JSON");
@@ -112,5 +154,46 @@ fn write_all(receiver: &Receiver<Message>, mut file: BufWriter<File>) {
 fn complain(complained: &mut bool, error: &std::io::Error) {
     if !std::mem::replace(complained, true) {
         eprintln!("rackd: the truth log cannot be written: {error}; records are being lost");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use device::What;
+
+    use super::*;
+
+    fn record(t_ns: u64) -> Message {
+        let ports = Vec::new();
+        Message::Record(Record {
+            t_ns,
+            what: What::Announce { ports },
+        })
+    }
+
+    fn stamps(messages: &[Message]) -> Vec<u64> {
+        let stamp = |message: &Message| match message {
+            Message::Record(record) => Some(record.t_ns),
+            _ => None,
+        };
+        messages.iter().filter_map(stamp).collect()
+    }
+
+    #[test]
+    fn what_was_put_first_is_written_first_whoever_wakes_the_writer() {
+        let inbox = Inbox::default();
+        let urgent = inbox.put([record(1), record(2)]);
+        drop(inbox.put([record(3)]));
+        drop(urgent);
+        assert_eq!(stamps(&inbox.take()), [1, 2, 3]);
+    }
+
+    #[test]
+    fn the_writer_waits_until_there_is_something() {
+        let inbox = Arc::<Inbox>::default();
+        let writers = inbox.clone();
+        let writer = thread::spawn(move || stamps(&writers.take()));
+        drop(inbox.put([record(1)]));
+        assert_eq!(writer.join().unwrap(), [1]);
     }
 }
