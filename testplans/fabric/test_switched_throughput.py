@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.units import format_quantity
 from rackloop_fixtures import Measure, Progress, Rack
@@ -44,7 +45,8 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
     servers = [name for name, server in lab.servers.items() if server.stack == parameters["stack"]]
-    assert servers, f"no server of lab {lab.name} has the stack {parameters['stack']}"
+    if not servers:
+        raise NotSupported(f"no server of lab {lab.name} has the stack {parameters['stack']}")
     return servers[0]
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import runpy
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rackloop.errors import NotSupported
+from rackloop.lab import load_lab
 from tests.meta.tree import ROOT, shown
 
 PLANS = sorted((ROOT / "testplans").rglob("test_*.py"))
@@ -63,3 +67,13 @@ def test_a_test_plan_names_its_parameters_and_measurements(path: Path) -> None:
 @pytest.mark.parametrize("path", PLANS, ids=shown)
 def test_a_subject_is_a_folder(path: Path) -> None:
     assert len(path.relative_to(ROOT / "testplans").parts) == 2
+
+
+@pytest.mark.parametrize("lab", sorted((ROOT / "labs").glob("*.yaml")), ids=shown)
+@pytest.mark.parametrize("path", PLANS, ids=shown)
+def test_a_test_plan_foresees_what_it_would_do_on_any_rack(path: Path, lab: Path) -> None:
+    described = load_lab(str(lab))
+    module = runpy.run_path(str(path))
+    for name in module.keys() & {"drives_erased", "faults", "estimate_s"}:
+        with suppress(NotSupported):
+            module[name](described, module["PARAMETERS"])
