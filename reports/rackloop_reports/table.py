@@ -1,13 +1,11 @@
-"""The table at the end of a run: every test with its verdict, what it measured, and why it is not a pass."""
+"""The list at the end of a run: every test with its verdict, what it measured, and why it is not a pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from rackloop.verdict import Verdict
@@ -23,30 +21,21 @@ _STYLES = {
 }
 _WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 _MEASURES_FOR_A_TEST = 4
+_INDENT = 9
 
 
 def render(summary: Summary) -> RenderableType:
-    """The table, to be printed by a rich console."""
+    """The list, to be printed by a rich console: what does not fit in a line goes on below its beginning."""
     simulated = " (simulated)" if summary.lab_kind == "mock" else ""
-    table = Table(
-        title=f"Plan {escape(summary.plan)} on lab {escape(summary.lab)}{simulated}",
-        title_justify="left",
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    table.add_column("test", overflow="fold")
-    table.add_column("verdict")
-    table.add_column("what was found", overflow="fold", ratio=1)
+    lines: list[RenderableType] = [Text(f"Plan {summary.plan} on lab {summary.lab}{simulated}\n")]
     for test in summary.tests:
         verdict = test.verdict
-        table.add_row(Text(test.id), Text(verdict, _STYLES[verdict]), Text("\n".join(_findings(test))))
-    table.caption = Text.assemble(
-        "verdict ",
-        (summary.verdict, _STYLES[summary.verdict]),
-        f", {len(summary.tests)} tests, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}",
-    )
-    return table
+        lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
+        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in _findings(test))
+    tests = "1 test" if len(summary.tests) == 1 else f"{len(summary.tests)} tests"
+    took = f", {tests}, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}"
+    lines.append(Text.assemble("\nverdict ", (summary.verdict, _STYLES[summary.verdict]), took))
+    return Group(*lines)
 
 
 def _findings(test: TestSummary) -> Iterator[str]:
@@ -64,9 +53,11 @@ def _findings(test: TestSummary) -> Iterator[str]:
 
 def _measured(measurement: MeasurementSummary) -> str:
     unit = measurement.unit
+    value = value_text(measurement.value, unit)
+    interval = interval_text(measurement.ci95, unit)
     limit = limit_text(measurement.limits, unit)
     return (
-        f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} "
-        f"{value_text(measurement.value, unit)} [{interval_text(measurement.ci95, unit)}]"
-        + (f", {limit}: {measurement.verdict}" if limit else "")
+        f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} {value}"
+        + (f" [{interval}]" if interval != f"{value} to {value}" else "")
+        + (f", limit {limit}: {measurement.verdict}" if limit else "")
     )

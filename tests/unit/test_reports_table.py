@@ -1,4 +1,4 @@
-"""The table at the end of a run."""
+"""The list at the end of a run."""
 
 import io
 from pathlib import Path
@@ -28,9 +28,8 @@ def test_every_test_has_its_verdict_and_reason(tmp_path: Path) -> None:
 
 def test_the_measurement_with_a_limit_is_the_key_one(tmp_path: Path) -> None:
     text = shown(smoke_run(tmp_path, remaps=400))
-    (line,) = [line for line in text.splitlines() if "fabric/remap_latency" in line]
-    assert "remap.latency (stack=comreset) p99 1.3" in line
-    assert "max 2 ms: pass" in line
+    (line,) = [line for line in text.splitlines() if "remap.latency (stack=comreset) p99 1.3" in line]
+    assert "limit max 2 ms: pass" in line
     assert "vanilla" not in text
     assert "and 4 more" in text
 
@@ -53,3 +52,20 @@ def test_square_brackets_in_names_are_text(tmp_path: Path) -> None:
     example.finish("a/b[red]")
     example.close()
     assert "a/b[red]" in shown(tmp_path)
+
+
+def test_an_interval_without_width_is_not_shown(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure")
+    example.measure("a/b", "identity.wrong", "1", [0.0] * 400, maximum=0.0)
+    example.finish("a/b")
+    example.close()
+    assert "identity.wrong p50 0, limit max 0: pass" in shown(tmp_path)
+
+
+def test_a_name_is_never_broken_by_a_narrow_terminal(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("fabric/switched_throughput::switched_throughput", "measure")
+    example.finish("fabric/switched_throughput::switched_throughput")
+    example.close()
+    assert "pass     fabric/switched_throughput::switched_throughput" in shown(tmp_path, width=80)

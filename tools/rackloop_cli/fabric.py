@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -103,7 +104,7 @@ def _acting(bench: Bench) -> Iterator[Equipment]:
 def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:
     far_names = {lab.where_is(name): name for name in lab.drives} if lab.has_switch else {}
     far_names |= {expander.port: name for name, expander in lab.expanders.items() if expander.port is not None}
-    table = Table("server", "port", "switch port", "", "switch port", "drive", "serial", "state")
+    table = Table("server", "stack", "at", "", "at", "drive", "serial", "link", box=SIMPLE_HEAD, pad_edge=False)
     for server, described in lab.servers.items():
         for port, number in described.ports.items():
             far = live.pairs.peer_of(number) if number is not None else None
@@ -112,7 +113,7 @@ def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:
             line = "━━━━" if far is not None else "    "
             state = states[number].value if number in states else ""
             table.add_row(
-                f"{server} ({described.stack})", port, str(number or ""), line, str(far or ""), what, serial, state
+                f"{server}.{port}", described.stack, str(number or ""), line, str(far or ""), what, serial, state
             )
         table.add_section()
     return table
@@ -123,12 +124,12 @@ def _server_ports(lab: Lab) -> list[int]:
 
 
 def _pairs(lab: Lab, texts: Sequence[str]) -> PortMap:
-    """Pairs such as ``1!117``, ``srv1.p0!117`` or ``srv1.p0=d05``."""
+    """Pairs such as ``1=117`` or ``srv1.p0=d05``, or as the switch writes them, ``1!117``, which shells may expand."""
     pairs = []
     for text in texts:
         ends = text.replace("=", "!").split("!")
         if len(ends) != 2:
-            raise BadInput(f"{text!r} is no pair: write 1!117 or srv1.p0=d05")
+            raise BadInput(f"{text!r} is no pair: write 1=117 or srv1.p0=d05")
         pairs.append((_port(lab, ends[0]), _port(lab, ends[1])))
     try:
         return PortMap.of(pairs)

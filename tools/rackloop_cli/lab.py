@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -61,17 +62,11 @@ def _print(endpoints: dict[str, Any]) -> None:
     console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
     console.print(f"switch: {switch['tcp']}, {switch['tty']}", soft_wrap=True)
     console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
-    table = Table("server port", "NBD export", "drive", "serial", "protocol")
+    table = Table("NBD export", "drive", "serial", "protocol", box=SIMPLE_HEAD, pad_edge=False)
     for server in endpoints["servers"].values():
         for port in server["ports"].values():
             drive = endpoints["drives"].get(port["drive"], {})
-            table.add_row(
-                port["export"],
-                port["export"],
-                port["drive"] or "-",
-                drive.get("serial", "-"),
-                drive.get("protocol", "-"),
-            )
+            table.add_row(port["export"], port["drive"] or "-", drive.get("serial", "-"), drive.get("protocol", "-"))
     console.print(table)
 
 

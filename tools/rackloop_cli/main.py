@@ -10,33 +10,62 @@ import typer
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
 
+
+def _examples(*commands: str) -> str:
+    """An epilog with a line for each command; the first character keeps the lines from being filled."""
+    return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
+
+
+# Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
     name="rackloop",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     help="Test harness and lab automation for disaggregated storage racks.",
-    epilog="Start with [bold]rackloop demo[/bold]. Exit codes: 0 pass, 1 a product failed its limits, 2 bad input, "
-    "3 the lab or the harness failed or nothing could be said, 130 interrupted.",
+    epilog=_examples(
+        "rackloop demo                          a simulated rack, a small plan, a report",
+        "rackloop run smoke --lab mock --dry-run",
+        "rackloop COMMAND --help",
+    )
+    + """
+
+\b
+Exit codes:
+  0    pass
+  1    a product failed its limits
+  2    bad usage or bad input
+  3    the lab or the harness failed, or nothing can be said
+  130  interrupted""",
 )
-lab_app = typer.Typer(no_args_is_help=True, help="Check, start, stop and look at labs.")
+lab_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Check, start, stop and look at labs.",
+    epilog=_examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab status mock"),
+)
 app.add_typer(lab_app, name="lab")
 fabric_app = typer.Typer(
     no_args_is_help=True,
+    rich_markup_mode=None,
     help="Look at a lab's circuit switch and change its map by hand.",
-    epilog="Examples: [bold]rackloop fabric mock show[/bold]; [bold]rackloop fabric mock map 1!117 2!118[/bold]; "
-    "[bold]rackloop fabric mock drop 1 --ms 50[/bold]",
+    epilog=_examples(
+        "rackloop fabric mock show",
+        "rackloop fabric mock map srv1.p0=d05",
+        "rackloop fabric mock drop srv1.p0 --ms 50",
+    ),
 )
 app.add_typer(fabric_app, name="fabric")
 
 LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Directory for the results; must be new or empty.", show_default=False)
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty.  [default: below runs/]"),
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=2**63 - 1, help="Replay with this seed; chosen and printed if absent."),
+    typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen."),
 ]
 
 
@@ -58,21 +87,28 @@ def _root(
     pass
 
 
-@app.command(epilog="Example: [bold]rackloop demo --out my-first-run[/bold]")
+@app.command(epilog=_examples("rackloop demo", "rackloop demo --out first --seed 42"))
 def demo(out: OutOption = None, seed: SeedOption = None) -> None:
-    """Bring up the mock rack, run the smoke plan on it and leave an Allure report."""
+    """Run the smoke plan on a mock rack.
+
+    Brings a simulated rack up, runs the plan, leaves an Allure report and takes the rack down.
+    """
     from rackloop_cli import run as verb
 
     raise typer.Exit(verb.run(verb.Request(plan="smoke", lab="mock", out=out, seed=seed)))
 
 
 @app.command(
-    epilog="Examples: [bold]rackloop run smoke --lab mock[/bold]; "
-    "[bold]rackloop run plans/vendor.yaml --lab labs/rack7.yaml --out results --seed 42 -k identity[/bold]"
+    epilog=_examples(
+        "rackloop run smoke --lab mock",
+        "rackloop run smoke --lab mock -n 2 -k 'identity or phy_drop'",
+        "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
+        "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
+    )
 )
 def run(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a packaged one.")],
-    lab: Annotated[str, typer.Option("--lab", help="A lab description: a file, or the name of one.")],
+    lab: Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")],
     out: OutOption = None,
     seed: SeedOption = None,
     expression: Annotated[
@@ -81,15 +117,16 @@ def run(
     workers: Annotated[int, typer.Option("-n", metavar="WORKERS", min=1, help="Racks to run on side by side.")] = 1,
     testplans: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where the plan's tests are, instead of those that are packaged.", show_default=False
-        ),
+        typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
 ) -> None:
-    """Run a plan on a lab, on the one that `lab up` left running or else on one brought up for the run."""
+    """Run a plan on a lab.
+
+    A lab that `lab up` left running is used; else one is brought up for the run and taken down after it.
+    """
     from rackloop_cli import run as verb
 
     request = verb.Request(
@@ -105,17 +142,23 @@ def run(
     raise typer.Exit(verb.run(request))
 
 
-@app.command(epilog="Example: [bold]rackloop heal mock[/bold]")
+@app.command(epilog=_examples("rackloop heal mock"))
 def heal(lab: LabArgument) -> None:
-    """Undo what a dead run left standing on a lab, and verify the baseline."""
+    """Give a lab back its baseline.
+
+    Undoes what a dead run, or a change by hand, left standing, then reads the switch back.
+    """
     from rackloop_cli import heal as verb
 
     raise typer.Exit(verb.run(lab))
 
 
-@app.command(epilog="Example: [bold]rackloop report runs/smoke-mock-1[/bold]")
+@app.command(epilog=_examples("rackloop report results"))
 def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")]) -> None:
-    """Render the reports of a run again from its events, also of a run that was killed."""
+    """Render the reports of a run again.
+
+    Everything but the event stream is made anew from it, also for a run that was killed.
+    """
     from rackloop_cli import report as verb
 
     raise typer.Exit(verb.run(directory))
@@ -123,23 +166,29 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The ou
 
 @lab_app.command(
     "check",
-    epilog="Examples: [bold]rackloop lab check labs/mock.yaml[/bold]; [bold]rackloop lab check racks/[/bold]; "
-    "[bold]rackloop lab check --schema > lab.schema.json[/bold]",
+    epilog=_examples(
+        "rackloop lab check labs/my-rack.yaml",
+        "rackloop lab check racks/ --json",
+        "rackloop lab check --schema > lab.schema.json",
+    ),
 )
 def lab_check(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="LAB...", help="Files, folders of files, or names of labs.")
+        list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
 ) -> None:
-    """Check lab descriptions: every problem at once, with its place and what to do."""
+    """Check lab descriptions.
+
+    Every problem is told at once, with its place and what to do; one in any file is exit code 2.
+    """
     from rackloop_cli import lab_check as verb
 
     raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
 
 
-@lab_app.command("up", epilog="Example: [bold]rackloop lab up mock[/bold]")
+@lab_app.command("up", epilog=_examples("rackloop lab up mock"))
 def lab_up(lab: LabArgument) -> None:
     """Bring a lab up and leave it running."""
     from rackloop_cli import lab as verb
@@ -147,7 +196,7 @@ def lab_up(lab: LabArgument) -> None:
     raise typer.Exit(verb.up(lab))
 
 
-@lab_app.command("down", epilog="Example: [bold]rackloop lab down mock[/bold]")
+@lab_app.command("down", epilog=_examples("rackloop lab down mock"))
 def lab_down(lab: LabArgument) -> None:
     """Take a lab down and leave nothing behind."""
     from rackloop_cli import lab as verb
@@ -155,12 +204,15 @@ def lab_down(lab: LabArgument) -> None:
     raise typer.Exit(verb.down(lab))
 
 
-@lab_app.command("status", epilog="Example: [bold]rackloop lab status mock --json[/bold]")
+@lab_app.command("status", epilog=_examples("rackloop lab status mock", "rackloop lab status mock --json"))
 def lab_status(
     lab: LabArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
 ) -> None:
-    """Say whether a lab is up and where everything in it answers."""
+    """Say where everything in a lab answers.
+
+    A lab that is down is exit code 3.
+    """
     from rackloop_cli import lab as verb
 
     raise typer.Exit(verb.status(lab, as_json=as_json))
@@ -171,50 +223,68 @@ def _fabric(ctx: typer.Context, lab: LabArgument) -> None:
     ctx.obj = lab
 
 
-@fabric_app.command("show")
+@fabric_app.command("show", epilog=_examples("rackloop fabric mock show"))
 def fabric_show(ctx: typer.Context) -> None:
-    """Draw the live map: which server port sees which drive."""
+    """Draw the live map.
+
+    A line for each server port: the drive it sees, and the state of its link.
+    """
     from rackloop_cli import fabric as verb
 
     raise typer.Exit(verb.show(ctx.obj))
 
 
-@fabric_app.command("map")
+@fabric_app.command(
+    "map",
+    epilog=_examples(
+        "rackloop fabric mock map 1=117 2=118",
+        "rackloop fabric mock map srv1.p0=d05",
+        "rackloop fabric mock map --full 1=101 2=102",
+    ),
+)
 def fabric_map(
     ctx: typer.Context,
     pairs: Annotated[
-        list[str], typer.Argument(metavar="PAIR...", help="Pairs such as 1!117, or names such as srv1.p0=d05.")
+        list[str],
+        typer.Argument(metavar="PAIR", help="Pairs of switch ports such as 1=117, or of names such as srv1.p0=d05."),
     ],
-    full: Annotated[bool, typer.Option("--full", help="Replace the whole map.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Replace the whole map: every other circuit opens.")] = False,
 ) -> None:
-    """Join ports; every other circuit stays as it is."""
+    """Join ports.
+
+    Every other circuit stays as it is; `heal` goes back to the baseline.
+    """
     from rackloop_cli import fabric as verb
 
     raise typer.Exit(verb.map_pairs(ctx.obj, pairs, full=full))
 
 
-@fabric_app.command("unmap")
+@fabric_app.command("unmap", epilog=_examples("rackloop fabric mock unmap srv1.p0 d05"))
 def fabric_unmap(
     ctx: typer.Context,
-    ports: Annotated[
-        list[str], typer.Argument(metavar="PORT...", help="Switch ports, or names such as srv1.p0 or d05.")
-    ],
+    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
 ) -> None:
-    """Open ports."""
+    """Open the circuits of ports.
+
+    Every other circuit stays as it is; `heal` goes back to the baseline.
+    """
     from rackloop_cli import fabric as verb
 
     raise typer.Exit(verb.unmap(ctx.obj, ports))
 
 
-@fabric_app.command("drop")
+@fabric_app.command("drop", epilog=_examples("rackloop fabric mock drop srv1.p0 --ms 50"))
 def fabric_drop(
     ctx: typer.Context,
-    ports: Annotated[
-        list[str], typer.Argument(metavar="PORT...", help="Switch ports, or names such as srv1.p0 or d05.")
-    ],
-    ms: Annotated[float, typer.Option("--ms", help="How long the signal is away, in milliseconds.")] = 100.0,
+    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
+    ms: Annotated[
+        float, typer.Option("--ms", metavar="MS", help="How long the signal is away, in milliseconds.")
+    ] = 100.0,
 ) -> None:
-    """Take the signal away from ports for a time."""
+    """Take the signal away from ports.
+
+    It comes back by itself after the time given; the circuits stay.
+    """
     from rackloop_cli import fabric as verb
 
     raise typer.Exit(verb.drop(ctx.obj, ports, down_ms=ms))

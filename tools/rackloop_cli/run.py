@@ -121,19 +121,27 @@ def _dry_run(arguments: list[str], lab: Lab, plan: Plan) -> int:
 
 
 def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
-    console = Console(highlight=False)
-    console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched", soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
     for test in foreseen:
-        console.print(f"\n[bold]{escape(test.test)}[/bold]  about {test.estimate_s:.0f} s")
-        console.print(f"  this test will {test.purpose}")
+        console.print(
+            f"\n[bold]{escape(test.test)}[/bold]" + ("" if test.skipped else f"  about {test.estimate_s:.0f} s")
+        )
+        console.print(f"  this test will {escape(test.purpose)}")
         if test.skipped:
-            console.print(f"  it is skipped: {'; '.join(test.skipped)}")
+            console.print(f"  it is skipped: {escape('; '.join(test.skipped))}")
             continue
-        console.print(f"  drives erased: {', '.join(test.erases) or 'none'}")
-        console.print(f"  faults: {', '.join(test.faults) or 'none'}")
+        console.print(f"  drives erased: {escape(', '.join(test.erases)) or 'none'}")
+        console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
     total_s = sum(test.estimate_s for test in foreseen)
     erased = {drive for test in foreseen for drive in test.erases}
-    console.print(f"\n{len(foreseen)} tests, about {total_s:.0f} s, {len(erased)} drives erased")
+    console.print(
+        f"\n{_counted(len(foreseen), 'test')}, about {total_s:.0f} s, {_counted(len(erased), 'drive')} erased"
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _report(directory: Path, lab: Lab, status: int) -> int:
