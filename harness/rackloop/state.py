@@ -66,6 +66,11 @@ class LabState:
         """What the lab's processes said."""
         return self.directory / "labd.log"
 
+    def last_words(self) -> str:
+        """The last line that the lab's processes said, or that they said nothing."""
+        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
+        return lines[-1] if lines else f"it said nothing; see {self.log}"
+
     @property
     def history(self) -> Path:
         """Results of earlier runs, for trends in reports."""

@@ -77,15 +77,10 @@ def _wait_until_ready(
         return
     if readable:
         process.wait()
-        raise LabError(f"lab {lab.name} did not come up: {_last_words(state)}")
+        raise LabError(f"lab {lab.name} did not come up: {state.last_words().removeprefix('labd: ')}")
     process.kill()
     process.wait()
     raise DeadlineExceeded(f"lab {lab.name} is not up in time; see {state.log}")
-
-
-def _last_words(state: LabState) -> str:
-    lines = state.log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("labd: ") if lines else f"it said nothing; see {state.log}"
 
 
 def stop(state: LabState, clock: Clock, deadline: Deadline) -> bool:

@@ -85,11 +85,12 @@ async def _start_rackd(lab: Lab, state: LabState, seed: int) -> asyncio.subproce
     assert rackd.stdout is not None  # noqa: S101 - asked for above
     try:
         line = await asyncio.wait_for(rackd.stdout.readline(), _READY_S)
-    except TimeoutError:
-        line = b""
-    if not line:
+    except TimeoutError as error:
         await _stop(rackd)
-        raise LabError(f"rackd did not come up within {_READY_S:g} s; see {state.log}")
+        raise LabError(f"rackd did not come up within {_READY_S:g} s; see {state.log}") from error
+    if not line:
+        status = await rackd.wait()
+        raise LabError(f"rackd ended with status {status}: {state.last_words().removeprefix('rackd: ')}")
     return rackd
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,15 +73,15 @@ class CommandLine:
         }
         self._started: list[Running] = []
 
-    def __call__(self, *arguments: str | Path, **environment: str) -> Ended:
+    def __call__(self, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str) -> Ended:
         """Run a command to its end."""
-        return self.start(*arguments, **environment).end()
+        return self.start(*arguments, prefix=prefix, **environment).end()
 
-    def start(self, *arguments: str | Path, **environment: str) -> Running:
-        """Start a command."""
+    def start(self, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str) -> Running:
+        """Start a command, under the program ``prefix`` where one is given."""
         running = Running(
             subprocess.Popen(
-                [sys.executable, "-m", "rackloop_cli.main", *arguments],
+                [*prefix, sys.executable, "-m", "rackloop_cli.main", *arguments],
                 cwd=self.directory,
                 env={**self.environment, **environment},
                 stdin=subprocess.DEVNULL,

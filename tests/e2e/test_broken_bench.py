@@ -1,0 +1,167 @@
+"""Programs that are missing, boxes that do not answer, racks that cannot be had: never the product's fault."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.native import find_binary
+from tests.e2e.command_line import CommandLine, Results
+from tests.e2e.entries import IDENTITY, REMAP, UNDISTURBED
+from tests.e2e.test_bad_input import LAB
+
+
+def run(rackloop: CommandLine, *tests: dict[str, Any], lab: str | Path = "mock", **environment: str) -> dict[str, Any]:
+    """A run that ends with status 3 and without a traceback on standard error; the tests by id."""
+    ended = rackloop("run", rackloop.plan(*tests), "--lab", lab, "--out", "out", **environment)
+    ended.refused(3)
+    return Results(rackloop.directory / "out").tests()
+
+
+def programs(directory: Path, *left_out: str) -> str:
+    """A PATH with every program of this machine but these."""
+    directory.mkdir()
+    for folder in os.environ["PATH"].split(":"):
+        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            link = directory / program.name
+            if program.name not in left_out and not link.is_symlink():
+                link.symlink_to(program)
+    return str(directory)
+
+
+def test_fio_is_missing(rackloop: CommandLine) -> None:
+    found = run(rackloop, UNDISTURBED, REMAP, PATH=programs(rackloop.directory / "bin", "fio"))
+    missed = found["fabric/undisturbed_io::undisturbed_io"]
+    assert (missed["verdict"], missed["cause"]) == ("unknown", "harness")
+    assert "fio was not found" in missed["reason"]
+    assert "apt install fio" in missed["reason"]
+    assert found["fabric/remap_latency::remap_latency"]["verdict"] == "pass"
+
+
+def test_fio_fails(rackloop: CommandLine) -> None:
+    path = programs(rackloop.directory / "bin", "fio")
+    fake = Path(path) / "fio"
+    fake.write_text(
+        '#!/bin/sh\ncase "$1" in\n--version) echo fio-3.33 ;;\n--enghelp) printf "Available:\\n\\tnbd\\n" ;;\n'
+        "*) echo out of luck >&2; exit 9 ;;\nesac\n"
+    )
+    fake.chmod(0o755)
+    (test,) = run(rackloop, UNDISTURBED, PATH=path).values()
+    assert (test["verdict"], test["cause"]) == ("unknown", "harness")
+    assert "fio ended with status 9 and said: out of luck" in test["reason"]
+
+
+def test_the_native_programs_are_missing(rackloop: CommandLine) -> None:
+    found = run(rackloop, REMAP, IDENTITY, RACKLOOP_NATIVE_BIN="/nonexistent")
+    assert {test["verdict"] for test in found.values()} == {"blocked"}
+    assert {test["cause"] for test in found.values()} == {"lab"}
+    assert all("the program rackd is neither at /nonexistent/rackd" in test["reason"] for test in found.values())
+    rackloop("lab", "up", "mock", RACKLOOP_NATIVE_BIN="/nonexistent").refused(3, "rackd", "RACKLOOP_NATIVE_BIN")
+
+
+def test_the_probe_is_missing(rackloop: CommandLine) -> None:
+    only = rackloop.directory / "only"
+    only.mkdir()
+    (only / "rackd").symlink_to(find_binary("rackd"))
+    (test,) = run(rackloop, REMAP, RACKLOOP_NATIVE_BIN=str(only)).values()
+    assert (test["verdict"], test["cause"]) == ("unknown", "harness")
+    assert "the program rackprobe is neither at" in test["reason"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one", "workers"])
+def test_a_rack_that_does_not_start_is_told_once(rackloop: CommandLine, workers: tuple[str, ...]) -> None:
+    broken = rackloop.directory / "broken"
+    broken.mkdir()
+    (broken / "rackd").write_text("#!/bin/sh\necho 'rackd: no such silicon' >&2\nexit 2\n")
+    (broken / "rackd").chmod(0o755)
+    plan = rackloop.plan(REMAP, IDENTITY, UNDISTURBED)
+    ended = rackloop("run", plan, "--lab", "mock", "--out", "out", *workers, RACKLOOP_NATIVE_BIN=str(broken))
+    ended.refused(3)
+    tests = Results(rackloop.directory / "out").tests().values()
+    assert len(tests) == 3
+    assert {(test["verdict"], test["cause"]) for test in tests} == {("blocked", "lab")}
+    assert all("no such silicon" in test["reason"] for test in tests), tests
+    rackloop("lab", "up", "mock", RACKLOOP_NATIVE_BIN=str(broken)).refused(3, "no such silicon")
+    if not workers:
+        assert ended.out.count("in _start_rackd") + ended.out.count("_daemon.py") <= 3, ended.out
+
+
+def test_a_drive_that_must_not_be_written_is_not(rackloop: CommandLine) -> None:
+    drives = LAB["drives"] | {"d02": LAB["drives"]["d02"] | {"scratch": "false"}}
+    lab = rackloop.write("lab.yaml", LAB | {"drives": drives})
+    (test,) = run(rackloop, IDENTITY, lab=lab).values()
+    assert (test["verdict"], test["cause"]) == ("unknown", "test")
+    assert "drive d02 may not be written" in test["reason"]
+    assert "scratch" in test["reason"]
+
+
+@contextmanager
+def listening(answer: bytes | None) -> Iterator[int]:
+    """A port where connections are taken and, on whatever comes, ``answer`` is sent."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            while connection.recv(4096):
+                if answer is not None:
+                    connection.sendall(answer)
+
+    def accept(server: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def physical(rackloop: CommandLine, port: int) -> Path:
+    """A physical lab whose switch is at this port."""
+    servers = {"srv1": LAB["servers"]["srv1"] | {"ssh": "srv1.lab.example", "known_hosts": "known_hosts"}}
+    (rackloop.directory / "known_hosts").write_text("")
+    drives = {name: drive | {"model": "Acme"} for name, drive in LAB["drives"].items()}
+    fabric = LAB["fabric"] | {"control": {"tcp": f"127.0.0.1:{port}"}}
+    changes = {"kind": "physical", "servers": servers, "drives": drives, "fabric": fabric}
+    return rackloop.write("rack.yaml", LAB | changes)
+
+
+def test_a_switch_that_is_not_there(rackloop: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    lab = physical(rackloop, port)
+    rackloop("fabric", lab, "show").refused(3, f"127.0.0.1:{port}", "no switch there", "check that it has power")
+
+
+def test_a_switch_that_says_nothing(rackloop: CommandLine) -> None:
+    with listening(None) as port:
+        rackloop("fabric", physical(rackloop, port), "show").refused(3, f"127.0.0.1:{port}")
+
+
+def test_a_switch_that_speaks_no_sense(rackloop: CommandLine) -> None:
+    with listening(b"\x00\xff SSH-2.0 what?\r\n") as port:
+        rackloop("fabric", physical(rackloop, port), "show").refused(3, f"127.0.0.1:{port}")
+
+
+def test_a_disk_that_is_full(rackloop: CommandLine) -> None:
+    """No file of the run may grow beyond 100 KiB, as on a disk that fills up; its lab is not limited."""
+    assert rackloop("lab", "up", "mock").status == 0
+    plan = rackloop.plan(IDENTITY | {"with": {"remaps": 100_000, "check_every": 50}})
+    ended = rackloop("run", plan, "--lab", "mock", "--out", "out", prefix=("prlimit", "--fsize=102400"))
+    assert ended.status == 3, ended
+    assert "Traceback" not in ended.err, ended
+    (test,) = Results(rackloop.directory / "out").summary["tests"]
+    assert (test["verdict"], test["cause"]) == ("unknown", "lab")
+    assert "undo journal" in test["reason"]
+    assert "nothing may be done to the lab without it" in test["reason"]
+    assert "the baseline stands" in rackloop("heal", "mock").out
