@@ -5,7 +5,7 @@ use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
 use crate::buffer::Buffer;
-use crate::clock::{instant, now_ns, sleep_until, SpinSlot};
+use crate::clock::{instant, now_ns, sleep_until};
 use crate::failure::Failure;
 use crate::lines::emit;
 use crate::tally::Tally;
@@ -41,7 +41,7 @@ pub struct Prober {
     name: String,
     lba: u64,
     poll_ns: u64,
-    may_spin: bool,
+    spins: bool,
     device: Option<Device>,
     arrivals: Arrivals,
     target: Option<Target>,
@@ -52,7 +52,7 @@ impl Prober {
         name: &str,
         lba: u64,
         poll_us: u64,
-        may_spin: bool,
+        spins: bool,
         device: Option<Device>,
         arrivals: Arrivals,
     ) -> Self {
@@ -60,7 +60,7 @@ impl Prober {
             name: name.to_owned(),
             lba,
             poll_ns: poll_us.saturating_mul(1000),
-            may_spin,
+            spins,
             device,
             arrivals,
             target: None,
@@ -80,10 +80,9 @@ impl Prober {
     /// Poll until the expected drive answers or the time is over; returns the event that says which.
     pub fn run(&mut self, arm: &Arm) -> Value {
         emit(&json!({"event": "armed", "id": arm.id, "t_ns": arm.armed_ns}));
-        let slot = self.may_spin.then(SpinSlot::take).flatten();
         let patience = Patience {
             until: Some(instant(arm.until_ns)),
-            spin: slot.is_some(),
+            spin: self.spins,
         };
         let mut seen = Seen::default();
         loop {
@@ -105,7 +104,7 @@ impl Prober {
                 }
             }
             let next_ns = begin_ns.saturating_add(self.poll_ns).min(arm.until_ns);
-            sleep_until(next_ns, slot.is_some());
+            sleep_until(next_ns, self.spins);
         }
     }
 

@@ -1,6 +1,5 @@
 //! CLOCK_MONOTONIC in nanoseconds, the clock rackd and the harness stamp with, and waiting on it to the microsecond.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{clock_nanosleep_absolute, sched_yield, ClockId};
@@ -52,28 +51,5 @@ pub fn sleep_until(when_ns: u64, precise: bool) {
     }
     while now_ns() < when_ns {
         sched_yield();
-    }
-}
-
-static SPINNERS: AtomicUsize = AtomicUsize::new(0);
-
-/// The right to spin: one core of the machine is always left to the others.
-pub struct SpinSlot(());
-
-impl SpinSlot {
-    /// The right to spin until the slot is dropped, or `None` where enough threads do.
-    pub fn take() -> Option<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let most = cores.saturating_sub(1).max(1);
-        let taken = SPINNERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-            (n < most).then_some(n + 1)
-        });
-        taken.is_ok().then_some(Self(()))
-    }
-}
-
-impl Drop for SpinSlot {
-    fn drop(&mut self) {
-        SPINNERS.fetch_sub(1, Ordering::Relaxed);
     }
 }

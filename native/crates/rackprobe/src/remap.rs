@@ -154,6 +154,8 @@ fn read_config(args: &RemapArgs) -> Result<Config, Failure> {
 
 /// Open every target, then start its thread, so that no arm ever waits for a connection.
 fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>, Failure> {
+    // Threads that spin side by side take the cores from each other, and from those whose answer they wait for.
+    let spins = config.spin && config.targets.len() == 1;
     let mut probers = Vec::new();
     for target in &config.targets {
         let device = target.device();
@@ -161,7 +163,7 @@ fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>
             &target.target,
             target.lba,
             config.poll_us,
-            config.spin,
+            spins,
             device,
             arrivals.clone(),
         );

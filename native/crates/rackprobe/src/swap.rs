@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::buffer::Buffer;
 use crate::cli::SwapArgs;
-use crate::clock::{now_ns, SpinSlot};
+use crate::clock::now_ns;
 use crate::failure::Failure;
 use crate::lines::{commands, emit};
 use crate::remap::Expect;
@@ -85,10 +85,9 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
 }
 
 fn read(target: &mut Target, lba: u64, buffer: Buffer) -> Result<Done, Failure> {
-    let slot = SpinSlot::take();
     let patience = Patience {
         until: None,
-        spin: slot.is_some(),
+        spin: true,
     };
     let request = Request::Read(lba * SECTOR_BYTES as u64, buffer);
     let done = target.submit(request).and_then(|_| loop {
