@@ -11,26 +11,21 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from rackloop.clock import Deadline, RealClock
-from rackloop.local_executor import LocalExecutor
-from rackloop.native import find_binary
-from rackloop_drivers.block import NbdExport
-from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
+from rackloop.local_executor import LocalExecutor  # noqa: E402
+from rackloop.native import find_binary  # noqa: E402
+from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe  # noqa: E402
+from tests.minted_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 LIMIT_GB_PER_S = 2.0
 NBD_BYTES = 256 << 20
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """A server of this benchmark's own, which may be written."""
-
-    serial: str
-    device: NbdExport
 
 
 def soon() -> Deadline:
@@ -58,7 +53,8 @@ def main() -> int:
         probe = RackProbe(executor, CLOCK)
         sectors = NBD_BYTES // SECTOR_BYTES
         for title in ("first write", "rewrite"):
-            written = probe.write(Scratch("BENCH", export), soon(), sectors=sectors)
+            with minted(export, "BENCH") as drive:
+                written = probe.write(drive, soon(), sectors=sectors)
             print(f"nbdkit memory, {title}: {written.bytes / written.elapsed_ns:.2f} GB/s")
         verified = probe.verify(export, Expected("BENCH"), soon(), sectors=sectors)
         print(f"nbdkit memory, verify: {verified.bytes / verified.elapsed_ns:.2f} GB/s, all right: {verified.is_right}")

@@ -16,17 +16,20 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from rackloop.clock import Deadline, RealClock
-from rackloop.distribution import Distribution
-from rackloop.errors import LabError
-from rackloop.local_executor import LocalExecutor
-from rackloop.native import find_binary
-from rackloop_drivers.block import NbdExport
-from rackloop_drivers.rackd import RackdControl
-from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
+from rackloop.distribution import Distribution  # noqa: E402
+from rackloop.errors import LabError  # noqa: E402
+from rackloop.local_executor import LocalExecutor  # noqa: E402
+from rackloop.native import find_binary  # noqa: E402
+from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.rackd import RackdControl  # noqa: E402
+from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe  # noqa: E402
+from tests.minted_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 LIMIT_US = 50.0
@@ -34,14 +37,6 @@ DRIVE_BYTES = 64 << 20
 SERVER_PORT = 1
 DRIVES = {101: "RL000001", 102: "RL000002"}
 LOAD_PORTS = {"p0": (5, 103), "p1": (6, 104)}
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """A drive of this benchmark's own rack, which may be written."""
-
-    serial: str
-    device: NbdExport
 
 
 def soon() -> Deadline:
@@ -134,7 +129,8 @@ def main() -> int:
         probe = RackProbe(executor, CLOCK)
         for port, serial in DRIVES.items():
             export = NbdExport(folder / "nbd.sock", f"drive.d{port - 100:02}", DRIVE_BYTES)
-            probe.write(Scratch(serial, export), soon())
+            with minted(export, serial) as drive:
+                probe.write(drive, soon())
         control = RackdControl(folder / "control.sock", CLOCK)
         alone_us = remap_errors_us(folder, control, probe, remaps)
         show("nothing else running", alone_us, control)

@@ -99,6 +99,11 @@ class WritableDrive:
             raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
         return self._device
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether this process holds the device exclusively, so that nobody, a child included, can claim it again."""
+        return self._claim is not None
+
     def close(self) -> None:
         """Give the permission and the device back."""
         self._is_open = False

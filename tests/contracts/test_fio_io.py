@@ -5,19 +5,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import DriveIdentity
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import DeadlineExceeded, LabError, ToolError
-from rackloop.guard import Guard, WritableDrive
-from rackloop.lab import load_lab
+from rackloop.guard import WritableDrive
 from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite
+from tests.minted_drive import minted
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
@@ -26,24 +26,10 @@ pytestmark = [
 
 CLOCK = RealClock()
 MIB = 1 << 20
-WWN = "5000c500a0000001"
 
 
 def soon() -> Deadline:
     return Deadline.after(CLOCK, 50)
-
-
-@dataclass(frozen=True)
-class Drive:
-    """A drive that answers as the description says, on the path of a block device."""
-
-    location: str
-
-    def identify(self, deadline: Deadline) -> DriveIdentity:
-        return DriveIdentity("RL", "RL1", "1.0", "sata", 8 * MIB, {"wwn": WWN})
-
-    def health(self, deadline: Deadline) -> dict[str, int]:
-        return {}
 
 
 @pytest.fixture
@@ -87,25 +73,10 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture
-def writable(tmp_path: Path) -> Iterator[Mint]:
+def writable() -> Iterator[Mint]:
     """The guard's permission to overwrite a device."""
-    description = tmp_path / "lab.yaml"
-    description.write_text(
-        "name: fio\nkind: mock\nstore: sqlite\nfabric: {driver: flexfabric, ports: 160}\n"
-        "servers: {srv1: {stack: vanilla, ports: {p0: 1}}}\n"
-        "drives:\n"
-        f"  d1: {{profile: sata-ssd, model: RL, serial: RL1, wwn: {WWN}, size: 8 MiB, port: 9, scratch: true}}\n"
-        "baseline: {srv1: {p0: d1}}\n"
-    )
-    minted: list[WritableDrive] = []
-
-    def mint(device: NbdExport | DevicePath) -> WritableDrive:
-        minted.append(Guard(load_lab(description)).writable("d1", Drive(device.location), device, soon()))
-        return minted[-1]
-
-    yield mint
-    for drive in minted:
-        drive.close()
+    with ExitStack() as held:
+        yield lambda device: held.enter_context(minted(device))
 
 
 def once(job: FioJob) -> FioRun:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockDevice
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
 from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
+from tests.minted_drive import minted
 from tests.nbdkit_process import PauseControl, serving_unix
 from tests.rackd_process import running_rackd, small_rack
 
@@ -22,16 +21,13 @@ BYTES = 1 << 20
 OLD, NEW = "RL000001", "RL000002"
 
 
-@dataclass(frozen=True)
-class Scratch:
-    """What the guard would mint for a drive that may be written."""
-
-    serial: str
-    device: BlockDevice
-
-
 def soon() -> Deadline:
     return Deadline.after(CLOCK, 30)
+
+
+def label(probe: RackProbe, export: NbdExport, serial: str, *, start_lba: int = 0, sectors: int = 1) -> None:
+    with minted(export, serial) as drive:
+        probe.write(drive, soon(), start_lba=start_lba, sectors=sectors)
 
 
 @pytest.fixture
@@ -55,11 +51,11 @@ def pausable(tmp_path: Path) -> Iterator[tuple[NbdExport, PauseControl]]:
 
 
 def test_an_arm_ends_with_the_first_read_of_the_expected_drive(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon(), start_lba=3)
+    label(probe, export, OLD, start_lba=3)
     with probe.remap_session([ProbeTarget("p0", export.uri, lba=3)], soon()) as session:
         before_ns = CLOCK.now_ns()
         arm = session.arm("p0", Expected(NEW), soon())
-        probe.write(Scratch(NEW, export), soon(), start_lba=3)
+        label(probe, export, NEW, start_lba=3)
         read = session.wait_verified(arm, soon())
     assert before_ns < read.armed_ns <= read.first_try_submit_ns <= read.submit_ns < read.t_ns < CLOCK.now_ns()
     assert read.reads == read.wrong_drive + read.verdicts["right"] == sum(read.verdicts.values())
@@ -70,7 +66,7 @@ def test_an_arm_ends_with_the_first_read_of_the_expected_drive(probe: RackProbe,
 
 
 def test_an_arm_that_is_not_served_says_what_came_instead(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon())
+    label(probe, export, OLD)
     with probe.remap_session([ProbeTarget("p0", export.uri)], soon()) as session:
         given_up = session.wait(session.arm("p0", Expected(NEW), soon(), timeout_s=0.05), soon())
         assert isinstance(given_up, GaveUp)
@@ -82,13 +78,13 @@ def test_an_arm_that_is_not_served_says_what_came_instead(probe: RackProbe, expo
 
 
 def test_many_targets_are_armed_at_once(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon(), sectors=4)
+    label(probe, export, OLD, sectors=4)
     targets = [ProbeTarget(f"p{lba}", export.uri, lba=lba) for lba in range(4)]
     with probe.remap_session(targets, soon()) as session:
         arms = {lba: session.arm(f"p{lba}", Expected(NEW), soon()) for lba in range(4)}
         for lba in (2, 0, 3, 1):
             began_ns = CLOCK.now_ns()
-            probe.write(Scratch(NEW, export), soon(), start_lba=lba)
+            label(probe, export, NEW, start_lba=lba)
             read = session.wait_verified(arms[lba], soon())
             assert read.id == arms[lba]
             assert read.t_ns > began_ns, "it ended with its own drive, not with another's"
@@ -105,7 +101,7 @@ def test_a_target_that_is_busy_or_unknown_is_refused_and_the_session_goes_on(
             session.arm("p9", Expected(NEW), soon())
         with pytest.raises(BadInput, match="cannot be stamped"):
             session.arm("p0", Expected(""), soon())
-        probe.write(Scratch(NEW, export), soon())
+        label(probe, export, NEW)
         session.wait_verified(arm, soon())
         with pytest.raises(BadInput, match=f"no arm {arm} to wait for"):
             session.wait(arm, soon())
@@ -115,7 +111,7 @@ def test_a_read_that_is_held_does_not_spoil_the_next_arm(
     probe: RackProbe, pausable: tuple[NbdExport, PauseControl]
 ) -> None:
     export, control = pausable
-    probe.write(Scratch(OLD, export), soon())
+    label(probe, export, OLD)
     with probe.remap_session([ProbeTarget("p0", export.uri)], soon()) as session:
         control.pause()
         given_up = session.wait(session.arm("p0", Expected(OLD), soon(), timeout_s=0.05), soon())
@@ -137,7 +133,7 @@ def test_a_device_may_come_after_its_arm(probe: RackProbe, tmp_path: Path) -> No
         made.write_bytes(bytes(SECTOR_BYTES))
         export = tmp_path / "nbd.sock"
         with serving_unix(export, ["file", str(made)]) as socket:
-            probe.write(Scratch(NEW, NbdExport(socket, "", SECTOR_BYTES)), soon())
+            label(probe, NbdExport(socket, "", SECTOR_BYTES), NEW)
         made.rename(path)
         read = session.wait_verified(arm, soon())
     assert read.verdicts["right"] == 1
@@ -153,7 +149,7 @@ def test_a_remap_of_a_rack_is_stamped_after_the_truth(probe: RackProbe, tmp_path
     config = {**small_rack(), "map": [[1, 101]]}
     with running_rackd(tmp_path, config) as rackd:
         for number, serial in ((1, OLD), (2, NEW)):
-            probe.write(Scratch(serial, NbdExport(rackd.nbd, f"drive.d0{number}", BYTES)), soon())
+            label(probe, NbdExport(rackd.nbd, f"drive.d0{number}", BYTES), serial)
         control = rackd.connect()
         port = ProbeTarget("srv1.p0", NbdExport(rackd.nbd, "srv1.p0", BYTES).uri)
         with control.subscribe() as truth, probe.remap_session([port], soon()) as session:
@@ -172,8 +168,8 @@ def test_a_remap_of_a_rack_is_stamped_after_the_truth(probe: RackProbe, tmp_path
 
 
 def test_a_watch_counts_every_read_and_judges_it(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon(), sectors=8)
-    probe.write(Scratch(NEW, export), soon(), start_lba=2)
+    label(probe, export, OLD, sectors=8)
+    label(probe, export, NEW, start_lba=2)
     with probe.watch(export, Expected(OLD), soon(), sectors=8, interval_s=0.05) as watch:
         while (interval := watch.next_interval(soon())) and interval.completed < 8:
             pass
@@ -190,7 +186,7 @@ def test_a_watch_counts_every_read_and_judges_it(probe: RackProbe, export: NbdEx
 
 
 def test_a_watch_ends_after_its_duration(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon())
+    label(probe, export, OLD)
     with probe.watch(export, Expected(OLD), soon(), duration_s=0.05, pace_us=1000, spin=True) as watch:
         result = watch.result(soon(), stop=False)
     assert result.t_ns - result.start_ns >= 50_000_000
@@ -198,9 +194,11 @@ def test_a_watch_ends_after_its_duration(probe: RackProbe, export: NbdExport) ->
 
 
 def test_a_watch_writes_new_generations_where_it_may(probe: RackProbe, export: NbdExport) -> None:
-    drive = Scratch(OLD, export)
     expected = Expected(OLD, generation=10, seed=3)
-    with probe.watch(export, expected, soon(), write_to=drive, sectors=2, interval_s=0.05) as watch:
+    with (
+        minted(export, OLD) as drive,
+        probe.watch(export, expected, soon(), write_to=drive, sectors=2, interval_s=0.05) as watch,
+    ):
         while (interval := watch.next_interval(soon())) and interval.completed < 8:
             pass
         result = watch.result(soon())
@@ -213,7 +211,7 @@ def test_a_watch_writes_new_generations_where_it_may(probe: RackProbe, export: N
 
 def test_an_io_that_never_completes_is_lost(probe: RackProbe, pausable: tuple[NbdExport, PauseControl]) -> None:
     export, control = pausable
-    probe.write(Scratch(OLD, export), soon())
+    label(probe, export, OLD)
     with probe.watch(export, Expected(OLD), soon(), interval_s=0.02, drain_s=0.02) as watch:
         control.pause()
         while (interval := watch.next_interval(soon())) and (interval.completed, interval.in_flight) != (0, 1):
@@ -225,18 +223,18 @@ def test_an_io_that_never_completes_is_lost(probe: RackProbe, pausable: tuple[Nb
 def test_a_watch_whose_server_goes_away_is_the_targets_failure(probe: RackProbe, tmp_path: Path) -> None:
     with serving_unix(tmp_path / "nbd.sock", ["memory", str(BYTES)]) as socket:
         export = NbdExport(socket, "", BYTES)
-        probe.write(Scratch(OLD, export), soon())
+        label(probe, export, OLD)
         watch = probe.watch(export, Expected(OLD), soon())
     with watch, pytest.raises(LabError, match=r"closed the connection|Connection reset|Broken pipe"):
         watch.result(soon(), stop=False)
 
 
 def test_swaps_are_read_block_by_block(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon(), sectors=16)
+    label(probe, export, OLD, sectors=16)
     block = 4 * SECTOR_BYTES
     with probe.swap_session(export, Expected(OLD), soon(), reads=5, sectors=8, block_bytes=block) as session:
         first = session.read(soon())
-        probe.write(Scratch(NEW, export), soon(), sectors=16)
+        label(probe, export, NEW, sectors=16)
         session.proceed(Expected(NEW))
         second = session.read(soon())
         session.proceed(Expected(OLD))
@@ -256,7 +254,7 @@ def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export:
 
 
 def test_blocks_are_read_through_without_swaps(probe: RackProbe, export: NbdExport) -> None:
-    probe.write(Scratch(OLD, export), soon(), sectors=8)
+    label(probe, export, OLD, sectors=8)
     result = probe.read_through(export, Expected(OLD), soon(), reads=20, sectors=8)
     assert (result.reads, result.verdicts["right"], result.bytes) == (20, 20, 20 * SECTOR_BYTES)
     assert result.elapsed_ns > 0

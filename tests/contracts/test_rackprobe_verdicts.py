@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockDevice
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
+from tests.minted_drive import minted
 from tests.nbdkit_process import serving_tcp, serving_unix
 
 CLOCK = RealClock()
@@ -24,34 +24,27 @@ EXPECTED = Expected(SERIAL, generation=3, seed=7)
 
 
 @dataclass(frozen=True)
-class Scratch:
-    """What the guard would mint for a drive that may be written."""
-
-    serial: str
-    device: BlockDevice
-
-
-@dataclass(frozen=True)
 class Bench:
     """A drive's bytes in a file, and the same bytes as the probe reaches them."""
 
     probe: RackProbe
     file: Path
-    device: BlockDevice
+    device: NbdExport | DevicePath
 
     def write(
         self, *, serial: str = SERIAL, lba: int = LBA, sectors: int = 1, generation: int = 3, seed: int = 7
     ) -> None:
         """Write identified sectors, two of them a request, so that there are many."""
-        self.probe.write(
-            Scratch(serial, self.device),
-            soon(),
-            start_lba=lba,
-            sectors=sectors,
-            generation=generation,
-            seed=seed,
-            block_bytes=2 * SECTOR_BYTES,
-        )
+        with minted(self.device, serial) as drive:
+            self.probe.write(
+                drive,
+                soon(),
+                start_lba=lba,
+                sectors=sectors,
+                generation=generation,
+                seed=seed,
+                block_bytes=2 * SECTOR_BYTES,
+            )
 
     def sector(self, lba: int = LBA) -> bytes:
         """The bytes of a sector."""
@@ -202,14 +195,15 @@ def test_a_torn_sector_names_the_generations_it_mixes(bench: Bench) -> None:
 
 @pytest.mark.parametrize("queue_depth", [1, 3, 64])
 def test_every_queue_depth_reaches_every_sector(bench: Bench, queue_depth: int) -> None:
-    written = bench.probe.write(
-        Scratch(SERIAL, bench.device),
-        soon(),
-        start_lba=1,
-        sectors=SECTORS - 1,
-        queue_depth=queue_depth,
-        block_bytes=4 * SECTOR_BYTES,
-    )
+    with minted(bench.device, SERIAL) as drive:
+        written = bench.probe.write(
+            drive,
+            soon(),
+            start_lba=1,
+            sectors=SECTORS - 1,
+            queue_depth=queue_depth,
+            block_bytes=4 * SECTOR_BYTES,
+        )
     assert (written.sectors, written.bytes) == (SECTORS - 1, (SECTORS - 1) * SECTOR_BYTES)
     found = bench.probe.verify(
         bench.device, Expected(SERIAL), soon(), sectors=SECTORS, queue_depth=queue_depth, block_bytes=4 * SECTOR_BYTES
@@ -236,13 +230,18 @@ def test_failed_reads_are_counted_with_their_cause(probe: RackProbe, tmp_path: P
 def test_a_failed_write_is_the_targets_failure(probe: RackProbe, tmp_path: Path) -> None:
     arguments = ["--filter=error", "memory", f"{SECTORS * SECTOR_BYTES}", "error-pwrite=ENOSPC", "error-pwrite-rate=1"]
     with serving_unix(tmp_path / "nbd.sock", arguments) as socket:
-        drive = Scratch(SERIAL, NbdExport(socket, "", SECTORS * SECTOR_BYTES))
-        with pytest.raises(LabError, match="the write at sector 2 failed: No space left"):
+        export = NbdExport(socket, "", SECTORS * SECTOR_BYTES)
+        with (
+            minted(export, SERIAL) as drive,
+            pytest.raises(LabError, match="the write at sector 2 failed: No space left"),
+        ):
             probe.write(drive, soon(), start_lba=2)
 
 
 def test_a_read_only_export_is_not_written(probe: RackProbe, tmp_path: Path) -> None:
-    with serving_unix(tmp_path / "nbd.sock", ["--readonly", "memory", "1M"]) as socket:
-        drive = Scratch(SERIAL, NbdExport(socket, "", 1 << 20))
-        with pytest.raises(LabError, match="read-only"):
-            probe.write(drive, soon())
+    with (
+        serving_unix(tmp_path / "nbd.sock", ["--readonly", "memory", "1M"]) as socket,
+        minted(NbdExport(socket, "", 1 << 20), SERIAL) as drive,
+        pytest.raises(LabError, match="read-only"),
+    ):
+        probe.write(drive, soon())

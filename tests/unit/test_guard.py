@@ -40,7 +40,15 @@ def test_a_scratch_drive_that_is_beyond_doubt_is_writable(lab: Lab, drive_id: st
         assert (writable.drive_id, writable.serial) == (drive_id, lab.drives[drive_id].serial)
         assert writable.device is case.device
         assert is_open(case.device.claims[0])
+        assert writable.is_claimed
     assert not is_open(case.device.claims[0])
+    assert not writable.is_claimed
+
+
+def test_a_path_that_nobody_can_claim_is_writable_unclaimed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(case.device, "claim_exclusive", lambda: None)
+    with case.mint() as writable:
+        assert not writable.is_claimed
 
 
 def test_identifiers_are_compared_whatever_their_spelling(case: Case) -> None:

@@ -4,7 +4,7 @@ from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import FioJob, FioRun, ReadWrite
 from rackloop_drivers.workload._fio_result import Direction, FioJobResult, FioResult, FioTransfer
 from rackloop_drivers.workload._fio_series import Sample
-from rackloop_drivers.workload._rackprobe import SECTOR_BYTES, RackProbe, Writable
+from rackloop_drivers.workload._rackprobe import SECTOR_BYTES, RackProbe
 from rackloop_drivers.workload._rackprobe_results import (
     Expected,
     GaveUp,
@@ -47,6 +47,5 @@ __all__ = [
     "Watch",
     "WatchInterval",
     "WatchResult",
-    "Writable",
     "Written",
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from rackloop.abilities import BlockDevice, Executor
 from rackloop.clock import Clock, Deadline
+from rackloop.errors import GuardRefused
+from rackloop.guard import WritableDrive
 from rackloop.native import find_binary
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
@@ -30,20 +31,6 @@ SECTOR_BYTES = 4096
 _NOT_RIGHT = 1
 
 
-class Writable(Protocol):
-    """The guard's word that a drive may be overwritten: its ``WritableDrive`` is one."""
-
-    @property
-    def serial(self) -> str:
-        """Serial of the drive."""
-        ...
-
-    @property
-    def device(self) -> BlockDevice:
-        """How I/O reaches it."""
-        ...
-
-
 class RackProbe:
     """Runs rackprobe where ``executor`` runs commands.
 
@@ -63,7 +50,7 @@ class RackProbe:
 
     def write(
         self,
-        drive: Writable,
+        drive: WritableDrive,
         deadline: Deadline,
         *,
         start_lba: int = 0,
@@ -73,10 +60,14 @@ class RackProbe:
         queue_depth: int = 4,
         block_bytes: int = 1 << 20,
     ) -> Written:
-        """Write identified sectors and flush them. One sector labels a drive."""
+        """Write identified sectors and flush them. One sector labels a drive.
+
+        Raises GuardRefused for anything but a WritableDrive.
+        """
+        target, permission = _permission(drive)
         argv = [
-            *("write", drive.device.probe_target(), f"--generation={generation}", f"--seed={seed}"),
-            *_permission(drive),
+            *("write", target, f"--generation={generation}", f"--seed={seed}"),
+            *(f"--serial={drive.serial}", *permission),
             *_range(start_lba, sectors, block_bytes),
             f"--queue-depth={queue_depth}",
         ]
@@ -112,9 +103,9 @@ class RackProbe:
     ) -> RemapSession:
         """Open all targets, ready to wait for drives on them.
 
-        While armed, a target is read every ``poll_us``. ``spin`` lets the probe ask for completions instead of
-        sleeping until they come, on all cores but one. Raises LabError where ``uevents`` are asked for and the
-        kernel gives none.
+        While armed, a target is read every ``poll_us``. With ``spin``, a session of one target asks for its
+        completions instead of sleeping until they come; one of several targets never does. Raises LabError where
+        ``uevents`` are asked for and the kernel gives none.
         """
         argv = [self._binary, "remap", *(["--uevents"] if uevents else [])]
         return RemapSession(self._executor, self._clock, argv, targets, deadline, poll_us=poll_us, spin=spin)
@@ -125,7 +116,7 @@ class RackProbe:
         expected: Expected,
         deadline: Deadline,
         *,
-        write_to: Writable | None = None,
+        write_to: WritableDrive | None = None,
         start_lba: int = 0,
         sectors: int = 1,
         block_bytes: int = SECTOR_BYTES,
@@ -137,10 +128,17 @@ class RackProbe:
     ) -> Watch:
         """Start reading ``sectors`` round and round, one block at a time, every ``pace_us`` or back to back.
 
-        With ``write_to``, which must be the drive behind ``device``, each block is first written under a new
-        generation. It ends after ``duration_s`` or when its result is asked for; an I/O that does not complete
-        within ``drain_s`` of the end is lost.
+        With ``write_to``, the permission to overwrite ``device``, each block is first written under a new
+        generation; it stays open until the watch is over. It ends after ``duration_s`` or when its result is asked
+        for; an I/O that does not complete within ``drain_s`` of the end is lost. Raises GuardRefused where
+        ``write_to`` is no WritableDrive, or one of another device.
         """
+        permission: list[str] = []
+        if write_to is not None:
+            target, permission = _permission(write_to)
+            if target != device.probe_target():
+                raise GuardRefused(write_to.drive_id, [f"the permission is not for {device.probe_target()}"])
+            permission.append("--write")
         argv = [
             *(self._binary, "watch", device.probe_target(), *expected.options()),
             *_range(start_lba, sectors, block_bytes),
@@ -149,7 +147,7 @@ class RackProbe:
             f"--drain-ms={round(drain_s * 1000)}",
             *([] if duration_s is None else [f"--duration-ms={round(duration_s * 1000)}"]),
             *(["--spin"] if spin else []),
-            *([] if write_to is None else ["--write", f"--allow-write={write_to.serial}"]),
+            *permission,
         ]
         return Watch(self._executor, self._clock, argv, deadline)
 
@@ -193,8 +191,14 @@ class RackProbe:
         return parse_line(completed.stdout.splitlines()[-1])
 
 
-def _permission(drive: Writable) -> list[str]:
-    return [f"--serial={drive.serial}", f"--allow-write={drive.serial}"]
+def _permission(drive: WritableDrive) -> tuple[str, list[str]]:
+    """The target that may be written, and the options that say so to the probe."""
+    if not isinstance(drive, WritableDrive):
+        raise GuardRefused(
+            getattr(drive, "serial", repr(drive)),
+            ["rackprobe writes to a WritableDrive, which the guard alone can mint"],
+        )
+    return drive.device.probe_target(), [f"--allow-write={drive.serial}", *(["--claimed"] if drive.is_claimed else [])]
 
 
 def _range(start_lba: int, sectors: int, block_bytes: int) -> list[str]:

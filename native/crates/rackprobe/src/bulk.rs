@@ -21,7 +21,11 @@ const FOREVER: Patience = Patience {
 /// `rackprobe write`.
 pub fn write(args: &WriteArgs) -> Result<Value, Failure> {
     let drive = args.permission.drive()?;
-    let mut target = Target::open(&args.target, Access::Write, args.queue.queue_depth)?;
+    let mut target = Target::open(
+        &args.target,
+        args.permission.access(),
+        args.queue.queue_depth,
+    )?;
     args.range.check(&target)?;
     let start_ns = now_ns();
     let request = |lba: u64, mut buffer: Buffer| {

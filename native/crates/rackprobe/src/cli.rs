@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use sector::{Drive, Expected, SECTOR_BYTES};
 
 use crate::failure::Failure;
-use crate::target::Target;
+use crate::target::{Access, Target};
 
 /// I/O and timing probe of Rackloop.
 ///
@@ -73,12 +73,23 @@ pub struct Permission {
     /// The serial again, from whoever made sure that this drive may be erased
     #[arg(long, value_name = "SERIAL")]
     pub allow_write: Option<String>,
+    /// Whoever gives --allow-write holds the block device exclusively (O_EXCL) until this ends; without it the device
+    /// is claimed here, and refused where somebody holds it
+    #[arg(long, requires = "allow_write")]
+    pub claimed: bool,
 }
 
 impl Permission {
     /// The drive, where nothing is written.
     pub fn named_drive(&self) -> Result<Drive, Failure> {
         drive(&self.serial)
+    }
+
+    /// How to open the drive that may be written.
+    pub fn access(&self) -> Access {
+        Access::Write {
+            claims: !self.claimed,
+        }
     }
 
     /// The drive that may be written.

@@ -30,7 +30,7 @@ impl FileTarget {
                 "it is neither a block device nor a file",
             ));
         }
-        let exclusive = access == Access::Write && kind.is_block_device();
+        let exclusive = access == Access::Write { claims: true } && kind.is_block_device();
         let mut file = open_direct(path, access, exclusive)?;
         let bytes = file.seek(SeekFrom::End(0))?;
         let (requests, incoming) = channel();
@@ -89,7 +89,7 @@ fn open_direct(path: &str, access: Access, exclusive: bool) -> io::Result<File> 
             flags
         };
         let mut options = OpenOptions::new();
-        options.read(true).write(access == Access::Write);
+        options.read(true).write(access != Access::Read);
         // The kernel's flag word is an int; no flag used here reaches its sign bit.
         options.custom_flags(flags.bits() as i32).open(path)
     };

@@ -18,8 +18,12 @@ use crate::file_target::FileTarget;
 pub enum Access {
     /// Reads only.
     Read,
-    /// Reads and writes; a block device is claimed, so that a mounted one is refused.
-    Write,
+    /// Reads and writes.
+    Write {
+        /// Open a block device O_EXCL, so that a mounted one is refused. The kernel knows no second claim: where the
+        /// caller has one, this is false.
+        claims: bool,
+    },
 }
 
 /// A request to a target.
@@ -77,7 +81,7 @@ impl Target {
             let uri = NbdUri::parse(name).map_err(|error| Failure::BadInput(error.to_string()))?;
             let client = Client::connect(&uri)
                 .map_err(|error| Failure::Target(format!("{name}: {error}")))?;
-            if access == Access::Write && client.export().has(flag::READ_ONLY) {
+            if access != Access::Read && client.export().has(flag::READ_ONLY) {
                 return Err(Failure::Target(format!("{name}: the export is read-only")));
             }
             Backend::Nbd {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::buffer::Buffer;
 use crate::cli::WatchArgs;
-use crate::clock::{instant, now_ns, sleep_until, SpinSlot};
+use crate::clock::{instant, now_ns, sleep_until};
 use crate::failure::Failure;
 use crate::lines::{commands, emit};
 use crate::record::Record;
@@ -32,7 +32,6 @@ struct Watch<'a> {
     args: &'a WatchArgs,
     target: Target,
     expected: Expected,
-    spins: bool,
     stop: Arc<AtomicBool>,
     end_ns: u64,
     submitted: u64,
@@ -49,13 +48,12 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         args.permission.named_drive()?
     };
     let access = if args.write {
-        Access::Write
+        args.permission.access()
     } else {
         Access::Read
     };
     let target = Target::open(&args.target, access, 1)?;
     args.range.check(&target)?;
-    let slot = args.spin.then(SpinSlot::take).flatten();
     let start_ns = now_ns();
     let mut watch = Watch {
         args,
@@ -65,7 +63,6 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
             generation: args.generation,
             seed: args.seed.or(args.write.then_some(0)),
         },
-        spins: slot.is_some(),
         stop: stop_on_quit(),
         end_ns: args.duration_ms.map_or(u64::MAX, |ms| {
             start_ns.saturating_add(ms.saturating_mul(NS_PER_MS))
@@ -165,7 +162,7 @@ impl Watch<'_> {
             let look_ns = now_ns() + LOOK_NS;
             let patience = Patience {
                 until: Some(instant(look_ns)),
-                spin: self.spins,
+                spin: self.args.spin,
             };
             if let Some(done) = self.target.receive(patience)?.filter(|done| done.id == id) {
                 let bytes = done
@@ -192,7 +189,7 @@ impl Watch<'_> {
             if now_ns() >= when_ns {
                 return true;
             }
-            sleep_until(when_ns.min(now_ns() + LOOK_NS), self.spins);
+            sleep_until(when_ns.min(now_ns() + LOOK_NS), self.args.spin);
         }
         false
     }
