@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from secrets import token_bytes
 from threading import Lock, Thread
@@ -25,6 +26,7 @@ class EventRelay:
     def __init__(self, log: EventLog) -> None:
         key = token_bytes(16)
         self._log = log
+        self._is_closed = False
         self._listener = Listener(family="AF_UNIX", authkey=key)
         self.address = RelayAddress(str(self._listener.address), key.hex())
         self._thread = Thread(target=self._accept, name="event relay", daemon=True)
@@ -32,13 +34,17 @@ class EventRelay:
 
     def close(self) -> None:
         """Take no more events; senders get a LabError from now on."""
+        self._is_closed = True
         self._listener.close()
         # A thread that waits in accept() is not woken by the close of its socket; it is a daemon and holds nothing.
 
     def _accept(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 connection = self._listener.accept()
+            except (AuthenticationError, EOFError, ConnectionError):
+                # Somebody without the key, or who went away at once.
+                continue
             except OSError:
                 return
             Thread(target=self._serve, args=(connection,), name="event sender", daemon=True).start()
@@ -50,11 +56,18 @@ class EventRelay:
                     event, durable = connection.recv()
                 except (EOFError, OSError):
                     return
+                refused: str | None = None
                 try:
-                    self._log.write(event, durable=durable)
-                    connection.send(None)
+                    if self._is_closed:
+                        refused = "the event stream has ended: the run cannot go on"
+                    else:
+                        self._log.write(event, durable=durable)
                 except LabError as error:
-                    connection.send(str(error))
+                    refused = str(error)
+                try:
+                    connection.send(refused)
+                except OSError:
+                    return
 
 
 class RelayedEvents:
@@ -66,7 +79,7 @@ class RelayedEvents:
             self._connection: Connection[tuple[Event, bool], str | None] = Client(
                 address.socket, family="AF_UNIX", authkey=bytes.fromhex(address.key)
             )
-        except OSError as error:
+        except (AuthenticationError, EOFError, OSError) as error:
             raise LabError(f"the event stream's writer does not answer at {address.socket}: {error}") from error
 
     def write(self, event: Event, *, durable: bool = False) -> None:

@@ -242,7 +242,7 @@ class EventSink(Protocol):
 class EventLog:
     """Writes events to ``path``, numbered and stamped. Safe to call from several threads of one process.
 
-    Raises LabError when the disk refuses: an act that could not be announced must not happen.
+    Raises LabError when the disk refuses, or the log is closed: an act that could not be announced must not happen.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -250,6 +250,7 @@ class EventLog:
         self._clock = clock
         self._seq = 0
         self._lock = Lock()
+        self._is_closed = False
         self._listeners: list[Callable[[Stamped], None]] = []
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -263,6 +264,8 @@ class EventLog:
     def write(self, event: Event, *, durable: bool = False) -> Stamped:
         """Append ``event``; with ``durable`` it is on disk when this returns."""
         with self._lock:
+            if self._is_closed:
+                raise LabError(f"the event stream {self.path} has ended: nothing may be done any more")
             self._seq += 1
             stamped = Stamped(self._seq, self._clock.now_ns(), event)
             record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **asdict(event)}
@@ -280,9 +283,12 @@ class EventLog:
         return stamped
 
     def close(self) -> None:
-        """Flush to disk and close; the log takes no more events."""
-        os.fsync(self._fd)
-        os.close(self._fd)
+        """Flush to disk and close; the log takes no more events. Closing twice does no harm."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                os.fsync(self._fd)
+                os.close(self._fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:

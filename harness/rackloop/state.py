@@ -79,9 +79,14 @@ class LabState:
     def take(self) -> int | None:
         """Take the lab's lock for as long as the returned descriptor stays open; None where another process has it.
 
-        The lock is the kernel's (flock), so it ends with its holder however that ends.
+        The lock is the kernel's (flock), so it ends with its holder however that ends. Raises BadInput where the
+        directory cannot be written.
         """
-        fd = os.open(self.directory / "labd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = self.directory / "labd.lock"
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise BadInput(f"cannot open {lock}: {error.strerror}; set RACKLOOP_STATE_HOME") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -46,17 +46,21 @@ def start(lab: Lab, state: LabState, seed: int, deadline: Deadline, *, leashed: 
         arguments += ["--leash-fd", str(leash_read)]
         passed.append(leash_read)
     try:
-        with state.log.open("wb") as log:
-            process = subprocess.Popen(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=passed,
-                start_new_session=True,
-            )
-        for fd in passed:
-            os.close(fd)
+        try:
+            with state.log.open("wb") as log:
+                process = subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=passed,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise LabError(f"lab {lab.name} cannot be started: {error.strerror}; look at {state.directory}") from error
+        finally:
+            for fd in passed:
+                os.close(fd)
         _wait_until_ready(process, ready_read, lab, state, deadline)
     except BaseException:
         if leashed:
