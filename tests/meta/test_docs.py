@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from command_line_reference import PAGE, page
 from rackloop_cli.main import app
 from tests.meta.tree import ROOT, files, shown
 
@@ -72,14 +73,14 @@ def wrong_verb(arguments: list[str]) -> str:
         verbs = arguments[1].split(",") if len(arguments) > 1 and not arguments[1].startswith("-") else []
         unknown = sorted(set(verbs) - tox_verbs())
         return f"tox.ini has no {unknown}" if unknown else ""
-    command = get_command(app)
-    for word in arguments:
-        children = getattr(command, "commands", None)
-        if children is None or word.startswith("-"):
+    command, words = get_command(app), list(arguments)
+    while (children := getattr(command, "commands", None)) is not None:
+        del words[: sum(parameter.param_type_name == "argument" for parameter in command.params)]
+        if not words or words[0].startswith("-"):
             break
-        if word not in children:
-            return f"rackloop has no {word!r} in {arguments}"
-        command = children[word]
+        if words[0] not in children:
+            return f"rackloop has no {words[0]!r} in {arguments}"
+        command = children[words.pop(0)]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
     unknown = [word for word in arguments if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in known]
     return f"rackloop {' '.join(arguments)}: unknown {unknown}" if unknown else ""
@@ -95,6 +96,11 @@ def test_commands_in_documents_exist() -> None:
 def test_every_verb_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "verbs.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == tox_verbs()
+
+
+def test_the_command_line_is_documented_as_it_is() -> None:
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page(), "run: python tools/command_line_reference.py"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

@@ -61,7 +61,7 @@ app.add_typer(fabric_app, name="fabric")
 LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty.  [default: below runs/]"),
+    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
 ]
 SeedOption = Annotated[
     int | None,

@@ -1,0 +1,76 @@
+"""Write the generated part of docs/reference/command-line.md: every command, as the command line describes itself.
+
+``python tools/command_line_reference.py``, in the environment of the tests, after a change to the command line.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from rackloop_cli.main import app
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command-line.md"
+MARK = "<!-- What follows is written by tools/command_line_reference.py. -->\n"
+
+
+def page() -> str:
+    """The whole page: what people wrote above the mark, and every command below it."""
+    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    commands = "\n".join(
+        line for words, command in _leaves(get_command(app), "rackloop") for line in _section(words, command)
+    )
+    return f"{written}{mark}\n{commands}"
+
+
+def _leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:
+    """Each command that does something, with the words to call it by."""
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield words, command
+        return
+    groups = " ".join([words, *(parameter.metavar for parameter in _arguments(command))])
+    for name, child in children.items():
+        yield from _leaves(child, f"{groups} {name}")
+
+
+def _section(words: str, command: Any) -> Iterator[str]:
+    arguments = [_placed(parameter) for parameter in _arguments(command)]
+    yield f"## {words}\n"
+    yield f"```text\n{' '.join([words, '[OPTIONS]', *arguments])}\n```\n"
+    yield f"{inspect.cleandoc(command.help)}\n"
+    if command.params:
+        yield "| | | |\n|---|---|---|"
+        yield from (_row(parameter) for parameter in command.params)
+        yield ""
+    _, _, examples = command.epilog.partition("Examples:\n")
+    yield "```console"
+    yield from (f"$ {line.strip()}" for line in examples.splitlines())
+    yield "```\n"
+
+
+def _row(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        shown, note = parameter.metavar, "required" if parameter.required else ""
+    else:
+        shown = " ".join(filter(None, [parameter.opts[0], parameter.metavar]))
+        flag_or_none = parameter.default in (None, False)
+        note = "required" if parameter.required else "" if flag_or_none else f"default: {parameter.default:g}"
+    return f"| `{shown}` | {parameter.help} | {note} |".replace("|  |", "| |")
+
+
+def _placed(parameter: Any) -> str:
+    shown = parameter.metavar if parameter.required else f"[{parameter.metavar}]"
+    return f"{shown}..." if parameter.nargs == -1 else str(shown)
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
