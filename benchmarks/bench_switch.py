@@ -4,7 +4,7 @@ Every far end runs in a process of its own, as a switch does, and on another CPU
 have: left to itself the scheduler puts a pair on one CPU or on two from one round to the next, and a raw echo takes
 19 us on one and 40 to 58 us on two. ``--share-cpu`` has all of them on one. The arms are interleaved in one run, so
 that what else the machine does hits them alike. Prints microseconds and ratios as the median over rounds with the
-lowest and highest.
+lowest and highest; exits 1 where one misses its target.
 
     python benchmarks/bench_switch.py [--rounds 30] [--calls 200] [--share-cpu]
 """
@@ -194,7 +194,7 @@ def summary(values: list[float]) -> str:
     return f"{statistics.median(values):10.2f}  [{min(values):.2f} .. {max(values):.2f}]"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--calls", type=int, default=200)
@@ -204,7 +204,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.serve:
         asyncio.run(serve(options.serve, options.control))
-        return
+        return 0
     cpus = sorted(os.sched_getaffinity(0))
     with contextlib.ExitStack() as stack:
         behind = stack.enter_context(rackd())
@@ -240,20 +240,23 @@ def main() -> None:
     for name, samples in by_name.items():
         print(f"  {name:28}{summary(samples)}")
     print("ratios, round by round")
+    met = []
     for above, below, target in (
         ("driver, TCP", "raw echo, TCP", 1.25),
         ("driver, pty", "raw echo, pty", 1.25),
         ("driver, TCP", "PyVISA-py, TCP", 1.1),
     ):
         ratios = [a / b for a, b in zip(by_name[above], by_name[below], strict=True)]
-        verdict = "met" if statistics.median(ratios) <= target else "missed"
-        print(f"  {above} / {below:18}{summary(ratios)}  at most {target}: {verdict}")
+        met.append(statistics.median(ratios) <= target)
+        print(f"  {above} / {below:18}{summary(ratios)}  at most {target}: {'met' if met[-1] else 'missed'}")
     whole_ms = statistics.median(by_name["80 pairs, rackd"]) / 1e3
+    met.append(whole_ms <= 5)
     print(
         f"  80 pairs staged, read back, triggered, with rackd: {whole_ms:.2f} ms  at most 5: "
-        f"{'met' if whole_ms <= 5 else 'missed'}"
+        f"{'met' if met[-1] else 'missed'}"
     )
+    return int(not all(met))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

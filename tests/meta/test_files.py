@@ -49,3 +49,10 @@ def test_a_lock_pins_by_hash_and_names_no_registry(path: Path) -> None:
     elif "==" in text:  # the lists of the system's packages pin nothing
         assert all("--hash=sha256:" in block for block in re.split(r"\n(?=\w)", text)[1:])
         assert "://" not in text
+
+
+def test_the_bench_verb_runs_every_benchmark() -> None:
+    verb = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("[testenv:bench]")[2].partition("\n[")[0]
+    assert set(re.findall(r"benchmarks/(\S+)", verb)) == {
+        path.name for path in (ROOT / "benchmarks").glob("bench_*.py")
+    }
