@@ -1,7 +1,7 @@
 """How long `./rackloop` takes to start, once everything is installed, and how much of it is the wrapper.
 
-``python benchmarks/bench_start.py`` prints medians of 20 starts and exits 1 when the help takes 400 ms or longer, or the
-wrapper 20 ms or longer.
+``python benchmarks/bench_start.py`` prints medians of 20 starts and exits 1 when the help takes 400 ms or longer, or
+the wrapper 20 ms or longer.
 """
 
 from __future__ import annotations
