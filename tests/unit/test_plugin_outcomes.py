@@ -1,0 +1,135 @@
+"""What becomes of a test of a plan: its verdict, its cause and its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackloop.events import Measured
+from tests.unit.plugin_case import Ran, run_plan
+
+pytest_plugins = ["pytester"]
+
+MEASURING = (
+    "MEASURES = {'a.time': 's'}\n"
+    "def test_it(measure):\n"
+    "    measure('a.time', [0.001] * 50, stack='x')\n"
+    "    measure('a.time', [0.001] * 50, stack='y')\n"
+)
+
+
+def run_one(pytester: pytest.Pytester, body: str, **entry: object) -> Ran:
+    return run_plan(pytester, {"a/b": body}, {"test": "a/b", **entry})
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome", "verdict", "cause", "reason"),
+    [
+        ({"quantile": "p50", "max": "2 ms"}, "passed", "pass", None, None),
+        ({"quantile": "p50", "max": "1 us"}, "failed", "fail", "product", "p50 is 1 ms, outside the limit max 1 us"),
+        ({"quantile": "p99", "max": "2 ms"}, "failed", "unknown", "test", "50 samples do not carry p99: take more"),
+        ({"quantile": "p50", "max": "1 us", "where": {"stack": "z"}}, "passed", "pass", None, None),
+        ({"quantile": "p50", "max": "1 us", "on": {"lab_kind": "virtual"}}, "passed", "pass", None, None),
+    ],
+)
+def test_limits_decide(
+    pytester: pytest.Pytester,
+    limit: dict[str, object],
+    outcome: str,
+    verdict: str,
+    cause: str | None,
+    reason: str | None,
+) -> None:
+    ran = run_one(pytester, MEASURING, limits=[{"measure": "a.time", **limit}])
+    ran.result.assert_outcomes(**{outcome: 1})
+    assert (ran.only().verdict, ran.only().cause) == (verdict, cause)
+    if reason:
+        assert str(ran.only().reason).count(reason) == 2, "one for each stack"
+    measured = [event for event in ran.events if isinstance(event, Measured)]
+    assert [(event.labels, event.n) for event in measured] == [({"stack": "x"}, 50), ({"stack": "y"}, 50)]
+    judged = None if "where" in limit or "on" in limit else verdict
+    assert {event.verdict for event in measured} == {judged}
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "cause", "reason"),
+    [
+        ("def test_it(): assert 1 == 2, 'not so'\n", "fail", "product", "not so"),
+        ("def test_it(): raise KeyError('x')\n", "unknown", "test", "KeyError: 'x'"),
+        (
+            "from rackloop.errors import LabError\ndef test_it(): raise LabError('no cable')\n",
+            "unknown", "lab", "no cable",
+        ),
+        (
+            "from rackloop.errors import ToolError\ndef test_it(): raise ToolError('no fio')\n",
+            "unknown", "harness", "no fio",
+        ),
+        (
+            "from rackloop.errors import ProductFailed\ndef test_it(): raise ProductFailed('lost')\n",
+            "fail", "product", "lost",
+        ),
+        (
+            "from rackloop.errors import NotSupported\ndef test_it(): raise NotSupported('no zoning')\n",
+            "skipped", None, "no zoning",
+        ),
+        (
+            "import pytest\nfrom rackloop.errors import NotSupported\n@pytest.fixture\ndef zones(): "
+            "raise NotSupported('no zoning')\ndef test_it(zones): ...\n",
+            "skipped", None, "no zoning",
+        ),
+        ("def test_it(measure): measure('a.x', 1.0)\nMEASURES = {}\n", "unknown", "test", "does not declare"),
+        ("@pytest.mark.xfail(reason='known')\ndef test_it(): assert False\n", "skipped", None, "expected to fail: known"),
+        ("@pytest.mark.xfail(reason='known')\ndef test_it(): ...\n", "fail", "test", "XPASS(strict)"),
+    ],
+    ids=["assert", "bug", "lab", "tool", "product", "not-supported", "fixture", "undeclared", "xfail", "xpass"],
+)  # fmt: skip
+def test_what_a_test_raises(pytester: pytest.Pytester, body: str, verdict: str, cause: str | None, reason: str) -> None:
+    ran = run_one(pytester, body)
+    assert (ran.only().verdict, ran.only().cause) == (verdict, cause)
+    assert reason in str(ran.only().reason)
+    if verdict == "skipped":
+        assert ran.result.ret == pytest.ExitCode.OK
+
+
+def test_a_tear_down_that_fails_makes_a_pass_unknown(pytester: pytest.Pytester) -> None:
+    body = (
+        "from rackloop.errors import LabError\n@pytest.fixture\ndef port():\n    yield\n"
+        "    raise LabError('the port is stuck')\ndef test_it(port): ...\n"
+    )
+    ran = run_one(pytester, body)
+    assert (ran.only().verdict, ran.only().cause, ran.only().reason) == ("unknown", "lab", "the port is stuck")
+
+
+STUBBORN = """
+from threading import Event
+from rackloop.errors import LabError
+def test_it():
+    while True:
+        try:
+            Event().wait(3600)
+        except (Exception, LabError):
+            pass
+"""
+
+
+def test_a_test_over_its_time_is_unknown_even_if_it_retries(pytester: pytest.Pytester) -> None:
+    ran = run_one(pytester, STUBBORN, timeout="50 ms")
+    assert (ran.only().verdict, ran.only().cause) == ("unknown", "test")
+    assert ran.only().reason == "a/b::it did not end within the 0.05 s that the plan gives it"
+
+
+def test_time_over_in_one_test_is_not_over_in_the_next(pytester: pytest.Pytester) -> None:
+    files = {"a/b": STUBBORN, "a/c": "def test_it(): ...\n"}
+    ran = run_plan(pytester, files, {"test": "a/b", "timeout": "50 ms"}, {"test": "a/c", "timeout": "1 h"})
+    assert [verdict for _, verdict, _ in ran.verdicts] == ["unknown", "pass"]
+
+
+def test_a_broken_bench_is_told_once(pytester: pytest.Pytester) -> None:
+    body = (
+        "from rackloop_fixtures._outcome import BenchBroken\n@pytest.fixture(scope='session')\ndef rig():\n"
+        "    raise BenchBroken('the pdu is dead')\ndef test_one(rig): ...\ndef test_two(rig): ...\n"
+    )
+    ran = run_one(pytester, body)
+    assert ran.verdicts == [("a/b::one", "blocked", "lab"), ("a/b::two", "blocked", "lab")]
+    assert {event.reason for event in ran.finished} == {"the pdu is dead"}
+    assert ran.result.stdout.str().count("raise BenchBroken") == 1
+    assert ran.result.stdout.str().count("blocked: the pdu is dead") >= 1

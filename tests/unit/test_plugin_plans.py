@@ -1,0 +1,124 @@
+"""A pytest session that is a run of a plan: what it selects, refuses and repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackloop.events import RunFinished, RunStarted
+from tests.unit.plugin_case import MARKED, run_plan
+
+pytest_plugins = ["pytester"]
+
+TWO = "def test_one(): ...\ndef test_two(): ...\n"
+
+
+def test_plain_pytest_is_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(): assert 1 + 1 == 2\ndef test_not(): assert 1 + 1 == 3\n")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-v")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "rackloop:" not in result.stdout.str()
+    assert [path.name for path in pytester.path.iterdir() if path.name != "__pycache__"] == [
+        "test_plain_pytest_is_left_alone.py"
+    ]
+
+
+def test_fixtures_are_there_in_a_run_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(rack): ...\n")
+    result = pytester.runpytest_inprocess()
+    result.stdout.fnmatch_lines(["*fixture 'rack' not found*"])
+
+
+def test_the_marker_is_known(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(f"{MARKED}def test_it(): ...\n")
+    pytester.runpytest_inprocess("--strict-markers").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("# bare\n", "a test of a plan declares itself"),
+        ("import pytest\npytestmark = pytest.mark.rackloop(purpose='x')\n", "requires, destructive, time_class"),
+        (MARKED.replace("'seconds'", "'weeks'"), "time_class is one of seconds, minutes, hours, not 'weeks'"),
+        (MARKED.replace("rackloop(", "rackloop(1, "), "needs the keywords only"),
+        (MARKED.replace("requires=[]", "requires=['fabrik.remap']"), "did you mean fabric.remap?"),
+    ],
+    ids=["bare", "incomplete", "time-class", "positional", "ability"],
+)
+def test_a_test_that_does_not_declare_itself_is_refused(pytester: pytest.Pytester, mark: str, said: str) -> None:
+    ran = run_plan(pytester, {"a/b": f"{mark}def test_it(): ...\n"}, {"test": "a/b"})
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in ran.result.stderr.str()
+    assert not ran.finished
+
+
+def test_only_what_the_plan_selects_runs_and_in_its_order(pytester: pytest.Pytester) -> None:
+    files = {"a/b": TWO, "a/c": TWO, "a/d": TWO}
+    ran = run_plan(pytester, files, {"test": "a/d::two"}, {"test": "a/b"})
+    assert [test for test, _, _ in ran.verdicts] == ["a/d::two", "a/b::one", "a/b::two"]
+    ran.result.assert_outcomes(passed=3, deselected=3)
+
+
+def test_the_record_begins_and_ends(pytester: pytest.Pytester) -> None:
+    ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b", "labels": {"severity": "critical"}})
+    begun, ended = ran.events[0], ran.events[-1]
+    assert isinstance(begun, RunStarted)
+    assert isinstance(ended, RunFinished)
+    assert (begun.plan, begun.lab, begun.seed, len(begun.duts)) == ("own", "mock", 1, 24)
+    assert (ended.verdict, ended.exit_code, ended.interrupted) == ("pass", 0, False)
+    assert ran.started[0].labels == {"epic": "A", "feature": "B", "story": "try it", "severity": "critical"}
+
+
+def test_repeats_are_numbered(pytester: pytest.Pytester) -> None:
+    ran = run_plan(pytester, {"a/b": "def test_it(): ...\n"}, {"test": "a/b", "repeats": 2})
+    assert ran.verdicts == [("a/b::it[1]", "pass", None), ("a/b::it[2]", "pass", None)]
+
+
+def test_one_file_may_run_with_different_parameters(pytester: pytest.Pytester) -> None:
+    body = (
+        "PARAMETERS = {'size': 1, 'kind': 'small'}\nMEASURES = {'a.size': 'B'}\n"
+        "def test_it(parameters, measure):\n"
+        "    measure('a.size', parameters['size'], kind=parameters['kind'])\n"
+    )
+    limit = {"measure": "a.size", "quantile": "max", "max": "2 KiB"}
+    ran = run_plan(
+        pytester,
+        {"a/b": body},
+        {"test": "a/b", "limits": [limit]},
+        {"test": "a/b", "with": {"size": "4 KiB", "kind": "large"}, "limits": [limit]},
+        {"test": "a/b", "with": {"size": "8 KiB"}},
+    )
+    assert ran.verdicts == [
+        ("a/b::it[1]", "pass", None),
+        ("a/b::it[2]", "fail", "product"),
+        ("a/b::it[3]", "pass", None),
+    ]
+    assert "a.size{kind=large}: the max is 4 KiB, outside the limit max 2 KiB" in str(ran.finished[1].reason)
+
+
+def test_tests_of_one_name_in_two_classes_are_two(pytester: pytest.Pytester) -> None:
+    body = "class TestOne:\n    def test_it(self): ...\nclass TestTwo:\n    def test_it(self): ...\n"
+    ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"})
+    assert [test for test, _, _ in ran.verdicts] == ["a/b::TestOne::it", "a/b::TestTwo::it"]
+
+
+def test_what_the_lab_lacks_is_a_skip_with_every_reason(pytester: pytest.Pytester) -> None:
+    mark = MARKED.replace("requires=[]", "requires=['fabric.remap', 'phy.drop']")
+    ran = run_plan(pytester, {"a/b": f"{mark}def test_it(): ...\n"}, {"test": "a/b"}, lab="direct-attached")
+    assert (ran.only().verdict, ran.only().cause) == ("skipped", None)
+    assert "fixed cabling" in str(ran.only().reason)
+
+
+def test_a_dry_run_writes_nothing(pytester: pytest.Pytester) -> None:
+    ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b"}, arguments=("--rackloop-dry-run",))
+    assert not ran.directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [("lab", "--rackloop-lab is missing"), ("out", "--rackloop-out is missing")]
+)
+def test_an_option_that_a_run_needs(pytester: pytest.Pytester, missing: str, said: str) -> None:
+    given = {"plan": "smoke", "lab": "mock", "out": "out"}
+    options = [f"--rackloop-{name}={value}" for name, value in given.items() if name != missing]
+    result = pytester.runpytest_inprocess(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in result.stderr.str()
