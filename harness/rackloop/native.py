@@ -33,7 +33,7 @@ def find_binary(program: NativeProgram) -> Path:
     advice = (
         f"{BIN_VARIABLE} must name the directory that holds it"
         if named
-        else f"install rackloop-native, build it (cargo build --release in native/), or set {BIN_VARIABLE}"
+        else f"install rackloop-native, build it (native/build), or set {BIN_VARIABLE}"
     )
     raise ToolError(f"the program {program} is neither at {places}: {advice}")
 

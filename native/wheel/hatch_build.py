@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,7 @@ class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the param
         """Called by hatchling before it collects files."""
         workspace = Path(self.root).parent
         target = workspace / "target"
-        subprocess.run(
-            ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", str(target)],
-            cwd=workspace,
-            check=True,
-        )
+        subprocess.run([workspace / "build"], env={**os.environ, "CARGO_TERM_QUIET": "true"}, check=True)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{next(platform_tags())}"
         for program in PROGRAMS:

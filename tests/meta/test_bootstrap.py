@@ -95,6 +95,7 @@ def machine(tmp_path: Path) -> Machine:
     for file in ("rackloop", "pyproject.toml"):
         shutil.copy(ROOT / file, root)
     (root / "native").mkdir()
+    shutil.copy(ROOT / "native" / "build", root / "native")
     (root / "native" / "Cargo.toml").write_text("[workspace]\n", encoding="utf-8")
     older(root, 3600)
     for tool in TOOLS:
@@ -118,7 +119,10 @@ def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
     assert "Python packages: ready" in err
     first = machine.calls()
     assert any("--require-hashes -r requirements/run.txt" in call for call in first)
-    assert any(call.startswith("cargo build --release --locked") for call in first)
+    assert any(call.startswith("cargo build --release --locked") and call.endswith("--bin rackd") for call in first)
+    assert any(
+        call.startswith("cargo rustc --release") and call.endswith("target-feature=+crt-static") for call in first
+    )
     assert any("npm ci" in call and "--ignore-scripts" in call for call in first)
     assert not any("dev.txt" in call for call in first)
 
