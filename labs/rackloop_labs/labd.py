@@ -24,7 +24,7 @@ from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 
-_READY_S = 20.0
+_READY_S = 50.0
 _STOP_S = 2.0
 _SERIAL_LINE = "switch.tty"
 _SWITCH_MEMORY = "switch.json"

@@ -1,0 +1,51 @@
+"""The command line's start, and what it makes of errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rackloop_cli.main import main
+
+# Typer itself loads pydantic where a number has bounds.
+HEAVY = ("allure", "matplotlib", "numpy", "pytest", "scipy", "sqlite3", "yaml")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom rackloop_cli.main import main\n"
+        f"status = main({arguments!r})\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "--help"], ["demo", "--help"], ["heal", "--help"], ["report", "--help"], ["lab", "up", "--help"],
+     ["lab", "check", "--help"], ["fabric", "mock", "map", "--help"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_verb_explains_itself(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert "Usage: rackloop" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["lab", "check", "nowhere.yaml"], 2, "rackloop: there is no lab description at nowhere.yaml"),
+        (["report", "nowhere"], 2, "give the output directory of a run"),
+        (["no-such-verb"], 2, "No such command"),
+        (["lab", "up"], 2, "Missing argument"),
+    ],
+)
+def test_errors_are_one_message_and_a_status(
+    arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == status
+    assert said in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""One way to a bench, whichever kind the lab is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import BadInput, LabError, NotSupported
+from rackloop.lab import LabKind, load_lab
+from rackloop.state import LabState
+from rackloop_labs import open_lab
+from rackloop_labs._rackd_config import rackd_config
+
+CLOCK = VirtualClock()
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> LabState:
+    return LabState(tmp_path)
+
+
+def test_a_virtual_lab_cannot_be_had_yet(state: LabState) -> None:
+    lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
+    with (
+        pytest.raises(BadInput, match="kind virtual, which this version cannot bring up"),
+        open_lab(lab, CLOCK, state, None),
+    ):
+        pass
+
+
+def test_a_lab_that_must_be_up_and_is_not(state: LabState) -> None:
+    with (
+        pytest.raises(LabError, match="is not up: start it"),
+        open_lab(load_lab("mock"), CLOCK, state, None, bring_up=False),
+    ):
+        pass
+
+
+def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: LabState) -> None:
+    lab = load_lab("direct-attached")
+    with open_lab(lab, CLOCK, state, None) as bench:
+        deadline = Deadline.after(CLOCK, 1)
+        assert bench.equipment.fabric.live_map(deadline).pairs == lab.baseline_map()
+        assert bench.equipment.phy is None
+        for ask in (bench.drive, bench.device):
+            with pytest.raises(NotSupported, match=r"node1\.p0: servers of a physical lab cannot be reached yet"):
+                ask("node1", "p0")
+        for refused in (bench.survey, bench.attach_log, lambda: bench.executor("node1"), lambda: bench.announce([1])):
+            with pytest.raises(NotSupported, match="cannot be reached yet"):
+                refused()
+
+
+def test_rackd_is_told_everything_the_description_says() -> None:
+    lab = load_lab("mock")
+    document = rackd_config(lab, "/state", 7)
+    assert (document["seed"], document["ports"], document["state_dir"]) == (7, 160, "/state")
+    assert {name: server["stack"] for name, server in document["servers"].items()} == {
+        "srv1": "vanilla", "srv2": "no_timeouts", "srv3": "warm_port", "srv4": "comreset",
+    }  # fmt: skip
+    assert {tuple(pair) for pair in document["map"]} == set(lab.baseline_map())
+    drives = {drive["id"]: drive for drive in document["drives"]}
+    assert drives.keys() == lab.drives.keys()
+    assert (drives["d09"]["serial"], drives["d09"]["eui64"], drives["d09"]["protocol"]) == (
+        "00123456", "0025385b71b00009", "nvme",
+    )  # fmt: skip
+    assert (drives["d21"]["expander"], drives["d21"]["slot"], drives["d21"]["port"]) == ("exp1", 0, None)
