@@ -66,3 +66,8 @@ def format_quantity(value: float, unit: str) -> str:
         return f"{value:.3g}"
     quantity = Quantity(value, unit)
     return quantity.binary(prec=2) if unit == "B" else quantity.render(prec=2)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words: ``1 test``, ``0 tests``, ``2 tests``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

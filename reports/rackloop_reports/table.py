@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from rackloop.units import counted
 from rackloop.verdict import Verdict
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
@@ -32,8 +33,7 @@ def render(summary: Summary) -> RenderableType:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
         lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in _findings(test))
-    tests = "1 test" if len(summary.tests) == 1 else f"{len(summary.tests)} tests"
-    took = f", {tests}, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}"
+    took = f", {counted(len(summary.tests), 'test')}, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}"
     lines.append(Text.assemble("\nverdict ", (summary.verdict, _STYLES[summary.verdict]), took))
     return Group(*lines)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.units import format_quantity, parse_quantity, parse_size
+from rackloop.units import counted, format_quantity, parse_quantity, parse_size
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,7 @@ def test_no_text_raises_anything_but_value_error(text: str, unit: str) -> None:
     except ValueError as error:
         value = 0.0 if str(error).startswith("expected a quantity in") else -1.0
     assert value >= 0
+
+
+def test_one_of_a_thing_is_not_several() -> None:
+    assert [counted(number, "test") for number in (0, 1, 2)] == ["0 tests", "1 test", "2 tests"]

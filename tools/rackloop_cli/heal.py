@@ -12,6 +12,7 @@ from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.lab import load_lab
 from rackloop.state import LabState
+from rackloop.units import counted
 from rackloop_labs import open_lab
 
 _WITHIN_S = 60.0
@@ -31,8 +32,9 @@ def run(name: str) -> int:
         journal.close()
     console = Console()
     console.print(
-        f"lab {lab.name}: {len(report.undone)} acts undone, {len(report.restored_ports)} further ports given "
-        f"back their baseline circuits, in {report.took_s:.2f} s",
+        f"lab {lab.name}: {counted(len(report.undone), 'act')} undone, "
+        f"{counted(len(report.restored_ports), 'further port')} given back their baseline circuits, "
+        f"in {report.took_s:.2f} s",
         soft_wrap=True,
     )
     for problem in report.problems:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError
+from rackloop.units import counted
 
 
 def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> int:
@@ -44,6 +45,5 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
             print(problem, file=sys.stderr)
         broken = sum(1 for found in problems.values() if found)
         total = sum(len(found) for found in problems.values())
-        files_word, problems_word = "file" if len(problems) == 1 else "files", "problem" if total == 1 else "problems"
-        print(f"{len(problems)} {files_word}, {broken} with problems, {total} {problems_word}")
+        print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}")
     return EXIT_BAD_INPUT if any(problems.values()) else EXIT_PASS

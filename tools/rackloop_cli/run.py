@@ -21,6 +21,7 @@ from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, E
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.plan import Plan, find_testplans, load_plan
 from rackloop.state import LabState
+from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
 
 if TYPE_CHECKING:
@@ -135,13 +136,7 @@ def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
         console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
     total_s = sum(test.estimate_s for test in foreseen)
     erased = {drive for test in foreseen for drive in test.erases}
-    console.print(
-        f"\n{_counted(len(foreseen), 'test')}, about {total_s:.0f} s, {_counted(len(erased), 'drive')} erased"
-    )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    console.print(f"\n{counted(len(foreseen), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")
 
 
 def _report(directory: Path, lab: Lab, status: int) -> int:
