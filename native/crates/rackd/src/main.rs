@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Run(args)) => args,
         Err(message) => return refuse(&message),
     };
+    // Without it everything works, only later on a busy machine; lateness is recorded.
+    let _ = promptly::ask_for_short_slices();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error.to_string()),

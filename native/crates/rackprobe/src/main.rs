@@ -27,7 +27,10 @@ use failure::Failure;
 const NOT_RIGHT: u8 = 1;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse().command) {
+    let command = Cli::parse().command;
+    // Without it everything works, only later on a busy machine.
+    let _ = promptly::ask_for_short_slices();
+    match run(&command) {
         Ok(status) => status.into(),
         Err(failure) => {
             eprintln!("rackprobe: {failure}");
