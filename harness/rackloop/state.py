@@ -76,13 +76,14 @@ class LabState:
         """Results of earlier runs, for trends in reports."""
         return self.directory / "history.jsonl"
 
-    def take(self) -> int | None:
-        """Take the lab's lock for as long as the returned descriptor stays open; None where another process has it.
+    def take(self, what: str = "labd") -> int | None:
+        """Take a lock of the lab for as long as the returned descriptor stays open; None where another process has it.
 
+        ``labd`` is held by the process that is the lab while it is up, ``run`` by the one run that may work on it.
         The lock is the kernel's (flock), so it ends with its holder however that ends. Raises BadInput where the
         directory cannot be written.
         """
-        lock = self.directory / "labd.lock"
+        lock = self.directory / f"{what}.lock"
         try:
             fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

@@ -2,6 +2,6 @@
 
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
-from rackloop_labs.open_lab import open_lab
+from rackloop_labs.open_lab import only_run_on, open_lab
 
-__all__ = ["Bench", "MockLab", "open_lab"]
+__all__ = ["Bench", "MockLab", "only_run_on", "open_lab"]

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import Exchange
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
 from rackloop_labs.physical import PhysicalBench
+
+
+@contextmanager
+def only_run_on(state: LabState) -> Iterator[None]:
+    """Be the only run on a lab, among the processes of this machine. Raises LabError where another run has it."""
+    lock = state.take("run")
+    if lock is None:
+        raise LabError(
+            f"another run works on lab {state.directory.name}: wait until it has ended, or give your lab another name"
+        )
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager

@@ -39,7 +39,13 @@ def test_a_tear_down_that_failed_makes_a_pass_unknown() -> None:
 
 def test_a_failure_outranks_what_went_wrong_afterwards() -> None:
     failed = Outcome(Verdict.FAIL, Cause.PRODUCT, "slow")
-    assert combine([failed, Outcome(Verdict.UNKNOWN, Cause.LAB, "later")]) == failed
+    assert combine([failed, Outcome(Verdict.UNKNOWN, Cause.HARNESS, "later")]) == failed
+
+
+def test_a_failure_on_a_lab_that_proves_broken_is_not_the_products() -> None:
+    failed = Outcome(Verdict.FAIL, Cause.PRODUCT, "slow")
+    outcome = combine([failed, Outcome(Verdict.UNKNOWN, Cause.LAB, "the switch is gone")])
+    assert outcome == Outcome(Verdict.UNKNOWN, Cause.LAB, "the switch is gone; before that: slow")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rackloop.journal import Journal
 from rackloop.lab import load_lab
 from rackloop.state import LabState
 from rackloop.units import counted
-from rackloop_labs import open_lab
+from rackloop_labs import only_run_on, open_lab
 
 _WITHIN_S = 60.0
 
@@ -26,7 +26,7 @@ def run(name: str) -> int:
     state = LabState.of(lab.name)
     journal = Journal(state.store, clock)
     try:
-        with open_lab(lab, clock, state, next_token(state.store, lab.name)) as bench:
+        with only_run_on(state), open_lab(lab, clock, state, next_token(state.store, lab.name)) as bench:
             report = heal(lab, journal, bench.equipment, clock, Deadline.after(clock, _WITHIN_S))
     finally:
         journal.close()
