@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -60,6 +60,17 @@ class RemapTimeline:
         return (self.at_ns("executed") - self.at_ns("commanded")) / 1e9
 
 
+def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Applied:
+    """Join each server port with its drive, in one partial map; returns when the switch has acted.
+
+    The servers are told before the switch is: a COMRESET on notice depends on it.
+    """
+    lab = bench.lab
+    pairs = PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in drives.items())
+    bench.announce(pairs.ports())
+    return fabric.apply(Partial(pairs), deadline)
+
+
 class Remapping:
     """Moves labelled drives among the server ports of a bench and watches them come.
 
@@ -87,7 +98,6 @@ class Remapping:
         self._labels = labels
         self._on_seen = on_seen
         self._lock = Lock()
-        self._unchecked: set[ServerPort] = set()
         self._timelines: list[RemapTimeline] = []
         self.reads = 0
         self.wrong = 0
@@ -133,7 +143,6 @@ class Remapping:
         chance.shuffle(drives)
         moved = dict(zip(places, drives, strict=True))
         self._apply(moved)
-        self._unchecked.update(places)
         self._check([place for place in places if self._is_quick(place)])
 
     def check_all(self) -> None:
@@ -151,7 +160,6 @@ class Remapping:
             outcome = self._probes[server].wait(number, self._deadline())
             self.reads += outcome.reads
             self.wrong += outcome.reads if isinstance(outcome, GaveUp) else outcome.reads - outcome.verdicts["right"]
-        self._unchecked.difference_update(places)
 
     def _is_quick(self, place: ServerPort) -> bool:
         return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
@@ -171,16 +179,9 @@ class Remapping:
         return outcome
 
     def _apply(self, moved: Mapping[ServerPort, str]) -> Applied:
-        lab = self._bench.lab
-        pairs = PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in moved.items())
-        self._announce(pairs.ports())
-        applied = self._fabric.apply(Partial(pairs), self._deadline())
+        applied = attach(self._bench, self._fabric, moved, self._deadline())
         self._at.update(moved)
         return applied
-
-    def _announce(self, ports: Collection[int]) -> None:
-        """Servers are told before the switch is: a COMRESET on notice depends on it."""
-        self._bench.announce(ports)
 
     def _timeline(self, place: ServerPort, drive: str, applied: Applied, read: VerifiedRead) -> RemapTimeline:
         server, port = place
