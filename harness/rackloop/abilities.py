@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rackloop.clock import Deadline
 from rackloop.portmap import MapChange, PortMap
+
+if TYPE_CHECKING:
+    from rackloop.guard import WritableDrive
 
 
 class PortState(StrEnum):
@@ -118,6 +121,25 @@ class Drive(Protocol):
 
     def identify(self, deadline: Deadline) -> DriveIdentity: ...
     def health(self, deadline: Deadline) -> dict[str, int]: ...
+
+
+class SanitizeMethod(StrEnum):
+    """How a drive erases itself: every block (SSD), its key (self-encrypting), or every sector by writing (HDD)."""
+
+    BLOCK_ERASE = "block-erase"
+    CRYPTO_ERASE = "crypto-erase"
+    OVERWRITE = "overwrite"
+
+
+@runtime_checkable
+class Sanitizer(Protocol):
+    """Has the drive that a server port sees erase itself whole; flash is as it left the factory afterwards.
+
+    ``methods`` are those the drive offers, the one to prefer first. ``sanitize`` returns when the drive is done.
+    """
+
+    def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]: ...
+    def sanitize(self, drive: WritableDrive, method: SanitizeMethod, deadline: Deadline) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
-
-
-def _examples(*commands: str) -> str:
-    """An epilog with a line for each command; the first character keeps the lines from being filled."""
-    return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
+from rackloop_cli.epilog import examples
+from rackloop_cli.model_app import model_app
+from rackloop_cli.trace_app import trace_app
 
 
 # Plain help reads the same in a terminal, a log and the documents.
@@ -24,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Test harness and lab automation for disaggregated storage racks.",
-    epilog=_examples(
+    epilog=examples(
         "rackloop demo                          a simulated rack, a small plan, a report",
         "rackloop run smoke --lab mock --dry-run",
         "rackloop COMMAND --help",
@@ -43,20 +41,22 @@ lab_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Check, start, stop and look at labs.",
-    epilog=_examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab status mock"),
+    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab status mock"),
 )
 app.add_typer(lab_app, name="lab")
 fabric_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Look at a lab's circuit switch and change its map by hand.",
-    epilog=_examples(
+    epilog=examples(
         "rackloop fabric mock show",
         "rackloop fabric mock map srv1.p0=d05",
         "rackloop fabric mock drop srv1.p0 --ms 50",
     ),
 )
 app.add_typer(fabric_app, name="fabric")
+app.add_typer(trace_app, name="trace")
+app.add_typer(model_app, name="model")
 
 LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
 OutOption = Annotated[
@@ -87,7 +87,7 @@ def _root(
     pass
 
 
-@app.command(epilog=_examples("rackloop demo", "rackloop demo --out first --seed 42"))
+@app.command(epilog=examples("rackloop demo", "rackloop demo --out first --seed 42"))
 def demo(out: OutOption = None, seed: SeedOption = None) -> None:
     """Run the smoke plan on a mock rack.
 
@@ -99,7 +99,7 @@ def demo(out: OutOption = None, seed: SeedOption = None) -> None:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "rackloop run smoke --lab mock",
         "rackloop run smoke --lab mock -n 2 -k 'identity or phy_drop'",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
@@ -142,7 +142,7 @@ def run(
     raise typer.Exit(verb.run(request))
 
 
-@app.command(epilog=_examples("rackloop heal mock"))
+@app.command(epilog=examples("rackloop heal mock"))
 def heal(lab: LabArgument) -> None:
     """Give a lab back its baseline.
 
@@ -153,7 +153,7 @@ def heal(lab: LabArgument) -> None:
     raise typer.Exit(verb.run(lab))
 
 
-@app.command(epilog=_examples("rackloop report results"))
+@app.command(epilog=examples("rackloop report results"))
 def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")]) -> None:
     """Render the reports of a run again.
 
@@ -166,7 +166,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The ou
 
 @lab_app.command(
     "check",
-    epilog=_examples(
+    epilog=examples(
         "rackloop lab check labs/my-rack.yaml",
         "rackloop lab check racks/ --json",
         "rackloop lab check --schema > lab.schema.json",
@@ -188,7 +188,7 @@ def lab_check(
     raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
 
 
-@lab_app.command("up", epilog=_examples("rackloop lab up mock"))
+@lab_app.command("up", epilog=examples("rackloop lab up mock"))
 def lab_up(lab: LabArgument) -> None:
     """Bring a lab up and leave it running."""
     from rackloop_cli import lab as verb
@@ -196,7 +196,7 @@ def lab_up(lab: LabArgument) -> None:
     raise typer.Exit(verb.up(lab))
 
 
-@lab_app.command("down", epilog=_examples("rackloop lab down mock"))
+@lab_app.command("down", epilog=examples("rackloop lab down mock"))
 def lab_down(lab: LabArgument) -> None:
     """Take a lab down and leave nothing behind."""
     from rackloop_cli import lab as verb
@@ -204,7 +204,7 @@ def lab_down(lab: LabArgument) -> None:
     raise typer.Exit(verb.down(lab))
 
 
-@lab_app.command("status", epilog=_examples("rackloop lab status mock", "rackloop lab status mock --json"))
+@lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
 def lab_status(
     lab: LabArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
@@ -223,7 +223,7 @@ def _fabric(ctx: typer.Context, lab: LabArgument) -> None:
     ctx.obj = lab
 
 
-@fabric_app.command("show", epilog=_examples("rackloop fabric mock show"))
+@fabric_app.command("show", epilog=examples("rackloop fabric mock show"))
 def fabric_show(ctx: typer.Context) -> None:
     """Draw the live map.
 
@@ -236,7 +236,7 @@ def fabric_show(ctx: typer.Context) -> None:
 
 @fabric_app.command(
     "map",
-    epilog=_examples(
+    epilog=examples(
         "rackloop fabric mock map 1=117 2=118",
         "rackloop fabric mock map srv1.p0=d05",
         "rackloop fabric mock map --full 1=101 2=102",
@@ -259,7 +259,7 @@ def fabric_map(
     raise typer.Exit(verb.map_pairs(ctx.obj, pairs, full=full))
 
 
-@fabric_app.command("unmap", epilog=_examples("rackloop fabric mock unmap srv1.p0 d05"))
+@fabric_app.command("unmap", epilog=examples("rackloop fabric mock unmap srv1.p0 d05"))
 def fabric_unmap(
     ctx: typer.Context,
     ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
@@ -273,7 +273,7 @@ def fabric_unmap(
     raise typer.Exit(verb.unmap(ctx.obj, ports))
 
 
-@fabric_app.command("drop", epilog=_examples("rackloop fabric mock drop srv1.p0 --ms 50"))
+@fabric_app.command("drop", epilog=examples("rackloop fabric mock drop srv1.p0 --ms 50"))
 def fabric_drop(
     ctx: typer.Context,
     ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
