@@ -13,7 +13,6 @@ from rackloop_cli.epilog import examples
 from rackloop_cli.model_app import model_app
 from rackloop_cli.trace_app import trace_app
 
-
 # Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
     name="rackloop",
