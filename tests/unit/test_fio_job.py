@@ -103,6 +103,12 @@ def test_the_job_file_says_everything_and_always_the_same() -> None:
     assert run.log_names("fio-1") == {}
 
 
+def test_a_job_of_so_many_bytes_of_independent_draws() -> None:
+    options = replace(READS, io_bytes=128 * MIB, random_map=False).options(run_seed=1)
+    assert (options["io_size"], options["norandommap"]) == (str(128 * MIB), "1")
+    assert not {"time_based", "runtime"} & options.keys()
+
+
 def test_an_interval_adds_logs_whose_names_are_known() -> None:
     run = FioRun(jobs=(replace(READS, numjobs=2), replace(READS, name="more")), seed=1, interval_s=0.25)
     text = run.job_file("fio-9")
@@ -158,6 +164,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"size_bytes": 65 * MIB}, "the region ends at byte 68157440, the device at 67108864"),
     ({"offset_bytes": 60 * MIB, "size_bytes": 5 * MIB}, "the region ends at byte 68157440"),
     ({"offset_bytes": 64 * MIB}, "a region of 0 bytes has no room for a block of 4096"),
+    ({"io_bytes": 4095}, "io_bytes is 4095, must be at least 4096"),
+    ({"io_bytes": MIB, "runtime_s": 1}, "io_bytes and runtime_s both say when the job ends"),
     ({"read_percent": 50}, "read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for randread"),
     ({"verify": "crc32c\nrw=write"}, "verify is the name of one of fio's checksums"),
     ({"name": "global"}, "is not 'global'"),

@@ -40,12 +40,13 @@ _MIXED = frozenset({ReadWrite.READWRITE, ReadWrite.RANDRW})
 class FioJob:
     """One section of a job file: I/O of one pattern on one device.
 
-    ``runtime_s`` None means once over the region, else the region again and again for that long. The region is
-    ``size_bytes`` from ``offset_bytes``, by default all the rest of the device. ``rate_bytes_per_s`` and
-    ``rate_iops`` bound each of ``numjobs`` threads in each direction. ``read_percent`` is the share of reads in a
-    mixed pattern. ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put it into every
-    block and read it back, jobs that read check what an earlier job with the same seed, block size and region
-    left. ``seed`` None means one drawn from the run's seed and the job's name.
+    ``runtime_s`` None means once over the region, or ``io_bytes`` of I/O on it, else the region again and again for
+    that long. The region is ``size_bytes`` from ``offset_bytes``, by default all the rest of the device. A random
+    pattern visits every block of it before it comes to one again; without ``random_map`` every draw is independent.
+    ``rate_bytes_per_s`` and ``rate_iops`` bound each of ``numjobs`` threads in each direction. ``read_percent`` is the
+    share of reads in a mixed pattern. ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put
+    it into every block and read it back, jobs that read check what an earlier job with the same seed, block size and
+    region left. ``seed`` None means one drawn from the run's seed and the job's name.
 
     Raises BadInput for what fio could not do, and GuardRefused when a job that writes or trims is given anything
     but a WritableDrive.
@@ -60,6 +61,8 @@ class FioJob:
     runtime_s: float | None = None
     size_bytes: int | None = None
     offset_bytes: int = 0
+    io_bytes: int | None = None
+    random_map: bool = True
     rate_bytes_per_s: int | None = None
     rate_iops: int | None = None
     read_percent: int | None = None
@@ -113,6 +116,10 @@ class FioJob:
         }
         if self.runtime_s is not None:
             options |= {"time_based": "1", "runtime": f"{round(self.runtime_s * 1000)}ms"}
+        if self.io_bytes is not None:
+            options["io_size"] = str(self.io_bytes)
+        if not self.random_map:
+            options["norandommap"] = "1"
         if self.rate_bytes_per_s is not None:
             options["rate"] = str(self.rate_bytes_per_s)
         if self.rate_iops is not None:
@@ -135,6 +142,7 @@ class FioJob:
             "numjobs": (self.numjobs, 1),
             "runtime_s": (self.runtime_s, 0.001),
             "offset_bytes": (self.offset_bytes, 0),
+            "io_bytes": (self.io_bytes, self.block_size_bytes),
             "rate_bytes_per_s": (self.rate_bytes_per_s, 1),
             "rate_iops": (self.rate_iops, 1),
             "seed": (self.seed, 1),
@@ -153,6 +161,8 @@ class FioJob:
             )
         if self.region_bytes < self.block_size_bytes:
             problems.append(f"a region of {self.region_bytes} bytes has no room for a block of {self.block_size_bytes}")
+        if self.io_bytes is not None and self.runtime_s is not None:
+            problems.append("io_bytes and runtime_s both say when the job ends: give one")
         if self.read_percent is not None and (self.rw not in _MIXED or not 0 <= self.read_percent <= 100):
             problems.append(f"read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for {self.rw}")
         if self.verify is not None and not self.verify.isalnum():
