@@ -13,7 +13,7 @@ from rackloop.events import Stage
 from rackloop.lab import Stack
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import Stream
-from rackloop_drivers.workload import Expected, GaveUp, RemapSession, VerifiedRead
+from rackloop_drivers import workload
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
 
@@ -83,11 +83,11 @@ class Remapping:
         self,
         bench: Bench,
         fabric: Fabric,
-        probes: Mapping[str, RemapSession],
+        probes: Mapping[str, workload.RemapSession],
         attach_log: AttachLog,
         *,
         at: Mapping[ServerPort, str],
-        labels: Mapping[str, Expected],
+        labels: Mapping[str, workload.Expected],
         on_seen: Callable[[RemapTimeline], None],
     ) -> None:
         self._bench = bench
@@ -159,7 +159,9 @@ class Remapping:
         for (server, _), number in armed.items():
             outcome = self._probes[server].wait(number, self._deadline())
             self.reads += outcome.reads
-            self.wrong += outcome.reads if isinstance(outcome, GaveUp) else outcome.reads - outcome.verdicts["right"]
+            self.wrong += (
+                outcome.reads if isinstance(outcome, workload.GaveUp) else outcome.reads - outcome.verdicts["right"]
+            )
 
     def _is_quick(self, place: ServerPort) -> bool:
         return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
@@ -168,9 +170,9 @@ class Remapping:
         probe = self._probes[place[0]]
         return probe.arm(".".join(place), self._labels[drive], self._deadline(), timeout_s=_COMES_WITHIN_S)
 
-    def _verified(self, place: ServerPort, number: int) -> VerifiedRead:
+    def _verified(self, place: ServerPort, number: int) -> workload.VerifiedRead:
         outcome = self._probes[place[0]].wait(number, self._deadline())
-        if isinstance(outcome, GaveUp):
+        if isinstance(outcome, workload.GaveUp):
             seen = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
             raise ProductFailed(
                 f"{'.'.join(place)}: its drive did not come within {_COMES_WITHIN_S:g} s of the remap "
@@ -183,7 +185,7 @@ class Remapping:
         self._at.update(moved)
         return applied
 
-    def _timeline(self, place: ServerPort, drive: str, applied: Applied, read: VerifiedRead) -> RemapTimeline:
+    def _timeline(self, place: ServerPort, drive: str, applied: Applied, read: workload.VerifiedRead) -> RemapTimeline:
         server, port = place
         lab = self._bench.lab
         seen = self._attach_log.stages(applied.generation, lab.switch_port(server, port), self._deadline())

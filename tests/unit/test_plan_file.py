@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackloop.description._field_texts import field_texts
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenOn, WrittenPlan
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.limits import Limit
@@ -213,7 +214,8 @@ def test_the_reference_page_has_every_key_with_its_words() -> None:
     rows = (Path(__file__).parents[2] / "docs" / "reference" / "plan-file.md").read_text().splitlines()
     for part in (WrittenPlan, WrittenEntry, WrittenLimit, WrittenOn):
         for name, field in part.model_fields.items():
-            start, end = f"| `{field.alias or name}` |", f" {field.description} |"
+            key = field.alias or name
+            start, end = f"| `{key}` |", f" {field_texts(part)[key]} |"
             found = [row for row in rows if row.startswith(start) and row.endswith(end)]
             assert len(found) == 1, name
             assert ("| required |" in found[0]) == field.is_required(), name

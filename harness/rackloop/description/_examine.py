@@ -7,11 +7,13 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
 
 from rackloop.description._document import Document, Plain, Step
+from rackloop.description._field_texts import field_texts
 from rackloop.description._names import guess, kind_of
 from rackloop.errors import DescriptionError, Problem
 
@@ -33,7 +35,7 @@ _EXPECTED = {
 class Description(BaseModel):
     """A part of a file users write: immutable, unknown keys refused, a key without a value counts as not given."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -42,6 +44,14 @@ class Description(BaseModel):
             known = _fields(cls)
             return {key: value for key, value in data.items() if value is not None or key not in known}
         return data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        described = handler(schema)
+        properties = handler.resolve_ref_schema(described)["properties"]
+        for key, text in field_texts(cls).items():
+            properties[key]["description"] = text
+        return described
 
 
 M = TypeVar("M", bound=Description)
@@ -125,8 +135,7 @@ def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPat
     if path[-1:] == ("[key]",):
         return path[:-1], details["msg"], True
     if kind == "missing":
-        description = _fields(_owner(model, path))[str(path[-1])].description or ""
-        return path, "is missing: " + " ".join(description.split()), False
+        return path, "is missing: " + field_texts(_owner(model, path))[str(path[-1])], False
     if kind == "extra_forbidden":
         return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path)))}", True
     if kind in _EXPECTED:
