@@ -10,16 +10,17 @@ import socket
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
 
-__all__ = ["RackdControl", "RackdRefused", "TruthStream"]
+__all__ = ["RackdControl", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream"]
 
 _CONNECT_S = 2.0
 _SUBSCRIBE_S = 2.0
@@ -34,6 +35,30 @@ class RackdRefused(LabError):
     def __init__(self, message: str, code: str) -> None:
         self.code = code
         super().__init__(message)
+
+
+class RecordedRequest(NamedTuple):
+    """A request that a drive answered, failed ones included. Both stamps are CLOCK_MONOTONIC.
+
+    ``kind`` is ``read``, ``write``, ``flush``, ``trim`` or ``write_zeroes``; a flush has offset and length 0.
+    """
+
+    arrived_ns: int
+    kind: str
+    offset: int
+    length: int
+    answered_ns: int
+
+
+@dataclass(frozen=True)
+class RecordedIo:
+    """What a drive answered while it was recorded, in the order of the answers.
+
+    ``lost`` counts the requests that came when rackd had no room for records any more.
+    """
+
+    requests: list[RecordedRequest]
+    lost: int
 
 
 class RackdControl:
@@ -82,6 +107,22 @@ class RackdControl:
             raise DeadlineExceeded(f"rackd at {self.path} did not answer {op} in time; is it stopped?") from error
         finally:
             self._waiting.pop(number, None)
+
+    def record_io(self, drive: str, deadline: Deadline, *, on: bool = True) -> None:
+        """Begin to record the requests that ``drive`` answers, forgetting what was recorded before; or end it.
+
+        rackd keeps up to two million. Raises as :meth:`request` does.
+        """
+        self.request("record_io", deadline, drive=drive, on=on)
+
+    def recorded_io(self, drive: str, deadline: Deadline) -> RecordedIo:
+        """What was recorded of ``drive`` since :meth:`record_io` began. Raises as :meth:`request` does."""
+        requests: list[RecordedRequest] = []
+        while True:
+            page = self.request("recorded_io", deadline, drive=drive, **{"from": len(requests)})
+            requests += (RecordedRequest(*row) for row in page["requests"])
+            if len(requests) >= page["recorded"]:
+                return RecordedIo(requests, page["lost"])
 
     def subscribe(self) -> TruthStream:
         """The truth records from now on, over a connection of their own, so that a slow reader holds nobody up."""

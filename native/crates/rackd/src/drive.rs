@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::backing::Backing;
 use crate::clock::now_ns;
+use crate::recording::Recording;
 use crate::truth::TruthLog;
 
 /// Who a drive says it is.
@@ -44,6 +45,7 @@ pub struct Manner {
 pub struct Drive {
     pub identity: Identity,
     pub state: Mutex<DriveState>,
+    pub recording: Recording,
     backing: Backing,
     truth: TruthLog,
 }
@@ -53,6 +55,7 @@ impl Drive {
         Self {
             identity,
             state: Mutex::new(state),
+            recording: Recording::default(),
             backing,
             truth,
         }
@@ -77,6 +80,19 @@ impl Drive {
     /// Move the bytes of a request whose verdict is due. The error number where it fails. What must be on stable
     /// media needs [`Drive::flush`] as well.
     pub fn finish(
+        &self,
+        io: &Io,
+        manner: Manner,
+        verdict: Verdict,
+        bytes: Bytes<'_>,
+        came_ns: u64,
+    ) -> Result<(), u32> {
+        let result = self.outcome(io, manner, verdict, bytes);
+        self.recording.note(io, came_ns);
+        result
+    }
+
+    fn outcome(
         &self,
         io: &Io,
         manner: Manner,

@@ -15,6 +15,7 @@ mod line;
 mod listen;
 mod memory;
 mod ops;
+mod recording;
 mod reply;
 mod request;
 mod saved;

@@ -109,9 +109,9 @@ impl Line {
     }
 
     /// Carry out a request without waiting for anything.
-    pub fn attempt(&self, io: &Io, manner: Manner, bytes: Bytes<'_>, now_ns: u64) -> Step {
+    pub fn attempt(&self, io: &Io, manner: Manner, bytes: Bytes<'_>, came_ns: u64) -> Step {
         let route = self.route.read();
-        match step(&route, io, manner, bytes, now_ns) {
+        match step(&route, io, manner, bytes, came_ns, came_ns) {
             Step::Finished(result) => Step::Finished(persist(route, io, manner, result)),
             waits => waits,
         }
@@ -124,7 +124,8 @@ impl Line {
         }
         let route = self.route.read();
         let (io, manner) = (pending.io, pending.manner);
-        match step(&route, &io, manner, pending.bytes(), now_ns()) {
+        let came_ns = pending.came_ns;
+        match step(&route, &io, manner, pending.bytes(), came_ns, now_ns()) {
             Step::Finished(result) => pending.answer(persist(route, &io, manner, result)),
             Step::Later(at_ns, admitted) => self.complete_later(pending, at_ns, admitted),
             Step::Held => self.hold(pending),
@@ -147,7 +148,8 @@ impl Line {
         match &route.drive {
             Some(drive) if route.epoch == admitted.epoch => {
                 let (io, manner) = (pending.io, pending.manner);
-                let result = drive.finish(&io, manner, admitted.verdict, pending.bytes());
+                let came_ns = pending.came_ns;
+                let result = drive.finish(&io, manner, admitted.verdict, pending.bytes(), came_ns);
                 pending.answer(persist(route, &io, manner, result));
             }
             _ => {
@@ -249,7 +251,14 @@ fn persist(
     }
 }
 
-fn step(route: &Route, io: &Io, manner: Manner, bytes: Bytes<'_>, now_ns: u64) -> Step {
+fn step(
+    route: &Route,
+    io: &Io,
+    manner: Manner,
+    bytes: Bytes<'_>,
+    came_ns: u64,
+    now_ns: u64,
+) -> Step {
     let Some(drive) = &route.drive else {
         return Step::Held;
     };
@@ -265,6 +274,6 @@ fn step(route: &Route, io: &Io, manner: Manner, bytes: Bytes<'_>, now_ns: u64) -
             let epoch = route.epoch;
             Step::Later(done_at_ns, Admitted { epoch, verdict })
         }
-        _ => Step::Finished(drive.finish(io, manner, verdict, bytes)),
+        _ => Step::Finished(drive.finish(io, manner, verdict, bytes, came_ns)),
     }
 }

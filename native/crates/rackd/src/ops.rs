@@ -9,7 +9,8 @@ use crate::clock::now_ns;
 use crate::floor::Floor;
 use crate::request::{
     power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
-    MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, StickFields,
+    MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, RecordFields,
+    RecordedFields, StickFields,
 };
 
 /// When it was executed, and the fields of the answer.
@@ -106,6 +107,15 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
         "identify" => identify(floor, read(fields)?),
         "drive_stats" => drive_stats(floor, read(fields)?),
         "stats" => stats(floor, read(fields)?),
+        "record_io" => {
+            let RecordFields { drive, on } = read(fields)?;
+            floor.drives()[floor.drive(&drive)?].recording.switch(on);
+            now(json!({}))
+        }
+        "recorded_io" => {
+            let RecordedFields { drive, from } = read(fields)?;
+            now(floor.drives()[floor.drive(&drive)?].recording.page(from))
+        }
         "settle" => {
             let Nothing {} = read(fields)?;
             floor.settle();

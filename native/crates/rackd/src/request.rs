@@ -185,6 +185,21 @@ pub struct DriveFields {
     pub drive: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordFields {
+    pub drive: String,
+    pub on: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedFields {
+    pub drive: String,
+    #[serde(default)]
+    pub from: usize,
+}
+
 /// The fields of an operation.
 pub fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, OpError> {
     serde_json::from_value(Value::Object(fields))
