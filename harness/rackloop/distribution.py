@@ -52,6 +52,14 @@ class Distribution:
         seen = sorted((value, count) for value, count in bins.items() if count)
         return cls(tuple(value for value, _ in seen), tuple(count for _, count in seen))
 
+    @classmethod
+    def pooled(cls, parts: Iterable[Distribution]) -> Distribution:
+        """The samples of all parts together."""
+        bins: Counter[float] = Counter()
+        for part in parts:
+            bins.update(dict(zip(part.values, part.counts, strict=True)))
+        return cls.from_bins(bins)
+
     @property
     def n(self) -> int:
         """How many samples there are."""

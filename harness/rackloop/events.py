@@ -153,6 +153,42 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class RoundsMeasured:
+    """One quantity of one workload, round after round: ``values`` are in the order they were measured.
+
+    ``round_s`` is how long each was measured. ``criteria`` (``rounds``, ``excursion``, ``slope``) are those that steady
+    state was judged by (:class:`rackloop.steady_state.Criteria`), None where this quantity did not decide it.
+    """
+
+    kind: ClassVar[str] = "rounds.measured"
+    test: str
+    name: str
+    labels: Mapping[str, str]
+    unit: str
+    values: Sequence[float]
+    round_s: float
+    criteria: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class DriveSeen:
+    """What a drive said it is when a test began; ``differs`` are sentences on what the lab description says else."""
+
+    kind: ClassVar[str] = "drive.seen"
+    test: str
+    drive: str
+    server: str
+    port: str
+    model: str
+    serial: str
+    firmware: str
+    protocol: str
+    size_bytes: int
+    identifiers: Mapping[str, str]
+    differs: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Attached:
     """A file that belongs to a test was written below the run's output directory."""
 
@@ -196,6 +232,8 @@ Event = (
     | RemapSeen
     | IoSeries
     | Measured
+    | RoundsMeasured
+    | DriveSeen
     | Attached
     | TestFinished
     | RunFinished
@@ -211,6 +249,8 @@ _KINDS: dict[str, type[Event]] = {
         RemapSeen,
         IoSeries,
         Measured,
+        RoundsMeasured,
+        DriveSeen,
         Attached,
         TestFinished,
         RunFinished,

@@ -14,10 +14,12 @@ from rackloop.events import (
     ActAnnounced,
     ActDone,
     Attached,
+    DriveSeen,
     Exchange,
     IoSeries,
     Measured,
     RemapSeen,
+    RoundsMeasured,
     RunFinished,
     RunStarted,
     Stamped,
@@ -67,6 +69,8 @@ class TestRecord:
     exchanges: list[Exchange] = field(default_factory=list)
     series: list[IoSeries] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
+    rounds: list[RoundsMeasured] = field(default_factory=list)
+    drives: list[DriveSeen] = field(default_factory=list)
     attachments: list[Attached] = field(default_factory=list)
     is_finished: bool = False
 
@@ -205,6 +209,10 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).remaps.append(event)
             case IoSeries() as event:
                 self._test(event.test, stamped.t_ns).series.append(event)
+            case RoundsMeasured() as event:
+                self._test(event.test, stamped.t_ns).rounds.append(event)
+            case DriveSeen() as event:
+                self._test(event.test, stamped.t_ns).drives.append(event)
             case Attached() as event:
                 self._test(event.test, stamped.t_ns).attachments.append(event)
             case RunFinished() as event:

@@ -53,6 +53,12 @@ def test_bins_and_samples_say_the_same(samples: list[int]) -> None:
     assert exact.quantile(0.5) == ordered[max(0, math.ceil(len(samples) / 2) - 1)]
 
 
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1), min_size=1))
+def test_pooled_parts_are_the_samples_of_all_of_them(parts: list[list[int]]) -> None:
+    pooled = Distribution.pooled(Distribution.of(map(float, part)) for part in parts)
+    assert pooled == Distribution.of(float(sample) for part in parts for sample in part)
+
+
 def test_a_million_samples_are_bounded_quickly() -> None:
     low, high = Distribution.of(float(i) for i in range(1_000_000)).quantile_ci95(0.999)
     assert low is not None
