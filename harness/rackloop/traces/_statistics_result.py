@@ -1,0 +1,159 @@
+"""What is said of a trace, as values that can be written as JSON and read back."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rackloop.traces._columns import Op
+
+OpName: TypeAlias = Literal["read", "write", "trim", "flush"]
+
+
+def op_name(op: Op) -> OpName:
+    """What a kind of request is called in statistics."""
+    return cast("OpName", op.name.lower())
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OpStatistics(_Part):
+    """One kind of request: how many, and their sizes in bytes.
+
+    ``sizes`` is (size, requests), ascending: exact for multiples of 512 up to 1 MiB, else within 0.1 %; within 6 %
+    where there are more than 1024 different sizes.
+    """
+
+    requests: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    quantiles_bytes: dict[float, int]
+    sizes: list[tuple[int, int]]
+    response_us: dict[float, float] | None = Field(description="quantiles, where the trace records response times")
+
+
+class ScaleStatistics(_Part):
+    """Arrivals counted in intervals of one length.
+
+    ``dispersion`` is the index of dispersion for counts, variance over mean: 1 for a Poisson process at every length,
+    growing with the length where load is bursty. ``pairs_together`` is the share of all pairs of requests that fall
+    into the same interval.
+    """
+
+    interval_s: float = Field(gt=0)
+    intervals: int = Field(gt=0)
+    peak_requests: int
+    dispersion: float
+    pairs_together: float = Field(ge=0, le=1)
+
+
+class Gaps(_Part):
+    """Times between arrivals, in microseconds; quantiles and curve within 1 % and 13 %.
+
+    ``variation`` is the coefficient of variation, 1 for a Poisson process. ``curve_us`` is (time, share not longer).
+    """
+
+    n: int
+    mean_us: float
+    variation: float
+    longest_us: float
+    zero_share: float
+    quantiles_us: dict[float, float]
+    curve_us: list[tuple[float, float]]
+
+
+class RateSeries(_Part):
+    """Requests and bytes of each kind in consecutive bins of ``bin_s`` seconds, at most 4096."""
+
+    bin_s: float = Field(gt=0)
+    requests: dict[OpName, list[int]]
+    bytes: dict[OpName, list[int]]
+
+
+class Arrivals(_Part):
+    """When requests arrive. ``tick_us`` divides every time of the trace: the resolution of its clock, or a multiple."""
+
+    tick_us: float = Field(ge=0)
+    peak_second_requests: int
+    scales: list[ScaleStatistics]
+    rate: RateSeries
+    gaps: Gaps | None
+    read_gaps: Gaps | None
+    write_gaps: Gaps | None
+
+
+class RunLengths(_Part):
+    """Runs of requests of one volume that each begin where the one before ended; alone, a request is a run of one."""
+
+    n: int
+    mean_requests: float
+    quantiles_requests: dict[float, int]
+
+
+class Sequentiality(_Part):
+    """Shares of requests that begin where the one before (following), or one of the last 32 (continuing), ended."""
+
+    following_share: float = Field(ge=0, le=1)
+    continuing_share: float = Field(ge=0, le=1)
+    following_by_op: dict[OpName, float]
+    continuing_by_op: dict[OpName, float]
+    runs: RunLengths
+
+
+class WorkingSet(_Part):
+    """Distinct blocks touched in consecutive windows."""
+
+    window_s: float
+    distinct: list[int]
+
+
+class Blocks(_Part):
+    """Blocks that reads and writes touch.
+
+    ``hot_shares`` is the share of touches that the busiest part of the blocks gets: 0.01 -> 0.15 says that the busiest
+    1 % get 15 %. ``curve`` has the same as points. ``reuse_us`` are quantiles of the time between touches of a block,
+    ``growth`` is (seconds, distinct blocks touched so far).
+    """
+
+    block_bytes: int
+    distinct: int = Field(ge=0)
+    distinct_read: int
+    distinct_written: int
+    touches: int
+    touched_once: int
+    is_exact: bool
+    standard_error: float
+    requests_cut_short: int
+    hot_shares: dict[float, float]
+    curve: list[tuple[float, float]]
+    reuse_us: dict[float, float]
+    growth: list[tuple[float, int]]
+    working_set: WorkingSet | None
+
+
+class Placement(_Part):
+    """Where requests lie. ``shift_shares``: share of requests by (offset modulo 4 KiB) / 512, then of all others."""
+
+    lowest_offset_bytes: int
+    highest_end_bytes: int
+    aligned_512_share: float
+    aligned_4096_share: float
+    shift_shares: list[float] = Field(min_length=9, max_length=9)
+
+
+class Statistics(_Part):
+    """What is said of a trace. Flushes count in ``ops`` and ``arrivals`` alone: they have no place."""
+
+    schema_version: int = Field(default=1, ge=1, le=1)
+    requests: int = Field(gt=0)
+    duration_s: float = Field(ge=0)
+    volumes: int
+    out_of_order: int
+    ops: dict[OpName, OpStatistics]
+    arrivals: Arrivals
+    sequentiality: Sequentiality
+    placement: Placement
+    blocks: Blocks
+    doubts: list[str]
