@@ -121,14 +121,15 @@ def test_nbdinfo_reads_what_an_export_can(rackd: RunningRackd) -> None:
     assert {name: export[name] for name in expected} == expected
 
 
-def test_nbdinfo_lists_every_export(rackd: RunningRackd) -> None:
+def test_nbdinfo_lists_every_export_and_its_twin(rackd: RunningRackd) -> None:
     listed = json.loads(run("nbdinfo", "--list", "--json", rackd.uri("")))["exports"]
-    ports = {f"{server}.p{n}": SIZE for server in ("srv1", "srv2") for n in range(4)}
-    assert {export["export-name"]: export["export-size"] for export in listed} == ports | {
-        "drive.d01": SIZE,
-        "drive.d02": SIZE // 2,
+    exports = {f"{server}.p{n}": SIZE for server in ("srv1", "srv2") for n in range(4)}
+    exports |= {"drive.d01": SIZE, "drive.d02": SIZE // 2}
+    assert {export["export-name"]: export["export-size"] for export in listed} == {
+        f"{name}{suffix}": size for name, size in exports.items() for suffix in ("", ".failfast")
     }
-    assert [export["export-name"] for export in listed if export["is_rotational"]] == ["drive.d02"]
+    rotational = [export["export-name"] for export in listed if export["is_rotational"]]
+    assert rotational == ["drive.d02", "drive.d02.failfast"]
 
 
 def test_nbdcopy_brings_an_image_there_and_back(rackd: RunningRackd, image: Path, tmp_path: Path) -> None:

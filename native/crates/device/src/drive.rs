@@ -4,8 +4,9 @@ use std::ops::{AddAssign, Range};
 
 use serde::Serialize;
 
-use crate::fault::{overlap, subtract, Access, Active, Persistence};
-use crate::{Fault, FaultError, Timing};
+use crate::fault::{overlap, Active};
+use crate::queue::Queue;
+use crate::{Due, Fault, FaultError, OnReadError, Service};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,22 +35,19 @@ pub struct Io {
     pub length: u64,
 }
 
-/// What a drive does with a request.
+/// What becomes of a request that reached a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The data moves, and the request completes, at `done_at_ns`.
-    Done {
-        /// When.
-        done_at_ns: u64,
-    },
-    /// The request fails with EIO at `done_at_ns`.
+    /// The data moves, and the request completes, now.
+    Done,
+    /// The request fails now, with EIO.
     Failed {
         /// The sector to blame: the first bad one, or the first of the request.
         lba: u64,
-        /// When.
-        done_at_ns: u64,
     },
-    /// The request is never answered while the fault lasts.
+    /// The drive takes time for it: it is to be [submitted](DriveState::submit).
+    Waits,
+    /// The request is not answered while the drive hangs.
     Hangs,
 }
 
@@ -70,6 +68,8 @@ pub struct Counters {
     pub trims: u64,
     /// Requests that failed on bad sectors.
     pub media_errors: u64,
+    /// How often the drive erased itself.
+    pub sanitizes: u64,
 }
 
 impl AddAssign for Counters {
@@ -81,29 +81,32 @@ impl AddAssign for Counters {
         self.flushes += other.flushes;
         self.trims += other.trims;
         self.media_errors += other.media_errors;
+        self.sanitizes += other.sanitizes;
     }
 }
 
-/// The state of one drive, apart from its data and its cabling.
-#[derive(Debug, Clone)]
-pub struct DriveState {
+/// The state of one drive, apart from its data and its cabling. Each request that it works on carries a `P` of the
+/// caller's.
+pub struct DriveState<P> {
     bytes: u64,
     sector_bytes: u64,
-    timing: Timing,
+    queue: Queue<P>,
     faults: Vec<(u64, Active)>,
     counters: Counters,
+    is_sanitizing: bool,
 }
 
-impl DriveState {
-    /// A healthy drive. `bytes` is a multiple of `sector_bytes`, which is not 0.
+impl<P> DriveState<P> {
+    /// A healthy drive that takes the time `service` says. `bytes` is a multiple of `sector_bytes`, which is not 0.
     #[must_use]
-    pub fn new(bytes: u64, sector_bytes: u32, timing: Timing) -> Self {
+    pub fn new(bytes: u64, sector_bytes: u32, service: Box<dyn Service>) -> Self {
         Self {
             bytes,
             sector_bytes: u64::from(sector_bytes),
-            timing,
+            queue: Queue::new(service),
             faults: Vec::new(),
             counters: Counters::default(),
+            is_sanitizing: false,
         }
     }
 
@@ -113,17 +116,16 @@ impl DriveState {
         self.counters
     }
 
-    /// Whether the drive answers nothing for now.
+    /// What the timing model counts of its own: see [`Service::health`].
     #[must_use]
-    pub fn hangs(&self) -> bool {
-        self.faults
-            .iter()
-            .any(|(_, fault)| matches!(fault, Active::Hang))
+    pub fn health(&self) -> Vec<(&'static str, u64)> {
+        self.queue.service().health()
     }
 
     /// Put a fault on the drive under an identity of the caller's.
     pub fn add_fault(&mut self, id: u64, fault: &Fault) -> Result<(), FaultError> {
-        fault.check(self.bytes / self.sector_bytes, &self.timing)?;
+        let sectors = self.bytes / self.sector_bytes;
+        fault.check(sectors, self.queue.service().is_instant())?;
         self.faults.push((id, Active::from(fault)));
         Ok(())
     }
@@ -141,36 +143,128 @@ impl DriveState {
         gone
     }
 
-    /// Begin a request that lies within the drive. Faults with a count are used up by it.
-    pub fn begin(&mut self, io: &Io, now_ns: u64) -> Verdict {
-        let mut done_at_ns = self.timing.done_at_ns(now_ns, io);
-        if self.faults.is_empty() {
-            self.count(io);
-            return Verdict::Done { done_at_ns };
+    /// What becomes of a request that lies within the drive, before the drive spent time on it.
+    pub fn begin(&mut self, io: &Io) -> Verdict {
+        if let Some(verdict) = self.refuses(io) {
+            return verdict;
         }
-        if self.hangs() {
-            return Verdict::Hangs;
+        if !self.queue.service().is_instant() || self.slow().next().is_some() {
+            return Verdict::Waits;
         }
-        let sectors = self.sectors(io);
-        if self
-            .faults
-            .iter()
-            .any(|(_, fault)| matches!(fault, Active::Dead))
-        {
-            let lba = sectors.start;
+        self.execute(io)
+    }
+
+    /// Have the drive work on a request whose verdict is [`Verdict::Waits`].
+    pub fn submit(
+        &mut self,
+        io: &Io,
+        fua: bool,
+        on_read_error: OnReadError,
+        payload: P,
+        now_ns: u64,
+    ) {
+        self.queue.submit(io, fua, on_read_error, payload, now_ns);
+    }
+
+    /// When [`DriveState::advance`] will have something to do next; `None` while the drive is idle.
+    #[must_use]
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.queue.next_due_ns()
+    }
+
+    /// Bring the drive up to `now_ns` and append the requests that were due by then, in order of time. Each is then
+    /// to be [concluded](DriveState::conclude).
+    pub fn advance(&mut self, now_ns: u64, due: &mut Vec<Due<P>>) {
+        let slow: Vec<(u64, f64)> = self.slow().collect();
+        let slowed = |since_ns: u64, done_ns: u64| {
+            slow.iter().fold(done_ns, |done_ns, (extra_ns, factor)| {
+                let took_ns = (done_ns - since_ns) as f64 * factor;
+                since_ns
+                    .saturating_add(took_ns as u64)
+                    .saturating_add(*extra_ns)
+            })
+        };
+        self.queue.advance(now_ns, slowed, due);
+    }
+
+    /// What becomes of a request that is due: done, failed, or not answered by a drive that hangs meanwhile.
+    pub fn conclude(&mut self, io: &Io, failed_at: Option<u64>) -> Verdict {
+        if let Some(verdict) = self.refuses(io) {
+            return verdict;
+        }
+        if let Some(offset) = failed_at {
+            self.counters.media_errors += 1;
             return Verdict::Failed {
-                lba,
-                done_at_ns: now_ns,
+                lba: self.lba(offset),
             };
         }
-        for (_, fault) in &self.faults {
-            if let Active::Slow { extra_ns, factor } = fault {
-                let service_ns = (done_at_ns - now_ns) as f64 * factor;
-                done_at_ns = now_ns
-                    .saturating_add(service_ns as u64)
-                    .saturating_add(*extra_ns);
-            }
+        self.execute(io)
+    }
+
+    /// Forget the requests whose payload `is_meant` and give the payloads back in the order they came. The drive
+    /// goes on working on them, and nothing comes of it.
+    pub fn withdraw(&mut self, is_meant: impl Fn(&P) -> bool) -> Vec<P> {
+        self.queue.withdraw(is_meant)
+    }
+
+    /// Lose what the drive has in its queue and its cache; the payloads of the requests it worked on.
+    pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
+        self.queue.cut_power(now_ns)
+    }
+
+    /// Begin to erase the drive: until [`DriveState::finish_sanitize`] it answers nothing. The payloads of the
+    /// requests it worked on; `None` where it is being erased already, hangs or is dead.
+    pub fn begin_sanitize(&mut self, now_ns: u64) -> Option<Vec<P>> {
+        if self.hangs() || self.is_dead() {
+            return None;
         }
+        self.is_sanitizing = true;
+        Some(self.queue.cut_power(now_ns))
+    }
+
+    /// The drive is as it left the factory, but for its wear; sectors that were bad until rewritten were rewritten.
+    pub fn finish_sanitize(&mut self, now_ns: u64) {
+        self.queue.sanitize(now_ns);
+        self.is_sanitizing = false;
+        self.counters.sanitizes += 1;
+        let everything = 0..self.bytes / self.sector_bytes;
+        for (_, fault) in &mut self.faults {
+            fault.rewrite(&everything);
+        }
+        self.faults.retain(|(_, fault)| !fault.is_spent());
+    }
+
+    /// Whether the drive answers nothing for now.
+    fn hangs(&self) -> bool {
+        let hangs = |(_, fault): &(u64, Active)| matches!(fault, Active::Hang);
+        self.is_sanitizing || self.faults.iter().any(hangs)
+    }
+
+    fn is_dead(&self) -> bool {
+        let is_dead = |(_, fault): &(u64, Active)| matches!(fault, Active::Dead);
+        self.faults.iter().any(is_dead)
+    }
+
+    fn slow(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
+        self.faults.iter().filter_map(|(_, fault)| match fault {
+            Active::Slow { extra_ns, factor } => Some((*extra_ns, *factor)),
+            _ => None,
+        })
+    }
+
+    /// What a drive that answers nothing, or only errors, does with every request.
+    fn refuses(&self, io: &Io) -> Option<Verdict> {
+        if self.hangs() {
+            return Some(Verdict::Hangs);
+        }
+        self.is_dead().then(|| Verdict::Failed {
+            lba: self.lba(io.offset),
+        })
+    }
+
+    /// Faults with a count are used up by it.
+    fn execute(&mut self, io: &Io) -> Verdict {
+        let sectors = self.sectors(io);
         let bad_lba = self
             .faults
             .iter_mut()
@@ -178,10 +272,10 @@ impl DriveState {
         self.faults.retain(|(_, fault)| !fault.is_spent());
         if let Some(lba) = bad_lba {
             self.counters.media_errors += 1;
-            return Verdict::Failed { lba, done_at_ns };
+            return Verdict::Failed { lba };
         }
         self.count(io);
-        Verdict::Done { done_at_ns }
+        Verdict::Done
     }
 
     /// Flip what a corrupt drive flips: the lowest bit of every byte in its corrupt sectors. `data` was read
@@ -223,47 +317,5 @@ impl DriveState {
             Kind::Flush => self.counters.flushes += 1,
             Kind::Trim => self.counters.trims += 1,
         }
-    }
-}
-
-impl Active {
-    /// The first bad sector this request fails on. A write that does not
-    /// fail itself heals the sectors that stay bad until rewritten.
-    fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
-        let Self::Media {
-            bad,
-            left,
-            mode,
-            on,
-        } = self
-        else {
-            return None;
-        };
-        let applies = match kind {
-            Kind::Read => *on != Access::Write,
-            Kind::Write | Kind::WriteZeroes => *on != Access::Read,
-            Kind::Flush | Kind::Trim => false,
-        };
-        let is_write = matches!(kind, Kind::Write | Kind::WriteZeroes);
-        let lba = bad
-            .iter()
-            .map(|range| overlap(range, sectors))
-            .find(|hit| !hit.is_empty())?
-            .start;
-        if !applies {
-            if is_write && *mode == Persistence::UntilRewritten {
-                subtract(bad, sectors);
-            }
-            return None;
-        }
-        if let Some(left) = left {
-            *left -= 1;
-        }
-        Some(lba)
-    }
-
-    fn is_spent(&self) -> bool {
-        matches!(self, Self::Media { left: Some(0), .. })
-            || matches!(self, Self::Media { bad, .. } if bad.is_empty())
     }
 }

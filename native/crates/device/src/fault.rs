@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timing;
+use crate::Kind;
 
 /// Which requests a media error hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,8 +95,8 @@ impl fmt::Display for FaultError {
 }
 
 impl Fault {
-    /// Refuse what a drive of `sectors` sectors with this timing model could not do.
-    pub fn check(&self, drive_sectors: u64, timing: &Timing) -> Result<(), FaultError> {
+    /// Refuse what a drive of `drive_sectors` sectors, whose timing model is instant or not, could not do.
+    pub fn check(&self, drive_sectors: u64, is_instant: bool) -> Result<(), FaultError> {
         match *self {
             Self::MediaError {
                 lba,
@@ -121,7 +121,7 @@ impl Fault {
             Self::Corrupt { lba, sectors } => sector_range(lba, sectors, drive_sectors).map(drop),
             Self::Slow { extra_us, factor } => match (extra_us, factor) {
                 (Some(extra), None) if (0.0..=1e12).contains(&extra) => Ok(()),
-                (None, Some(_)) if *timing == Timing::Ideal => Err(FaultError::Malformed(
+                (None, Some(_)) if is_instant => Err(FaultError::Malformed(
                     "an ideal drive takes no time to multiply: give extra_us",
                 )),
                 (None, Some(factor)) if (1.0..=1e6).contains(&factor) => Ok(()),
@@ -134,11 +134,7 @@ impl Fault {
     }
 }
 
-pub(crate) fn sector_range(
-    lba: u64,
-    sectors: u64,
-    drive_sectors: u64,
-) -> Result<Range<u64>, FaultError> {
+fn sector_range(lba: u64, sectors: u64, drive_sectors: u64) -> Result<Range<u64>, FaultError> {
     match lba.checked_add(sectors) {
         Some(end) if sectors > 0 && end <= drive_sectors => Ok(lba..end),
         _ => Err(FaultError::OutOfRange(format!(
@@ -196,6 +192,55 @@ impl From<&Fault> for Active {
     }
 }
 
+impl Active {
+    /// The first bad sector this request fails on. A write that does not
+    /// fail itself heals the sectors that stay bad until rewritten.
+    pub(crate) fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
+        let Self::Media { bad, left, on, .. } = self else {
+            return None;
+        };
+        let applies = match kind {
+            Kind::Read => *on != Access::Write,
+            Kind::Write | Kind::WriteZeroes => *on != Access::Read,
+            Kind::Flush | Kind::Trim => false,
+        };
+        let is_write = matches!(kind, Kind::Write | Kind::WriteZeroes);
+        let lba = bad
+            .iter()
+            .map(|range| overlap(range, sectors))
+            .find(|hit| !hit.is_empty())?
+            .start;
+        if !applies {
+            if is_write {
+                self.rewrite(sectors);
+            }
+            return None;
+        }
+        if let Some(left) = left {
+            *left -= 1;
+        }
+        Some(lba)
+    }
+
+    /// The sectors were written, and the write did not fail.
+    pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) {
+        if let Self::Media {
+            bad,
+            mode: Persistence::UntilRewritten,
+            on: Access::Read,
+            ..
+        } = self
+        {
+            subtract(bad, sectors);
+        }
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        matches!(self, Self::Media { left: Some(0), .. })
+            || matches!(self, Self::Media { bad, .. } if bad.is_empty())
+    }
+}
+
 /// What two ranges share; empty where they share nothing.
 pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
@@ -203,7 +248,7 @@ pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
 }
 
 /// Take `gone` out of `ranges`.
-pub(crate) fn subtract(ranges: &mut Vec<Range<u64>>, gone: &Range<u64>) {
+fn subtract(ranges: &mut Vec<Range<u64>>, gone: &Range<u64>) {
     *ranges = ranges
         .iter()
         .flat_map(|range| {

@@ -62,4 +62,14 @@ pub trait Service: Send {
 
     /// Bring the drive into the state it left the factory in: what has been written is forgotten.
     fn sanitize(&mut self, now_ns: u64);
+
+    /// What the drive knows of its own wear and troubles, as SMART names it: whole numbers by names that stay.
+    fn health(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Whether every request completes the moment it is submitted, so that nobody need wait for it.
+    fn is_instant(&self) -> bool {
+        false
+    }
 }

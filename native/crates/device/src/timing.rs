@@ -1,23 +1,32 @@
-//! When a drive has finished a request.
+//! Which model gives a drive its time.
 
 use serde::Deserialize;
 
-use crate::Io;
+use crate::ideal::Ideal;
+use crate::Service;
 
-/// A drive's timing model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A drive's timing model and its parameters, as a configuration gives them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Timing {
     /// Every request is finished the moment it begins.
-    Ideal,
+    Ideal {},
 }
 
 impl Timing {
-    /// The time a request that begins at `now_ns` is finished, with nothing wrong with the drive.
-    #[must_use]
-    pub fn done_at_ns(&self, now_ns: u64, _io: &Io) -> u64 {
+    /// Refuse parameters that no drive can have; the message names the parameter and its range.
+    pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Ideal => now_ns,
+            Self::Ideal {} => Ok(()),
+        }
+    }
+
+    /// An idle drive of `bytes` in sectors of `sector_bytes`, fresh from the factory, whose chance comes from `seed`.
+    /// The parameters have been checked.
+    #[must_use]
+    pub fn start(&self, _bytes: u64, _sector_bytes: u32, _seed: u64) -> Box<dyn Service> {
+        match self {
+            Self::Ideal {} => Box::new(Ideal::default()),
         }
     }
 }

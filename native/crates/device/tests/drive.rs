@@ -1,11 +1,15 @@
 //! What a drive answers.
 
-use device::{Access, DriveState, Fault, FaultError, Io, Kind, Persistence, Timing, Verdict};
+use device::{
+    Access, DriveState, Fault, FaultError, Io, Kind, OnReadError, Persistence, Timing, Verdict,
+};
 
 const SECTORS: u64 = 1000;
 
-fn drive() -> DriveState {
-    DriveState::new(SECTORS * 512, 512, Timing::Ideal)
+/// An ideal drive whose requests carry a number.
+fn drive() -> DriveState<u32> {
+    let service = Timing::Ideal {}.start(SECTORS * 512, 512, 1);
+    DriveState::new(SECTORS * 512, 512, service)
 }
 
 fn io(kind: Kind, lba: u64, sectors: u64) -> Io {
@@ -26,10 +30,10 @@ fn bad(lba: u64, sectors: u64, mode: Persistence, times: Option<u64>, on: Access
     }
 }
 
-const DONE: Verdict = Verdict::Done { done_at_ns: 7 };
+const DONE: Verdict = Verdict::Done;
 
 fn failed(lba: u64) -> Verdict {
-    Verdict::Failed { lba, done_at_ns: 7 }
+    Verdict::Failed { lba }
 }
 
 #[test]
@@ -42,7 +46,7 @@ fn an_ideal_drive_is_done_at_once_and_counts() {
         Kind::Trim,
         Kind::Flush,
     ] {
-        assert_eq!(drive.begin(&io(kind, 1, 2), 7), DONE);
+        assert_eq!(drive.begin(&io(kind, 1, 2)), DONE);
     }
     let counters = drive.counters();
     assert_eq!((counters.reads, counters.bytes_read), (1, 1024));
@@ -59,16 +63,16 @@ fn the_first_bad_sector_of_a_request_is_blamed() {
     drive
         .add_fault(1, &bad(10, 5, Persistence::Times, Some(2), Access::Both))
         .unwrap();
-    assert_eq!(drive.begin(&io(Kind::Read, 5, 5), 7), DONE);
-    assert_eq!(drive.begin(&io(Kind::Read, 15, 1), 7), DONE);
-    assert_eq!(drive.begin(&io(Kind::Read, 5, 6), 7), failed(10));
+    assert_eq!(drive.begin(&io(Kind::Read, 5, 5)), DONE);
+    assert_eq!(drive.begin(&io(Kind::Read, 15, 1)), DONE);
+    assert_eq!(drive.begin(&io(Kind::Read, 5, 6)), failed(10));
     let one_byte = Io {
         kind: Kind::Write,
         offset: 15 * 512 - 1,
         length: 1,
     };
-    assert_eq!(drive.begin(&one_byte, 7), failed(14));
-    assert_eq!(drive.begin(&io(Kind::Read, 10, 5), 7), DONE);
+    assert_eq!(drive.begin(&one_byte), failed(14));
+    assert_eq!(drive.begin(&io(Kind::Read, 10, 5)), DONE);
 }
 
 #[test]
@@ -80,13 +84,13 @@ fn a_write_heals_what_it_covers_in_the_middle_of_a_bad_range() {
             &bad(10, 9, Persistence::UntilRewritten, None, Access::Read),
         )
         .unwrap();
-    assert_eq!(drive.begin(&io(Kind::Write, 13, 3), 7), DONE);
+    assert_eq!(drive.begin(&io(Kind::Write, 13, 3)), DONE);
     let failing: Vec<u64> = (9..20)
-        .filter(|&lba| drive.begin(&io(Kind::Read, lba, 1), 7) != DONE)
+        .filter(|&lba| drive.begin(&io(Kind::Read, lba, 1)) != DONE)
         .collect();
     assert_eq!(failing, [10, 11, 12, 16, 17, 18]);
-    assert_eq!(drive.begin(&io(Kind::Write, 0, 100), 7), DONE);
-    assert_eq!(drive.begin(&io(Kind::Read, 0, 100), 7), DONE);
+    assert_eq!(drive.begin(&io(Kind::Write, 0, 100)), DONE);
+    assert_eq!(drive.begin(&io(Kind::Read, 0, 100)), DONE);
     assert!(
         drive.clear_faults(None).is_empty(),
         "a healed fault is gone"
@@ -99,9 +103,9 @@ fn a_write_that_fails_heals_nothing() {
     let fault = bad(10, 1, Persistence::UntilRewritten, None, Access::Both);
     drive.add_fault(1, &fault).unwrap();
     for kind in [Kind::Write, Kind::WriteZeroes, Kind::Read] {
-        assert_eq!(drive.begin(&io(kind, 10, 1), 7), failed(10));
+        assert_eq!(drive.begin(&io(kind, 10, 1)), failed(10));
     }
-    assert_eq!(drive.begin(&io(Kind::Trim, 10, 1), 7), DONE);
+    assert_eq!(drive.begin(&io(Kind::Trim, 10, 1)), DONE);
     assert_eq!(drive.clear_faults(None), [1]);
 }
 
@@ -109,26 +113,40 @@ fn a_write_that_fails_heals_nothing() {
 fn drive_wide_faults_rank_hang_dead_slow() {
     let mut drive = drive();
     let read = io(Kind::Read, 0, 1);
-    drive
-        .add_fault(
-            1,
-            &Fault::Slow {
-                extra_us: Some(2.5),
-                factor: None,
-            },
-        )
-        .unwrap();
-    assert_eq!(drive.begin(&read, 7), Verdict::Done { done_at_ns: 2507 });
+    drive.add_fault(1, &slow_by_us(2.5)).unwrap();
+    assert_eq!(drive.begin(&read), Verdict::Waits);
     drive.add_fault(2, &Fault::Dead {}).unwrap();
-    assert_eq!(drive.begin(&read, 7), failed(0));
+    assert_eq!(drive.begin(&read), failed(0));
     drive.add_fault(3, &Fault::Hang {}).unwrap();
-    assert_eq!(
-        (drive.begin(&read, 7), drive.hangs()),
-        (Verdict::Hangs, true)
-    );
+    assert_eq!(drive.begin(&read), Verdict::Hangs);
     assert_eq!(drive.clear_faults(Some(3)), [3]);
     assert_eq!(drive.clear_faults(None), [1, 2]);
-    assert_eq!((drive.begin(&read, 7), drive.hangs()), (DONE, false));
+    assert_eq!(drive.begin(&read), DONE);
+}
+
+fn slow_by_us(extra_us: f64) -> Fault {
+    Fault::Slow {
+        extra_us: Some(extra_us),
+        factor: None,
+    }
+}
+
+#[test]
+fn a_slow_drive_answers_later() {
+    let mut drive = drive();
+    let read = io(Kind::Read, 0, 1);
+    let mut due = Vec::new();
+    drive.add_fault(1, &slow_by_us(2.5)).unwrap();
+    drive.add_fault(2, &slow_by_us(0.5)).unwrap();
+    drive.submit(&read, false, OnReadError::Retry, 1, 7);
+    drive.advance(7, &mut due);
+    assert_eq!((due.len(), drive.next_due_ns()), (0, Some(3007)));
+    drive.advance(3006, &mut due);
+    assert_eq!(due.len(), 0);
+    drive.advance(9000, &mut due);
+    assert_eq!((due[0].payload, due[0].at_ns), (1, 3007));
+    assert_eq!(drive.conclude(&read, due[0].failed_at), DONE);
+    assert_eq!((drive.counters().reads, drive.next_due_ns()), (1, None));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn default_backing() -> BackingConfig {
 }
 
 fn default_timing() -> Timing {
-    Timing::Ideal
+    Timing::Ideal {}
 }
 
 /// Where a drive's bytes are.
@@ -227,6 +227,10 @@ impl Config {
                     "drives.{id}: bytes must be a multiple of sector_bytes, above 0"
                 ));
             }
+            drive
+                .timing
+                .check()
+                .or_else(|error| wrong(format!("drives.{id}.timing: {error}")))?;
             match (drive.port, &drive.expander, drive.slot) {
                 (Some(_), None, None) | (None, None, None) => {}
                 (None, Some(expander), Some(_)) if self.expanders.contains_key(expander) => {}
@@ -361,6 +365,13 @@ impl Config {
                 .or_else(|| PortMap::of(&self.map).ok())
                 .unwrap_or_default(),
         }
+    }
+
+    /// The seed of a drive's own chance, by its place in the list.
+    pub(crate) fn drive_seed(&self, index: usize) -> u64 {
+        // The golden ratio's bits: seeds of neighbours, and of neighbouring racks, have nothing in common.
+        let apart = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.seed.wrapping_add(apart)
     }
 
     /// The size of a port export: what the file says, else the largest drive's.

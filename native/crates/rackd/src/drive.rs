@@ -3,12 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use device::{DriveState, Io, Kind, Record, Verdict, What};
+use device::{
+    Counters, DriveState, Due, Fault, FaultError, Io, Kind, OnReadError, Record, Verdict, What,
+};
 use nbd::proto::errno;
 use parking_lot::Mutex;
 
 use crate::backing::Backing;
 use crate::clock::now_ns;
+use crate::line::{Line, Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
 
@@ -40,29 +43,60 @@ pub struct Manner {
     pub fua: bool,
     /// Write zeroes without making a hole.
     pub no_hole: bool,
+    /// What is to be done about a sector that cannot be read.
+    pub on_read_error: OnReadError,
+}
+
+/// What a drive does now, and when the timer looks at it next.
+struct Work {
+    state: DriveState<Queued>,
+    alarm_ns: Option<u64>,
 }
 
 pub struct Drive {
     pub identity: Identity,
-    pub state: Mutex<DriveState>,
     pub recording: Recording,
+    work: Mutex<Work>,
     backing: Backing,
     truth: TruthLog,
 }
 
 impl Drive {
-    pub fn new(identity: Identity, state: DriveState, backing: Backing, truth: TruthLog) -> Self {
+    pub fn new(
+        identity: Identity,
+        state: DriveState<Queued>,
+        backing: Backing,
+        truth: TruthLog,
+    ) -> Self {
+        let alarm_ns = None;
         Self {
             identity,
-            state: Mutex::new(state),
             recording: Recording::default(),
+            work: Mutex::new(Work { state, alarm_ns }),
             backing,
             truth,
         }
     }
 
+    pub fn counters(&self) -> Counters {
+        self.work.lock().state.counters()
+    }
+
+    /// What the timing model counts of its own, by the names of SMART.
+    pub fn health(&self) -> Vec<(&'static str, u64)> {
+        self.work.lock().state.health()
+    }
+
+    pub fn add_fault(&self, fault_id: u64, fault: &Fault) -> Result<(), FaultError> {
+        self.work.lock().state.add_fault(fault_id, fault)
+    }
+
+    pub fn clear_faults(&self, fault_id: Option<u64>) -> Vec<u64> {
+        self.work.lock().state.clear_faults(fault_id)
+    }
+
     /// What the drive does with a request, or the error number of one that is not on it.
-    pub fn begin(&self, io: &Io, now_ns: u64) -> Result<Verdict, u32> {
+    pub fn begin(&self, io: &Io) -> Result<Verdict, u32> {
         if io
             .offset
             .checked_add(io.length)
@@ -74,10 +108,70 @@ impl Drive {
             };
             return Err(self.fail(io.offset / u64::from(self.identity.sector_bytes), beyond));
         }
-        Ok(self.state.lock().begin(io, now_ns))
+        Ok(self.work.lock().state.begin(io))
     }
 
-    /// Move the bytes of a request whose verdict is due. The error number where it fails. What must be on stable
+    /// Have the drive work on a request that takes its time.
+    pub fn submit(self: &Arc<Self>, queued: Queued, shared: &Shared) {
+        let (io, manner) = (queued.pending.io, queued.pending.manner);
+        let mut work = self.work.lock();
+        work.state
+            .submit(&io, manner.fua, manner.on_read_error, queued, now_ns());
+        self.set_alarm(&mut work, shared);
+    }
+
+    /// It is time: see to the requests that are due, unless a newer alarm took this one's place.
+    pub fn see_to_due(self: &Arc<Self>, alarm_ns: u64, shared: &Shared) {
+        let mut due: Vec<Due<Queued>> = Vec::new();
+        {
+            let mut work = self.work.lock();
+            if work.alarm_ns != Some(alarm_ns) {
+                return;
+            }
+            work.alarm_ns = None;
+            work.state.advance(now_ns(), &mut due);
+            self.set_alarm(&mut work, shared);
+        }
+        for due in due {
+            due.payload.conclude(due.failed_at);
+            shared.timer.record_lateness(due.at_ns);
+        }
+    }
+
+    fn set_alarm(self: &Arc<Self>, work: &mut Work, shared: &Shared) {
+        let Some(at_ns) = work.state.next_due_ns() else {
+            return;
+        };
+        if work.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
+            work.alarm_ns = Some(at_ns);
+            shared
+                .timer
+                .add(at_ns, TimerEntry::Drive(self.clone(), at_ns));
+        }
+    }
+
+    /// What becomes of a request that is due.
+    pub fn conclude(&self, io: &Io, failed_at: Option<u64>) -> Verdict {
+        self.work.lock().state.conclude(io, failed_at)
+    }
+
+    /// The link of a line is lost: what the drive works on for it was not executed.
+    pub fn withdraw(&self, line: &Arc<Line>) -> Vec<Queued> {
+        let is_of_line = |queued: &Queued| Arc::ptr_eq(&queued.line, line);
+        self.work.lock().state.withdraw(is_of_line)
+    }
+
+    /// The drive loses its power, and with it what it works on.
+    pub fn cut_power(&self) -> Vec<Queued> {
+        self.work.lock().state.cut_power(now_ns())
+    }
+
+    /// Whether what is to be on stable media needs the storage below, which takes its time.
+    pub fn is_on_file(&self) -> bool {
+        matches!(self.backing, Backing::File(_))
+    }
+
+    /// Carry out a request whose verdict is that it is done or has failed. The error number where it fails. What must be on stable
     /// media needs [`Drive::flush`] as well.
     pub fn finish(
         &self,
@@ -99,7 +193,7 @@ impl Drive {
         verdict: Verdict,
         bytes: Bytes<'_>,
     ) -> Result<(), u32> {
-        if let Verdict::Failed { lba, .. } = verdict {
+        if let Verdict::Failed { lba } = verdict {
             return Err(self.fail(lba, errno::EIO));
         }
         self.perform(io, manner, bytes).map_err(|error| {
@@ -115,7 +209,7 @@ impl Drive {
         match (io.kind, bytes) {
             (Kind::Read, Bytes::Fill(data)) => {
                 self.backing.read(io.offset, data)?;
-                self.state.lock().corrupt(io.offset, data);
+                self.work.lock().state.corrupt(io.offset, data);
             }
             (Kind::Write, Bytes::Store(data)) => self.backing.write(io.offset, data)?,
             (Kind::Trim, _) => self.backing.zero(io.offset, io.length, true)?,

@@ -8,15 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread;
 
-use device::{ms_to_ns, Command, DriveState, Fault, FaultError, Rack, Record, Refusal, Seat, What};
+use device::{
+    ms_to_ns, Command, DriveState, Fault, FaultError, PowerTarget, Rack, Record, Refusal, Seat,
+    What,
+};
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use serde_json::json;
 
 use crate::backing::Backing;
 use crate::clock::now_ns;
-use crate::config::{BackingConfig, Config, ConfigError};
+use crate::config::{BackingConfig, Config, ConfigError, DriveConfig};
 use crate::drive::Drive;
-use crate::line::{Due, HeldCounts, Line, Route, Shared};
+use crate::flusher::Flusher;
+use crate::line::{HeldCounts, Line, Queued, Route, Shared, TimerEntry};
 use crate::memory::Memory;
 use crate::saved;
 use crate::timer::Timer;
@@ -89,6 +93,8 @@ impl Floor {
             timer: Timer::new(),
             truth,
             held: HeldCounts::default(),
+            flusher: Flusher::start()
+                .map_err(|error| ConfigError(format!("no flusher thread: {error}")))?,
         });
         let (rack, records) = Rack::new(config.layout(saved), now_ns());
         let line = |(seat, place): (usize, &Seat)| {
@@ -152,6 +158,14 @@ impl Floor {
         let t_ns = now_ns();
         let records = machine.rack.execute(command, t_ns)?;
         let generation = machine.rack.generation();
+        if let Command::Power {
+            target: PowerTarget::Drive(id),
+            on: false,
+        } = command
+        {
+            let lost = self.drives[self.drive(id)?].cut_power();
+            lost.into_iter().for_each(Queued::hold);
+        }
         self.resume(machine, stopped, records);
         Ok(Executed { t_ns, generation })
     }
@@ -203,7 +217,10 @@ impl Floor {
                 _ => false,
             };
             if !is_same {
-                route.drive = drive.cloned();
+                let line = &self.lines[seat];
+                if let Some(old) = std::mem::replace(&mut route.drive, drive.cloned()) {
+                    old.withdraw(line).into_iter().for_each(Queued::hold);
+                }
                 route.epoch += 1;
                 if drive.is_some() {
                     opened.push(seat);
@@ -213,7 +230,7 @@ impl Floor {
         if let Some(at_ns) = machine.rack.next_due_ns() {
             if machine.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
                 machine.alarm_ns = Some(at_ns);
-                self.shared.timer.add(at_ns, Due::Rack(at_ns));
+                self.shared.timer.add(at_ns, TimerEntry::Rack(at_ns));
             }
         }
         drop(machine);
@@ -222,14 +239,11 @@ impl Floor {
         }
     }
 
-    fn act(&self, due: Due) {
-        match due {
-            Due::Rack(at_ns) => self.advance(at_ns),
-            Due::Complete(line, pending, admitted, at_ns) => {
-                line.complete(pending, admitted);
-                self.shared.timer.record_lateness(at_ns);
-            }
-            Due::GiveUp(line) => line.give_up(),
+    fn act(&self, entry: TimerEntry) {
+        match entry {
+            TimerEntry::Rack(at_ns) => self.advance(at_ns),
+            TimerEntry::Drive(drive, at_ns) => drive.see_to_due(at_ns, &self.shared),
+            TimerEntry::GiveUp(line) => line.give_up(),
         }
     }
 
@@ -282,7 +296,7 @@ impl Floor {
     pub fn add_fault(&self, drive: usize, fault: &Fault) -> Result<u64, FaultError> {
         let drive = &self.drives[drive];
         let fault_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
-        drive.state.lock().add_fault(fault_id, fault)?;
+        drive.add_fault(fault_id, fault)?;
         self.say(What::Fault {
             drive: drive.identity.id.clone(),
             fault_id,
@@ -294,7 +308,7 @@ impl Floor {
     /// Take away a fault of a drive, or all of them; the identities of those that were there.
     pub fn clear_faults(&self, drive: usize, fault_id: Option<u64>) -> Vec<u64> {
         let drive = &self.drives[drive];
-        let gone = drive.state.lock().clear_faults(fault_id);
+        let gone = drive.clear_faults(fault_id);
         for &fault_id in &gone {
             self.say(What::FaultCleared {
                 drive: drive.identity.id.clone(),
@@ -320,18 +334,20 @@ impl Floor {
 }
 
 fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, ConfigError> {
-    let start = |drive: &crate::config::DriveConfig| {
+    let start = |(index, drive): (usize, &DriveConfig)| {
         let identity = drive.identity();
+        let (bytes, sector_bytes) = (identity.bytes, identity.sector_bytes);
         let backing = match &drive.backing {
-            BackingConfig::Memory {} => Memory::new(identity.bytes, true).map(Backing::Memory),
-            BackingConfig::Sparse {} => Memory::new(identity.bytes, false).map(Backing::Memory),
-            BackingConfig::File { path } => {
-                Backing::file(&config.state_dir.join(path), identity.bytes)
-            }
+            BackingConfig::Memory {} => Memory::new(bytes, true).map(Backing::Memory),
+            BackingConfig::Sparse {} => Memory::new(bytes, false).map(Backing::Memory),
+            BackingConfig::File { path } => Backing::file(&config.state_dir.join(path), bytes),
         };
         let backing = backing
             .map_err(|error| ConfigError(format!("drives.{}.backing: {error}", identity.id)))?;
-        let state = DriveState::new(identity.bytes, identity.sector_bytes, drive.timing.clone());
+        let service = drive
+            .timing
+            .start(bytes, sector_bytes, config.drive_seed(index));
+        let state = DriveState::new(bytes, sector_bytes, service);
         Ok(Arc::new(Drive::new(
             identity,
             state,
@@ -339,5 +355,5 @@ fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, Co
             truth.clone(),
         )))
     };
-    config.drives.iter().map(start).collect()
+    config.drives.iter().enumerate().map(start).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use device::OnReadError;
 use nbd::proto::{
     flag, handshake, info, opt, rep, u16_at, u32_at, u64_at, INIT_MAGIC, MAX_REQUEST_BYTES,
     OPT_MAGIC, OPT_REPLY_MAGIC,
@@ -17,9 +18,13 @@ use crate::reply::Style;
 const MAX_OPTION_BYTES: u32 = 64 << 10;
 const PREFERRED_BLOCK: u32 = 4096;
 
-/// What a client chose: a seat of the rack, and how it is answered.
+/// What ends the name of an export's twin, whose reads fail fast.
+const FAIL_FAST: &str = ".failfast";
+
+/// What a client chose: a seat of the rack, what is done about unreadable sectors, and how it is answered.
 pub struct Chosen {
     pub seat: usize,
+    pub on_read_error: OnReadError,
     pub style: Style,
 }
 
@@ -58,9 +63,13 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
         match talk.answer(option, data)? {
             Next::Stay => {}
             Next::Leave => return Ok(None),
-            Next::Serve(seat) => {
+            Next::Serve(Export {
+                seat,
+                on_read_error,
+            }) => {
                 return Ok(Some(Chosen {
                     seat,
+                    on_read_error,
                     style: talk.style,
                 }))
             }
@@ -71,7 +80,14 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
 enum Next {
     Stay,
     Leave,
-    Serve(usize),
+    Serve(Export),
+}
+
+/// An export by its seat, or that one's twin.
+#[derive(Clone, Copy)]
+struct Export {
+    seat: usize,
+    on_read_error: OnReadError,
 }
 
 struct Talk<'a> {
@@ -90,9 +106,10 @@ impl Talk<'_> {
                 return Ok(Next::Leave);
             }
             opt::LIST if data.is_empty() => {
-                for line in self.floor.lines() {
-                    let mut entry = (line.name.len() as u32).to_be_bytes().to_vec();
-                    entry.extend_from_slice(line.name.as_bytes());
+                let lines = self.floor.lines().iter();
+                for name in lines.flat_map(|line| [line.name.to_string(), twin(&line.name)]) {
+                    let mut entry = (name.len() as u32).to_be_bytes().to_vec();
+                    entry.extend_from_slice(name.as_bytes());
                     self.reply(option, rep::SERVER, &entry)?;
                 }
                 self.reply(option, rep::ACK, &[])?;
@@ -110,17 +127,17 @@ impl Talk<'_> {
 
     /// The old way: there is no error reply, an unknown name ends the connection.
     fn export_name(&self, name: &[u8]) -> io::Result<Next> {
-        let Some(seat) = self.seat(name) else {
+        let Some(export) = self.export(name) else {
             return Ok(Next::Leave);
         };
-        let line = &self.floor.lines()[seat];
+        let line = &self.floor.lines()[export.seat];
         let mut answer = line.bytes.to_be_bytes().to_vec();
         answer.extend_from_slice(&export_flags(line).to_be_bytes());
         if !self.no_zeroes {
             answer.extend_from_slice(&[0; 124]);
         }
         write(self.socket, &answer)?;
-        Ok(Next::Serve(seat))
+        Ok(Next::Serve(export))
     }
 
     fn info(&self, option: u32, data: &[u8]) -> io::Result<Next> {
@@ -128,15 +145,15 @@ impl Talk<'_> {
             self.reply(option, rep::ERR_INVALID, &[])?;
             return Ok(Next::Stay);
         };
-        let Some(seat) = self.seat(name) else {
+        let Some(export) = self.export(name) else {
             self.reply(option, rep::ERR_UNKNOWN, b"no such export; LIST names them")?;
             return Ok(Next::Stay);
         };
-        let line = &self.floor.lines()[seat];
-        let mut export = info::EXPORT.to_be_bytes().to_vec();
-        export.extend_from_slice(&line.bytes.to_be_bytes());
-        export.extend_from_slice(&export_flags(line).to_be_bytes());
-        self.reply(option, rep::INFO, &export)?;
+        let line = &self.floor.lines()[export.seat];
+        let mut about = info::EXPORT.to_be_bytes().to_vec();
+        about.extend_from_slice(&line.bytes.to_be_bytes());
+        about.extend_from_slice(&export_flags(line).to_be_bytes());
+        self.reply(option, rep::INFO, &about)?;
         let mut sizes = info::BLOCK_SIZE.to_be_bytes().to_vec();
         for bytes in [1, PREFERRED_BLOCK, MAX_REQUEST_BYTES] {
             sizes.extend_from_slice(&bytes.to_be_bytes());
@@ -144,19 +161,28 @@ impl Talk<'_> {
         self.reply(option, rep::INFO, &sizes)?;
         if wanted.contains(&info::NAME) {
             let mut canonical = info::NAME.to_be_bytes().to_vec();
-            canonical.extend_from_slice(line.name.as_bytes());
+            canonical.extend_from_slice(name);
             self.reply(option, rep::INFO, &canonical)?;
         }
         self.reply(option, rep::ACK, &[])?;
         Ok(if option == opt::GO {
-            Next::Serve(seat)
+            Next::Serve(export)
         } else {
             Next::Stay
         })
     }
 
-    fn seat(&self, name: &[u8]) -> Option<usize> {
-        self.floor.seat(std::str::from_utf8(name).ok()?)
+    fn export(&self, name: &[u8]) -> Option<Export> {
+        let name = std::str::from_utf8(name).ok()?;
+        let (name, on_read_error) = match name.strip_suffix(FAIL_FAST) {
+            Some(name) => (name, OnReadError::FailFast),
+            None => (name, OnReadError::Retry),
+        };
+        let seat = self.floor.seat(name)?;
+        Some(Export {
+            seat,
+            on_read_error,
+        })
     }
 
     fn reply(&self, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
@@ -171,6 +197,10 @@ impl Talk<'_> {
 
 fn write(mut socket: &Socket, bytes: &[u8]) -> io::Result<()> {
     socket.write_all(bytes)
+}
+
+fn twin(name: &str) -> String {
+    format!("{name}{FAIL_FAST}")
 }
 
 fn export_flags(line: &Line) -> u16 {

@@ -9,6 +9,7 @@ mod connection;
 mod control;
 mod drive;
 mod floor;
+mod flusher;
 mod handshake;
 mod inbox;
 mod line;

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use device::{Io, Kind, Record, Verdict, What};
 use nbd::proto::errno;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::clock::now_ns;
 use crate::connection::{Connection, Pending};
 use crate::drive::{Bytes, Drive, Manner};
+use crate::flusher::Flusher;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
 
 /// What the timer does when it is time.
-pub enum Due {
+pub enum TimerEntry {
     /// Let the rack do what is due by this alarm of its.
     Rack(u64),
-    /// Complete a request of this line.
-    Complete(Arc<Line>, Pending, Admitted, u64),
+    /// Let a drive do what is due by this alarm of its.
+    Drive(Arc<Drive>, u64),
     /// Give up requests this line has held too long.
     GiveUp(Arc<Line>),
 }
@@ -31,21 +32,42 @@ pub struct Route {
     pub epoch: u64,
 }
 
-/// A verdict, and the route it was given on.
-#[derive(Debug, Clone, Copy)]
-pub struct Admitted {
+/// A request that a drive works on, and the route it took there.
+pub struct Queued {
+    pub line: Arc<Line>,
+    pub pending: Pending,
     epoch: u64,
-    verdict: Verdict,
 }
 
-/// What became of a request.
-pub enum Step {
-    /// It completed, with this error number where it failed.
-    Finished(Result<(), u32>),
-    /// The drive completes it at this time.
-    Later(u64, Admitted),
-    /// No drive answers.
-    Held,
+impl Queued {
+    /// It is due. Where the link to the drive that took it on was lost meanwhile, it goes to the drive that is there
+    /// by now.
+    pub fn conclude(self, failed_at: Option<u64>) {
+        let Self {
+            line,
+            pending,
+            epoch,
+        } = self;
+        if pending.is_orphaned() {
+            return;
+        }
+        let route = line.route.read();
+        match &route.drive {
+            Some(drive) if route.epoch == epoch => match drive.conclude(&pending.io, failed_at) {
+                Verdict::Hangs | Verdict::Waits => line.hold(pending),
+                verdict => line.carry_out(drive, pending, verdict),
+            },
+            _ => {
+                drop(route);
+                line.submit(pending);
+            }
+        }
+    }
+
+    /// It was not executed: it waits for whatever drive comes online on its line.
+    pub fn hold(self) {
+        self.line.hold(self.pending);
+    }
 }
 
 /// Requests that wait for a drive.
@@ -77,9 +99,10 @@ pub struct Line {
 /// What all lines share.
 pub struct Shared {
     pub link_timeout_ns: u64,
-    pub timer: Timer<Due>,
+    pub timer: Timer<TimerEntry>,
     pub truth: TruthLog,
     pub held: HeldCounts,
+    pub flusher: Flusher,
 }
 
 impl Line {
@@ -108,54 +131,62 @@ impl Line {
             .is_some_and(|of_line| Arc::ptr_eq(of_line, drive))
     }
 
-    /// Carry out a request without waiting for anything.
-    pub fn attempt(&self, io: &Io, manner: Manner, bytes: Bytes<'_>, came_ns: u64) -> Step {
+    /// Carry out a request that came at `came_ns`, if that can be done at once.
+    pub fn attempt(
+        &self,
+        io: &Io,
+        manner: Manner,
+        bytes: Bytes<'_>,
+        came_ns: u64,
+    ) -> Option<Result<(), u32>> {
         let route = self.route.read();
-        match step(&route, io, manner, bytes, came_ns, came_ns) {
-            Step::Finished(result) => Step::Finished(persist(route, io, manner, result)),
-            waits => waits,
+        let drive = route.drive.as_ref()?;
+        let result = match drive.begin(io) {
+            Ok(Verdict::Waits | Verdict::Hangs) => return None,
+            Ok(verdict) => drive.finish(io, manner, verdict, bytes, came_ns),
+            Err(errno) => Err(errno),
+        };
+        if result.is_err() || !needs_flush(io, manner) {
+            return result.into();
         }
+        // A map change need not wait for the storage below.
+        let drive = drive.clone();
+        drop(route);
+        Some(drive.flush())
     }
 
     /// Carry out a request that may have to wait, and answer it when that is over.
-    pub fn submit(self: &Arc<Self>, mut pending: Pending) {
+    pub fn submit(self: &Arc<Self>, pending: Pending) {
         if pending.is_orphaned() {
             return;
         }
         let route = self.route.read();
-        let (io, manner) = (pending.io, pending.manner);
-        let came_ns = pending.came_ns;
-        match step(&route, &io, manner, pending.bytes(), came_ns, now_ns()) {
-            Step::Finished(result) => pending.answer(persist(route, &io, manner, result)),
-            Step::Later(at_ns, admitted) => self.complete_later(pending, at_ns, admitted),
-            Step::Held => self.hold(pending),
+        let Some(drive) = &route.drive else {
+            return self.hold(pending);
+        };
+        match drive.begin(&pending.io) {
+            Ok(Verdict::Hangs) => self.hold(pending),
+            Ok(Verdict::Waits) => {
+                let queued = Queued {
+                    line: self.clone(),
+                    pending,
+                    epoch: route.epoch,
+                };
+                drive.submit(queued, &self.shared);
+            }
+            Ok(verdict) => self.carry_out(drive, pending, verdict),
+            Err(errno) => pending.answer(Err(errno)),
         }
     }
 
-    /// Complete a request that its drive finishes at `at_ns`.
-    pub fn complete_later(self: &Arc<Self>, pending: Pending, at_ns: u64, admitted: Admitted) {
-        let due = Due::Complete(self.clone(), pending, admitted, at_ns);
-        self.shared.timer.add(at_ns, due);
-    }
-
-    /// It is time: complete the request on the drive that took it on, or, where the link to that one was lost,
-    /// on the drive that is there by now.
-    pub fn complete(self: &Arc<Self>, mut pending: Pending, admitted: Admitted) {
-        if pending.is_orphaned() {
-            return;
-        }
-        let route = self.route.read();
-        match &route.drive {
-            Some(drive) if route.epoch == admitted.epoch => {
-                let (io, manner) = (pending.io, pending.manner);
-                let came_ns = pending.came_ns;
-                let result = drive.finish(&io, manner, admitted.verdict, pending.bytes(), came_ns);
-                pending.answer(persist(route, &io, manner, result));
-            }
-            _ => {
-                drop(route);
-                self.submit(pending);
-            }
+    /// Carry out a request with this verdict of the drive's, and answer it.
+    fn carry_out(&self, drive: &Arc<Drive>, mut pending: Pending, verdict: Verdict) {
+        let (io, manner, came_ns) = (pending.io, pending.manner, pending.came_ns);
+        let result = drive.finish(&io, manner, verdict, pending.bytes(), came_ns);
+        if result.is_ok() && needs_flush(&io, manner) && drive.is_on_file() {
+            self.shared.flusher.flush(drive.clone(), pending);
+        } else {
+            pending.answer(result);
         }
     }
 
@@ -172,7 +203,9 @@ impl Line {
     fn alarm(self: &Arc<Self>, held: &mut Held, at_ns: u64) {
         if held.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
             held.alarm_ns = Some(at_ns);
-            self.shared.timer.add(at_ns, Due::GiveUp(self.clone()));
+            self.shared
+                .timer
+                .add(at_ns, TimerEntry::GiveUp(self.clone()));
         }
     }
 
@@ -233,47 +266,6 @@ impl Line {
     }
 }
 
-/// Do what a flush or FUA asks for once the bytes have moved. A map change need not wait for the storage below.
-fn persist(
-    route: RwLockReadGuard<'_, Route>,
-    io: &Io,
-    manner: Manner,
-    result: Result<(), u32>,
-) -> Result<(), u32> {
-    if io.kind != Kind::Flush && !manner.fua {
-        return result;
-    }
-    let drive = route.drive.clone();
-    drop(route);
-    match drive {
-        Some(drive) => result.and_then(|()| drive.flush()),
-        None => result,
-    }
-}
-
-fn step(
-    route: &Route,
-    io: &Io,
-    manner: Manner,
-    bytes: Bytes<'_>,
-    came_ns: u64,
-    now_ns: u64,
-) -> Step {
-    let Some(drive) = &route.drive else {
-        return Step::Held;
-    };
-    let verdict = match drive.begin(io, now_ns) {
-        Ok(verdict) => verdict,
-        Err(errno) => return Step::Finished(Err(errno)),
-    };
-    match verdict {
-        Verdict::Hangs => Step::Held,
-        Verdict::Done { done_at_ns } | Verdict::Failed { done_at_ns, .. }
-            if done_at_ns > now_ns =>
-        {
-            let epoch = route.epoch;
-            Step::Later(done_at_ns, Admitted { epoch, verdict })
-        }
-        _ => Step::Finished(drive.finish(io, manner, verdict, bytes, came_ns)),
-    }
+fn needs_flush(io: &Io, manner: Manner) -> bool {
+    io.kind == Kind::Flush || manner.fua
 }

@@ -152,7 +152,7 @@ fn serve_nbd(socket: Socket, floor: &Arc<Floor>) {
     let mut inbox = Inbox::new();
     // An error here is the client's: it left, or spoke something else. Its connection ends, nothing more.
     let _ = negotiate(&socket, &mut inbox, floor).and_then(|chosen| match chosen {
-        Some(chosen) => serve(&socket, inbox, chosen.style, &floor.lines()[chosen.seat]),
+        Some(chosen) => serve(&socket, inbox, &chosen, &floor.lines()[chosen.seat]),
         None => Ok(()),
     });
 }

@@ -286,18 +286,21 @@ fn drive_stats(floor: &Floor, DriveFields { drive }: DriveFields) -> Answer {
     let index = floor.drive(&drive)?;
     let (power_cycles, power_on_ns, phy_resets) =
         floor.rack(|rack| rack.drive_life(index, now_ns()));
-    let counters = floor.drives()[index].state.lock().counters();
-    let mut fields = json!(counters);
+    let drive = &floor.drives()[index];
+    let mut fields = json!(drive.counters());
     fields["power_cycles"] = power_cycles.into();
     fields["power_on_ns"] = power_on_ns.into();
     fields["phy_resets"] = phy_resets.into();
+    for (name, value) in drive.health() {
+        fields[name] = value.into();
+    }
     now(fields)
 }
 
 fn stats(floor: &Floor, Nothing {}: Nothing) -> Answer {
     let mut sum = Counters::default();
     for drive in floor.drives() {
-        sum += drive.state.lock().counters();
+        sum += drive.counters();
     }
     let shared = floor.shared();
     let mut fields = json!(sum);

@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use device::{Io, Kind};
+use device::{Io, Kind, OnReadError};
 use nbd::proto::{cmd, errno, Request, MAX_REQUEST_BYTES, REQUEST_LEN};
 use socket2::Socket;
 
 use crate::clock::now_ns;
 use crate::connection::Connection;
 use crate::drive::{Bytes, Manner};
+use crate::handshake::Chosen;
 use crate::inbox::Inbox;
-use crate::line::{Line, Step};
-use crate::reply::Style;
+use crate::line::Line;
 
 /// Replies are sent at the latest when this much has been gathered.
 const BATCH_BYTES: usize = 256 << 10;
@@ -20,10 +20,16 @@ const BATCH_BYTES: usize = 256 << 10;
 const KEEP_BYTES: usize = 4 << 20;
 
 /// Serve requests until the client leaves or speaks something else.
-pub fn serve(socket: &Socket, mut inbox: Inbox, style: Style, line: &Arc<Line>) -> io::Result<()> {
-    let connection = Arc::new(Connection::new(socket.try_clone()?, style));
+pub fn serve(
+    socket: &Socket,
+    mut inbox: Inbox,
+    chosen: &Chosen,
+    line: &Arc<Line>,
+) -> io::Result<()> {
+    let connection = Arc::new(Connection::new(socket.try_clone()?, chosen.style));
     let mut session = Session {
         line,
+        on_read_error: chosen.on_read_error,
         connection: &connection,
         batch: Batch::default(),
     };
@@ -64,6 +70,7 @@ impl Batch {
 
 struct Session<'a> {
     line: &'a Arc<Line>,
+    on_read_error: OnReadError,
     connection: &'a Arc<Connection>,
     batch: Batch,
 }
@@ -149,6 +156,7 @@ impl Session<'_> {
         let manner = Manner {
             fua: request.flags & cmd::FLAG_FUA != 0,
             no_hole: request.flags & cmd::FLAG_NO_HOLE != 0,
+            on_read_error: self.on_read_error,
         };
         Ok((
             Io {
@@ -177,26 +185,21 @@ impl Session<'_> {
             Kind::Flush | Kind::Trim | Kind::WriteZeroes => Bytes::None,
         };
         match self.line.attempt(&io, manner, bytes, came_ns) {
-            Step::Finished(Ok(())) if io.kind == Kind::Read && io.length > 0 => {
+            Some(Ok(())) if io.kind == Kind::Read && io.length > 0 => {
                 let length = io.length as u32;
                 let room = self.batch.room(header);
                 style.read_header(cookie, io.offset, length, room);
                 self.batch.keep(reply_len);
             }
-            Step::Finished(result) => {
+            Some(result) => {
                 let code = result.err().unwrap_or(0);
                 self.answer(io.kind == Kind::Read, cookie, code);
             }
-            waits => {
+            None => {
                 // The client may need these answers before it lets this request be kept.
                 self.send()?;
                 let pending = self.connection.defer(cookie, io, manner, payload, came_ns);
-                match waits {
-                    Step::Later(at_ns, admitted) => {
-                        self.line.complete_later(pending, at_ns, admitted)
-                    }
-                    _ => self.line.submit(pending),
-                }
+                self.line.submit(pending);
             }
         }
         Ok(())

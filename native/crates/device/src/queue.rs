@@ -1,0 +1,139 @@
+//! The requests that a drive works on, from the moment it took them on until they are due.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::{Completion, Io, OnReadError, Request, Service, Ticket};
+
+/// A request that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Due<P> {
+    /// What its caller keeps with it.
+    pub payload: P,
+    /// When it was due.
+    pub at_ns: u64,
+    /// The byte offset of the first unreadable sector, where a read failed.
+    pub failed_at: Option<u64>,
+}
+
+struct Working<P> {
+    since_ns: u64,
+    payload: P,
+}
+
+pub(crate) struct Queue<P> {
+    service: Box<dyn Service>,
+    working: BTreeMap<Ticket, Working<P>>,
+    /// What the service has done, by the time it is due: a fault may keep it back.
+    done: BinaryHeap<Reverse<(u64, Ticket, Option<u64>)>>,
+    /// Handed out by the service; kept for its allocation.
+    completions: Vec<Completion>,
+    last_ticket: Ticket,
+    /// The latest time that was given: a service's time does not go back.
+    now_ns: u64,
+}
+
+impl<P> Queue<P> {
+    pub fn new(service: Box<dyn Service>) -> Self {
+        Self {
+            service,
+            working: BTreeMap::new(),
+            done: BinaryHeap::new(),
+            completions: Vec::new(),
+            last_ticket: 0,
+            now_ns: 0,
+        }
+    }
+
+    pub fn service(&self) -> &dyn Service {
+        &*self.service
+    }
+
+    pub fn submit(
+        &mut self,
+        io: &Io,
+        fua: bool,
+        on_read_error: OnReadError,
+        payload: P,
+        now_ns: u64,
+    ) {
+        self.last_ticket += 1;
+        let since_ns = self.at(now_ns);
+        let request = Request {
+            ticket: self.last_ticket,
+            io: *io,
+            fua,
+            on_read_error,
+        };
+        self.working
+            .insert(request.ticket, Working { since_ns, payload });
+        self.service.submit(&request, since_ns);
+    }
+
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let done_ns = self.done.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        done_ns.into_iter().chain(self.service.next_due_ns()).min()
+    }
+
+    /// Append what is due by `now_ns`, in order of time. `slowed` says when a request is due that the drive took on
+    /// at its first argument and has done at its second.
+    pub fn advance(
+        &mut self,
+        now_ns: u64,
+        slowed: impl Fn(u64, u64) -> u64,
+        due: &mut Vec<Due<P>>,
+    ) {
+        let now_ns = self.at(now_ns);
+        self.service.advance(now_ns, &mut self.completions);
+        for completion in self.completions.drain(..) {
+            // What was withdrawn costs the drive its time, and nobody waits for it.
+            if let Some(request) = self.working.get(&completion.ticket) {
+                let at_ns = slowed(request.since_ns, completion.at_ns);
+                self.done
+                    .push(Reverse((at_ns, completion.ticket, completion.failed_at)));
+            }
+        }
+        while let Some(&Reverse((at_ns, ticket, failed_at))) = self.done.peek() {
+            if at_ns > now_ns {
+                break;
+            }
+            self.done.pop();
+            if let Some(request) = self.working.remove(&ticket) {
+                due.push(Due {
+                    payload: request.payload,
+                    at_ns,
+                    failed_at,
+                });
+            }
+        }
+    }
+
+    /// Forget the requests whose payload `is_meant`, and give the payloads back in the order they came. The drive
+    /// goes on working on them.
+    pub fn withdraw(&mut self, is_meant: impl Fn(&P) -> bool) -> Vec<P> {
+        let (gone, stays) = std::mem::take(&mut self.working)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, request)| is_meant(&request.payload));
+        self.working = stays;
+        gone.into_values().map(|request| request.payload).collect()
+    }
+
+    /// Lose everything that the drive has in its queue and its cache, and give the payloads back.
+    pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
+        let now_ns = self.at(now_ns);
+        self.service.cut_power(now_ns);
+        self.done.clear();
+        self.withdraw(|_| true)
+    }
+
+    pub fn sanitize(&mut self, now_ns: u64) {
+        let now_ns = self.at(now_ns);
+        self.service.sanitize(now_ns);
+    }
+
+    /// Callers on several threads read the clock before they queue for the drive.
+    fn at(&mut self, now_ns: u64) -> u64 {
+        self.now_ns = self.now_ns.max(now_ns);
+        self.now_ns
+    }
+}

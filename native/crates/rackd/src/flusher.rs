@@ -1,0 +1,35 @@
+//! Puts data on stable storage for requests that have nobody to wait for it: the timer has other things to do.
+
+use std::io;
+use std::sync::mpsc::{channel, Sender};
+use std::sync::Arc;
+use std::thread;
+
+use crate::connection::Pending;
+use crate::drive::Drive;
+use crate::floor::DiesWithThread;
+
+/// A handle to the thread that flushes.
+pub struct Flusher(Sender<(Arc<Drive>, Pending)>);
+
+impl Flusher {
+    /// Start the thread.
+    pub fn start() -> io::Result<Self> {
+        let (sender, receiver) = channel::<(Arc<Drive>, Pending)>();
+        thread::Builder::new()
+            .name("flusher".into())
+            .spawn(move || {
+                let _alive = DiesWithThread("flusher");
+                for (drive, pending) in receiver {
+                    pending.answer(drive.flush());
+                }
+            })?;
+        Ok(Self(sender))
+    }
+
+    /// Flush the storage of a drive, then answer a request that was executed.
+    pub fn flush(&self, drive: Arc<Drive>, pending: Pending) {
+        // The thread lives as long as the process.
+        let _ = self.0.send((drive, pending));
+    }
+}
