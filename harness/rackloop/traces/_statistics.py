@@ -91,7 +91,8 @@ class TraceMeter:
     """Takes in a trace batch by batch and says its :class:`Statistics` at the end.
 
     Requests should come in the order of their times. One that comes late is sorted into its place within its batch;
-    one that is late beyond that counts as arriving with the latest before it. ``out_of_order`` says how many there were.
+    one that is late beyond that counts as arriving with the latest before it. ``out_of_order`` says how many were
+    late.
     """
 
     def __init__(self) -> None:

@@ -167,7 +167,7 @@ class ArrivalRecord:
             gaps.add(since_start_ns if kind is None else since_start_ns[op == kind])
 
     def result(self) -> Arrivals:
-        """What was recorded. Scales below the clock's tick, or with hardly any interval, say nothing and are left out."""
+        """What was recorded, without scales that say nothing: below the clock's tick, or with hardly any interval."""
         scales = [scale.result(self._requests, self._last_ns) for scale in self._scales]
         peak = scales[self._scales.index(self._second)].peak_requests
         known = [

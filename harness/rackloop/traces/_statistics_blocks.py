@@ -115,7 +115,7 @@ class BlockRecord:
                 del self._windows[width_ns]
                 continue
             is_first = ~is_again | (before // width_ns < window)
-            distinct += np.bincount(window[is_first], minlength=_MOST_WINDOWS) * weight
+            self._windows[width_ns] = distinct + np.bincount(window[is_first], minlength=_MOST_WINDOWS) * weight
 
     def result(self, duration_ns: int) -> Blocks:
         """What was recorded; everything that counts blocks is an estimate where ``is_exact`` is false."""

@@ -41,7 +41,8 @@ class RunRecord:
         is_new = np.arange(volumes.size) >= carried
         if volumes.size and int(volumes.max()) > 0:
             order = np.argsort(volumes, kind="stable")
-            volumes, begins, ends, ops, is_new = (column[order] for column in (volumes, begins, ends, ops, is_new))
+            volumes, begins, ends, ops = (column[order] for column in (volumes, begins, ends, ops))
+            is_new = is_new[order]
         follows = np.zeros(volumes.size, dtype=bool)
         continues = np.zeros(volumes.size, dtype=bool)
         for back in range(1, min(LOOK_BACK, volumes.size - 1) + 1):
