@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::ideal::Ideal;
-use crate::Service;
+use crate::{Service, Ssd, SsdParameters};
 
 /// A drive's timing model and its parameters, as a configuration gives them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -11,6 +11,8 @@ use crate::Service;
 pub enum Timing {
     /// Every request is finished the moment it begins.
     Ideal {},
+    /// A solid-state drive.
+    Ssd(SsdParameters),
 }
 
 impl Timing {
@@ -18,15 +20,19 @@ impl Timing {
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Ideal {} => Ok(()),
+            Self::Ssd(parameters) => parameters.check(),
         }
     }
 
     /// An idle drive of `bytes` in sectors of `sector_bytes`, fresh from the factory, whose chance comes from `seed`.
     /// The parameters have been checked.
     #[must_use]
-    pub fn start(&self, _bytes: u64, _sector_bytes: u32, _seed: u64) -> Box<dyn Service> {
+    pub fn start(&self, bytes: u64, sector_bytes: u32, seed: u64) -> Box<dyn Service> {
         match self {
             Self::Ideal {} => Box::new(Ideal::default()),
+            Self::Ssd(parameters) => {
+                Box::new(Ssd::new(parameters.clone(), bytes, sector_bytes, seed))
+            }
         }
     }
 }

@@ -1,0 +1,90 @@
+//! A die: what waits for it, what it does, and what it turns to next.
+
+use std::collections::VecDeque;
+
+use super::collection::{Collection, Step};
+use super::ftl::Ftl;
+
+/// Part of a command: units of one page to read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageRead {
+    /// The command, by its place in the table of commands.
+    pub command: usize,
+    /// The page, counted through the drive.
+    pub page: u32,
+    /// Bytes from the flash.
+    pub flash_bytes: u64,
+    /// Bytes of these that go to the host.
+    pub host_bytes: u64,
+}
+
+/// A row of host data on its way into flash.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub block: u32,
+    /// Units of host data; the rest is padding.
+    pub units: u32,
+    pub is_full: bool,
+    /// Commands that are complete only when the row is programmed.
+    pub awaited_by: Vec<usize>,
+}
+
+impl Row {
+    pub fn new(block: u32) -> Self {
+        Self {
+            block,
+            units: 0,
+            is_full: false,
+            awaited_by: Vec::new(),
+        }
+    }
+}
+
+/// What a die does.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Work {
+    Read(PageRead),
+    /// Program the first of the rows.
+    Program,
+    /// A step of its garbage collection.
+    Collect(Step),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Die {
+    pub work: Option<Work>,
+    pub reads: VecDeque<PageRead>,
+    /// Oldest first. The first `filled` have all their bytes; the last may have room.
+    pub rows: VecDeque<Row>,
+    pub filled: usize,
+    pub collection: Option<Collection>,
+    /// Reads that went ahead of what waits for longer.
+    passed: u32,
+}
+
+impl Die {
+    /// What an idle die turns to: reads first, but no more than `reads_ahead` before a program or erase that waits.
+    pub fn next(&mut self, ftl: &Ftl, reads_ahead: u32) -> Option<Work> {
+        let waiting = self.next_change(ftl);
+        if waiting.is_none() {
+            self.passed = 0;
+        } else if self.passed >= reads_ahead || self.reads.is_empty() {
+            self.passed = 0;
+            return waiting;
+        } else {
+            self.passed += 1;
+        }
+        self.reads.pop_front().map(Work::Read)
+    }
+
+    /// The program or erase, or the copying in preparation of one, that is next.
+    fn next_change(&self, ftl: &Ftl) -> Option<Work> {
+        let has_row = self.filled > 0;
+        match &self.collection {
+            Some(collection) if !has_row || collection.is_due() => {
+                Some(Work::Collect(collection.step(ftl)))
+            }
+            _ => has_row.then_some(Work::Program),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The side of the flash: what dies do, and what comes of it.
+
+use super::collection::{Collection, Step, FREE_BLOCKS_WANTED};
+use super::die::{PageRead, Work};
+use super::geometry::UNIT_BYTES;
+use super::timeline::Event;
+use super::Ssd;
+
+impl Ssd {
+    /// Let an idle die begin what is next for it.
+    pub(super) fn start(&mut self, number: u32, now_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        if die.work.is_some() {
+            return;
+        }
+        if die.collection.is_none() && self.ftl.free_blocks(number) < FREE_BLOCKS_WANTED {
+            die.collection = self
+                .ftl
+                .cheapest(number)
+                .map(|(block, live)| Collection::new(block, live, &self.ftl));
+        }
+        die.work = die.next(&self.ftl, self.parameters.reads_ahead);
+        let Some(work) = die.work else {
+            return;
+        };
+        let (at_ns, event) = match work {
+            Work::Read(_) | Work::Collect(Step::Gather { .. }) => (
+                now_ns + self.varied(self.costs.read_ns),
+                Event::Sensed(number),
+            ),
+            Work::Program | Work::Collect(Step::Program { .. }) => {
+                let bytes = self.row_bytes();
+                let loaded_ns = self.carry(number, now_ns, bytes);
+                (
+                    loaded_ns + self.varied(self.costs.program_ns),
+                    Event::Finished(number),
+                )
+            }
+            Work::Collect(Step::Erase) => (now_ns + self.costs.erase_ns, Event::Finished(number)),
+        };
+        self.timeline.add(at_ns, event);
+    }
+
+    /// A die has a page in its register, which stays there until it has gone over the channel.
+    pub(super) fn sensed(&mut self, number: u32, now_ns: u64) {
+        let bytes = match self.dies[number as usize].work {
+            Some(Work::Read(read)) => read.flash_bytes,
+            Some(Work::Collect(Step::Gather { units, .. })) => u64::from(units) * UNIT_BYTES,
+            _ => 0,
+        };
+        let at_ns = self.carry(number, now_ns, bytes);
+        self.timeline.add(at_ns, Event::Finished(number));
+    }
+
+    /// A die is done with its work.
+    pub(super) fn finished(&mut self, number: u32, now_ns: u64) {
+        match self.dies[number as usize].work.take() {
+            Some(Work::Read(read)) => self.page_read(read, now_ns),
+            Some(Work::Program) => self.row_programmed(number, now_ns),
+            Some(Work::Collect(step)) => self.collected(number, step, now_ns),
+            None => {}
+        }
+        self.start(number, now_ns);
+    }
+
+    fn page_read(&mut self, read: PageRead, now_ns: u64) {
+        let moved_ns = match read.host_bytes {
+            0 => now_ns,
+            bytes => self.interface.send(now_ns, bytes),
+        };
+        self.arrived(read.command, moved_ns, now_ns);
+    }
+
+    fn row_programmed(&mut self, number: u32, now_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        let Some(row) = die.rows.pop_front() else {
+            return;
+        };
+        die.filled -= 1;
+        if let Some(collection) = &mut die.collection {
+            collection.host_programmed(row.units);
+        }
+        self.ftl.programmed(row.block);
+        self.unprogrammed_rows -= 1;
+        self.buffered -= row.units;
+        self.flash_work.host_bytes += u64::from(row.units) * UNIT_BYTES;
+        self.flash_work.programmed_bytes += self.row_bytes();
+        for command in row.awaited_by {
+            self.arrived(command, now_ns, now_ns);
+        }
+        self.admit(now_ns);
+    }
+
+    fn collected(&mut self, number: u32, step: Step, now_ns: u64) {
+        let Some(collection) = &mut self.dies[number as usize].collection else {
+            return;
+        };
+        match step {
+            Step::Gather { row, units } => collection.gathered(row, units, &mut self.ftl),
+            Step::Program { block } => {
+                collection.copies_programmed();
+                self.ftl.programmed(block);
+                self.flash_work.programmed_bytes += self.row_bytes();
+            }
+            Step::Erase => {
+                self.ftl.erased(collection.block);
+                self.dies[number as usize].collection = None;
+                self.flash_work.erases += 1;
+                self.admit(now_ns);
+            }
+        }
+    }
+
+    /// When bytes are through that go between a die and the controller from `now_ns` on.
+    fn carry(&mut self, die: u32, now_ns: u64, bytes: u64) -> u64 {
+        let channel = self.ftl.geometry().channel(die);
+        self.channels[channel].carry(now_ns, bytes)
+    }
+
+    fn row_bytes(&self) -> u64 {
+        u64::from(self.ftl.geometry().row_units) * UNIT_BYTES
+    }
+}

@@ -1,0 +1,253 @@
+//! A solid-state drive: dies behind channels, a page-mapped translation layer with greedy garbage collection, a write
+//! buffer, and the host interface in front.
+//!
+//! Reads and writes become operations of dies, which do one thing at a time, and transfers on channels and the
+//! interface, which serve in order. Interference between tenants, the cost of fragmentation and the write cliff are
+//! not parameters: they come from dies that are busy with something else. Structure and simplifications follow
+//! simulators published in the literature: Li et al., "The CASE of FEMU" (FAST 2018), and Tavakkol et al., "MQSim"
+//! (FAST 2018).
+
+mod collection;
+mod command;
+mod die;
+mod flash;
+mod ftl;
+mod geometry;
+mod parameters;
+mod timeline;
+
+use std::collections::VecDeque;
+
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use slab::Slab;
+
+use crate::{Completion, Request, Service};
+use command::Command;
+use die::Die;
+use ftl::Ftl;
+use geometry::{Geometry, UNIT_BYTES};
+pub use parameters::SsdParameters;
+use timeline::{Event, Interface, Lane, Path, Timeline};
+
+/// What an SSD has done to its flash since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlashWork {
+    /// Bytes programmed for the host.
+    pub host_bytes: u64,
+    /// Bytes programmed altogether: with copies and padding. Divided by `host_bytes`: the write amplification.
+    pub programmed_bytes: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Blocks there are.
+    pub blocks: u64,
+}
+
+/// A solid-state drive.
+///
+/// What was never written, or trimmed since, is answered without touching flash. Writes are complete in the buffer
+/// when there is room. `WriteZeroes` is served as a trim of the 4 KiB units that it covers. When power is cut without
+/// power-loss protection, what was in the buffer reads as though never written. Requests in progress end when the
+/// drive is sanitized.
+#[derive(Debug)]
+pub struct Ssd {
+    parameters: SsdParameters,
+    costs: Costs,
+    rng: ChaCha8Rng,
+    timeline: Timeline,
+    completions: Vec<Completion>,
+    controller: Lane,
+    interface: Interface,
+    channels: Vec<Path>,
+    dies: Vec<Die>,
+    ftl: Ftl,
+    commands: Slab<Command>,
+    /// Beyond the queue depth.
+    outside: VecDeque<Request>,
+    /// Writes for which the buffer has no room yet, by their place in the table of commands.
+    stalled: VecDeque<usize>,
+    /// Units in the buffer.
+    buffered: u32,
+    /// Rows of host data that are not programmed.
+    unprogrammed_rows: usize,
+    /// The die that takes host data, and how many units of a page are left for it.
+    stripe: (u32, u32),
+    flash_work: FlashWork,
+}
+
+/// Parameters as the simulation uses them.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    read_ns: u64,
+    program_ns: u64,
+    erase_ns: u64,
+    variation: f64,
+    command_ns: u64,
+    read_overhead_ns: u64,
+    write_overhead_ns: u64,
+    buffer_units: u32,
+}
+
+impl Costs {
+    fn new(parameters: &SsdParameters, geometry: &Geometry) -> Self {
+        let ns = |us: f64| (us * 1e3).round() as u64;
+        let block_part = f64::from(geometry.rows) / f64::from(parameters.pages_per_block);
+        Self {
+            read_ns: ns(parameters.read_us),
+            program_ns: ns(parameters.program_us),
+            erase_ns: ns(parameters.erase_us * block_part),
+            variation: parameters.variation_percent / 100.0,
+            command_ns: ns(parameters.command_us),
+            read_overhead_ns: ns(parameters.read_overhead_us),
+            write_overhead_ns: ns(parameters.write_overhead_us),
+            buffer_units: parameters.write_buffer_kib / (UNIT_BYTES / 1024) as u32,
+        }
+    }
+}
+
+impl Ssd {
+    /// A drive as it left the factory. `parameters` have been checked; `bytes` is a multiple of `sector_bytes`, which
+    /// the model does not depend on, for it maps 4 KiB.
+    ///
+    /// # Panics
+    ///
+    /// If the drive is larger than its tables can count, about 8 TiB.
+    #[must_use]
+    pub fn new(parameters: SsdParameters, bytes: u64, _sector_bytes: u32, seed: u64) -> Self {
+        let geometry = Geometry::new(&parameters, bytes);
+        let channel = Path::new(parameters.channel_mb_s);
+        Self {
+            costs: Costs::new(&parameters, &geometry),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            timeline: Timeline::default(),
+            completions: Vec::new(),
+            controller: Lane::default(),
+            interface: Interface::new(parameters.interface_mb_s, parameters.full_duplex),
+            channels: vec![channel; parameters.channels as usize],
+            dies: (0..geometry.dies).map(|_| Die::default()).collect(),
+            ftl: Ftl::new(geometry),
+            commands: Slab::new(),
+            outside: VecDeque::new(),
+            stalled: VecDeque::new(),
+            buffered: 0,
+            unprogrammed_rows: 0,
+            stripe: (geometry.dies - 1, 0),
+            flash_work: FlashWork {
+                blocks: u64::from(geometry.dies * geometry.blocks),
+                ..FlashWork::default()
+            },
+            parameters,
+        }
+    }
+
+    /// What has been done to the flash so far, sanitizing included.
+    #[must_use]
+    pub fn flash_work(&self) -> FlashWork {
+        self.flash_work
+    }
+
+    /// Let everything happen that is due by `now_ns`.
+    fn run_to(&mut self, now_ns: u64) {
+        while let Some((at_ns, event)) = self.timeline.pop(now_ns) {
+            match event {
+                Event::Understood(command) => self.understood(command, at_ns),
+                Event::Sensed(die) => self.sensed(die, at_ns),
+                Event::Finished(die) => self.finished(die, at_ns),
+                Event::Filled(die) => {
+                    self.dies[die as usize].filled += 1;
+                    self.start(die, at_ns);
+                }
+                Event::Complete(command) => self.complete(command, at_ns),
+            }
+        }
+    }
+
+    /// A time as it comes out once.
+    fn varied(&mut self, ns: u64) -> u64 {
+        let span_ns = (ns as f64 * self.costs.variation) as u64;
+        let drawn = (u64::from(self.rng.next_u32()) * (2 * span_ns + 1)) >> 32;
+        ns - span_ns + drawn
+    }
+
+    /// Drop everything that is going on and settle what is in memory.
+    fn halt(&mut self) {
+        self.timeline = Timeline::default();
+        self.commands.clear();
+        self.outside.clear();
+        self.stalled.clear();
+        for die in &mut self.dies {
+            for row in &die.rows {
+                if !self.parameters.power_loss_protection {
+                    self.ftl.forget_memory(row.block);
+                }
+            }
+            *die = Die::default();
+        }
+        self.ftl.settle();
+        self.buffered = 0;
+        self.unprogrammed_rows = 0;
+        self.stripe.1 = 0;
+        self.controller = Lane::default();
+        self.interface.clear();
+        self.channels.iter_mut().for_each(Path::clear);
+    }
+}
+
+impl Service for Ssd {
+    fn submit(&mut self, request: &Request, now_ns: u64) {
+        self.run_to(now_ns);
+        if self.commands.len() < self.parameters.queue_depth as usize {
+            self.begin(*request, now_ns);
+        } else {
+            self.outside.push_back(*request);
+        }
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        self.completions
+            .first()
+            .map(|completion| completion.at_ns)
+            .or_else(|| self.timeline.next_ns())
+    }
+
+    fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
+        self.run_to(now_ns);
+        completions.append(&mut self.completions);
+    }
+
+    fn cut_power(&mut self, now_ns: u64) {
+        self.run_to(now_ns);
+        self.completions.clear();
+        self.halt();
+    }
+
+    fn sanitize(&mut self, now_ns: u64) {
+        self.run_to(now_ns);
+        let open = self
+            .commands
+            .iter()
+            .map(|(_, command)| command.ticket)
+            .chain(self.outside.iter().map(|request| request.ticket));
+        self.completions.extend(open.map(|ticket| Completion {
+            ticket,
+            at_ns: now_ns,
+            failed_at: None,
+        }));
+        self.halt();
+        self.ftl = Ftl::new(*self.ftl.geometry());
+        self.flash_work.erases += self.flash_work.blocks;
+    }
+
+    fn health(&self) -> Vec<(&'static str, u64)> {
+        let FlashWork {
+            programmed_bytes,
+            erases,
+            blocks,
+            ..
+        } = self.flash_work;
+        vec![
+            ("nand_bytes_written", programmed_bytes),
+            ("erase_count_mean", erases / blocks),
+        ]
+    }
+}
