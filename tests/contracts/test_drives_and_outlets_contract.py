@@ -1,4 +1,4 @@
-"""Drives, block devices and outlets keep their contracts: those of a simulated rack, and a drive of this machine."""
+"""Drives, sanitizers, block devices and outlets keep their contracts: a simulated rack's, and a drive of this machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.contracts import block_device, drive, power_port
+from rackloop.contracts import block_device, drive, power_port, sanitizer
 from rackloop.errors import NotSupported
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.device_path import DevicePath
 from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl
+from tests.minted_drive import minted
+from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
+from tests.rackd_process import drive as described
 
 CLOCK = RealClock()
 REAL_DRIVE = "RACKLOOP_REAL_BLOCK_DEVICE"
@@ -25,17 +28,19 @@ TARGETS = ("server:srv1", "drive:d01", "switch")
 
 @pytest.fixture(scope="module")
 def rackd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRackd]:
-    with running_rackd(tmp_path_factory.mktemp("rackd"), small_rack() | {"map": [[1, 101]]}) as running:
+    changes = {"drives": [described(1), described(2, rotational=True)], "map": [[1, 101], [2, 102]]}
+    with running_rackd(tmp_path_factory.mktemp("rackd"), small_rack() | changes) as running:
         yield running
 
 
 @pytest.fixture
 def control(rackd: RunningRackd) -> Iterator[RackdControl]:
-    """A connection to a rack whose drive d01 answers on srv1's port p0."""
+    """A connection to a rack whose drives d01, flash, and d02, a hard disk, answer on srv1's ports p0 and p1."""
     control = rackd.connect()
     deadline = Deadline.after(CLOCK, 20)
-    while control.request("identify", deadline, server="srv1", port="p0")["drive"] is None:
-        assert not deadline.is_over()
+    for port in ("p0", "p1"):
+        while control.request("identify", deadline, server="srv1", port=port)["drive"] is None:
+            assert not deadline.is_over()
     yield control
     control.close()
 
@@ -51,6 +56,31 @@ def test_simulated_outlet(
 @pytest.mark.parametrize("clause", drive.CONTRACT, ids=lambda clause: clause.__name__)
 def test_simulated_drive(clause: Callable[[drive.DriveFactory], None], control: RackdControl) -> None:
     clause(lambda: RackdDrive(control, server="srv1", port="p0"))
+
+
+@pytest.mark.parametrize("clause", sanitizer.CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.parametrize(("port", "serial"), [("p0", "RL000001"), ("p1", "RL000002")])
+def test_simulated_sanitizer(
+    clause: Callable[[sanitizer.SanitizerArm], None], rackd: RunningRackd, control: RackdControl, port: str, serial: str
+) -> None:
+    export = NbdExport(rackd.nbd, f"srv1.{port}", 64 << 20)
+
+    def write(data: bytes) -> None:
+        with NbdWire(rackd.nbd, export.export) as wire:
+            assert wire.write(0, data) == 0
+
+    def read(length: int) -> bytes:
+        with NbdWire(rackd.nbd, export.export) as wire:
+            return wire.read(0, length)[1]
+
+    arm = sanitizer.SanitizerArm(
+        make=lambda: RackdDrive(control, server="srv1", port=port),
+        permission=lambda: minted(export, serial),
+        foreign=lambda: minted(export, "RL000077"),
+        write=write,
+        read=read,
+    )
+    clause(arm)
 
 
 @pytest.mark.parametrize("clause", block_device.CONTRACT, ids=lambda clause: clause.__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockDevice, Drive, Executor, Fabric, PhyControl, PowerPort
+from rackloop.abilities import BlockDevice, Drive, Executor, Fabric, PhyControl, PowerPort, Sanitizer
 from tests.meta.tree import ROOT
 
 # For each kind of driver its ability, and the module of its contract.
@@ -20,6 +20,7 @@ ABILITIES: dict[str, tuple[type, str]] = {
     "host": (Executor, "executor"),
     "phy": (PhyControl, "phy_control"),
     "power": (PowerPort, "power_port"),
+    "sanitizer": (Sanitizer, "sanitizer"),
 }
 DRIVERS = sorted(
     (entry for entry in entry_points(group="rackloop.drivers") if entry.value.startswith("rackloop_drivers.")),

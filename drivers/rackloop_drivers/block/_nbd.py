@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
 
 from rackloop.abilities import BlockUsage
+
+_FAIL_FAST = ".failfast"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,11 @@ class NbdExport:
     @property
     def location(self) -> str:
         """The export's name, which a Drive on the same path has as its location."""
-        return self.export
+        return self.export.removesuffix(_FAIL_FAST)
+
+    def failing_fast(self) -> Self:
+        """The same drive through the export of rackd's that fails reads of unreadable sectors without retrying."""
+        return replace(self, export=f"{self.location}{_FAIL_FAST}")
 
     @property
     def drive_bytes(self) -> int | None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import DriveIdentity
+from rackloop.abilities import DriveIdentity, SanitizeMethod
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, ProtocolError
+from rackloop.errors import GuardRefused, LabError, NotSupported, ProtocolError
+from rackloop.identity import normal_text
 from rackloop_drivers.rackd import RackdControl
+
+if TYPE_CHECKING:
+    from rackloop.guard import WritableDrive
 
 _IDENTIFIERS = ("wwn", "eui64", "nguid")
 
 
 class RackdDrive:
-    """A Drive of a simulated rack: whichever the port of a server sees now, in ``slot`` where an expander is there.
+    """A Drive of a simulated rack, and its Sanitizer: whichever the port of a server sees now.
 
+    ``slot`` says which one where an expander is there.
     ``location`` is the NBD export on the same path, ``srv1.p0`` or ``srv1.p0.s3``.
     """
 
@@ -36,9 +41,33 @@ class RackdDrive:
         return _identity_of(self._online(deadline), self._slot)
 
     def health(self, deadline: Deadline) -> dict[str, int]:
-        """The drive's counters by rackd's names: media_errors, phy_resets, power_cycles, bytes_written..."""
+        """The drive's counters by rackd's names: media_errors, phy_resets, power_cycles, bytes_written...
+
+        A drive with a timing model adds what that knows of its wear, such as percentage_used or read_retries.
+        """
         stats = self._control.request("drive_stats", deadline, drive=self._online(deadline)["drive"])
         return {name: value for name, value in stats.items() if name != "t_ns" and isinstance(value, int)}
+
+    def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
+        """How the drive erases itself, the method to prefer first."""
+        return _methods_of(self._online(deadline))
+
+    def sanitize(self, drive: WritableDrive, method: SanitizeMethod, deadline: Deadline) -> None:
+        """Have the drive erase itself, at once; I/O that comes meanwhile waits.
+
+        Raises GuardRefused where ``drive`` is the permission to write another drive, NotSupported where the drive
+        does not offer ``method``, LabError where the permission was given back or the drive cannot be asked.
+        """
+        answer = self._online(deadline)
+        serial = normal_text(str(answer.get("serial")))
+        device = drive.device
+        if serial != drive.serial:
+            reason = f"at {self.location} is the drive {serial}, the permission is for {drive.serial} at {device}"
+            raise GuardRefused(drive.drive_id, [reason])
+        offered = _methods_of(answer)
+        if method not in offered:
+            raise NotSupported(f"the drive at {self.location} offers {', '.join(offered)}, not {method}")
+        self._control.request("sanitize", deadline, drive=answer["drive"], method=str(method))
 
     def _online(self, deadline: Deadline) -> dict[str, Any]:
         answer = self._control.request("identify", deadline, **self._where)
@@ -50,6 +79,13 @@ class RackdDrive:
 def survey(control: RackdControl, drive_ids: Iterable[str], deadline: Deadline) -> list[DriveIdentity]:
     """The identities of drives of a simulated rack, each asked by its name, mapped or not."""
     return [_identity_of(control.request("identify", deadline, drive=drive_id)) for drive_id in drive_ids]
+
+
+def _methods_of(answer: dict[str, Any]) -> tuple[SanitizeMethod, ...]:
+    try:
+        return tuple(SanitizeMethod(name) for name in answer["sanitize_methods"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"rackd said of a drive's sanitize methods {error}: {answer}") from error
 
 
 def _identity_of(answer: dict[str, Any], slot: int | None = None) -> DriveIdentity:

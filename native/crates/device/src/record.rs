@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Fault, Kind, Port};
+use crate::{Fault, Kind, Port, SanitizeMethod};
 
 /// One line of the truth log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,6 +94,13 @@ pub enum What {
         drive: Arc<str>,
         /// Identity of the fault.
         fault_id: u64,
+    },
+    /// A drive has erased itself.
+    Sanitized {
+        /// The drive.
+        drive: Arc<str>,
+        /// How.
+        method: SanitizeMethod,
     },
     /// A request failed on a drive.
     IoError {

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::thread;
 
 use parking_lot::Mutex;
 use serde_json::{json, Value};
@@ -63,6 +64,15 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
                 continue;
             }
         };
+        if op == "sanitize" {
+            // Erasing takes its time; other requests of this client do not wait for it.
+            let (floor, writer) = (floor.clone(), writer.clone());
+            thread::spawn(move || {
+                // The client may have left.
+                let _ = writer.write(&reply(id, ops::run(&floor, &op, fields)));
+            });
+            continue;
+        }
         match ops::run(floor, &op, fields) {
             Ok((t_ns, fields)) if op == "subscribe" => {
                 let truth = &floor.shared().truth;
@@ -72,9 +82,15 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
                     answer(id, t_ns, fields),
                 );
             }
-            Ok((t_ns, fields)) => writer.write(&answer(id, t_ns, fields))?,
-            Err(error) => writer.write(&refusal(id, &error))?,
+            result => writer.write(&reply(id, result))?,
         }
+    }
+}
+
+fn reply(id: Value, result: ops::Answer) -> Vec<u8> {
+    match result {
+        Ok((t_ns, fields)) => answer(id, t_ns, fields),
+        Err(error) => refusal(id, &error),
     }
 }
 

@@ -166,6 +166,21 @@ impl Drive {
         self.work.lock().state.cut_power(now_ns())
     }
 
+    /// Begin to erase the drive: it answers nothing until [`Drive::erase`] is done. What it was working on; `None`
+    /// where it cannot be erased now.
+    pub fn begin_sanitize(&self) -> Option<Vec<Queued>> {
+        self.work.lock().state.begin_sanitize(now_ns())
+    }
+
+    /// Erase the drive, which nobody reads or writes meanwhile. The error number where the storage below fails.
+    pub fn erase(&self) -> Result<(), u32> {
+        let zeroed = self.backing.zero(0, self.identity.bytes, true);
+        self.work.lock().state.finish_sanitize(now_ns());
+        zeroed
+            .and_then(|()| self.backing.flush())
+            .map_err(|_| self.fail(0, errno::EIO))
+    }
+
     /// Whether what is to be on stable media needs the storage below, which takes its time.
     pub fn is_on_file(&self) -> bool {
         matches!(self.backing, Backing::File(_))

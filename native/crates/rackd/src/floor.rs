@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread;
 
 use device::{
-    ms_to_ns, Command, DriveState, Fault, FaultError, PowerTarget, Rack, Record, Refusal, Seat,
-    What,
+    ms_to_ns, Command, DriveState, Fault, FaultError, PowerTarget, Rack, Record, Refusal,
+    SanitizeMethod, Seat, What,
 };
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use serde_json::json;
@@ -58,6 +58,16 @@ pub enum SaveError {
     Refused(Refusal),
     /// The file could not be written; a restart will load what it held before.
     Disk(std::io::Error),
+}
+
+/// Why a drive does not erase itself.
+pub enum SanitizeError {
+    /// It has no power.
+    NoPower,
+    /// It hangs, is dead, or erases itself already.
+    NoAnswer,
+    /// The storage below failed; some of the data may be there still.
+    Storage,
 }
 
 /// Everything on the lab's floor.
@@ -315,16 +325,47 @@ impl Floor {
                 fault_id,
             });
         }
-        for line in self
-            .lines
-            .iter()
-            .filter(|line| !gone.is_empty() && line.leads_to(drive))
-        {
+        if !gone.is_empty() {
+            self.release(drive);
+        }
+        gone
+    }
+
+    /// Have a drive erase itself; the moment it was done. I/O waits until then. The error says why it cannot.
+    pub fn sanitize(&self, drive: usize, method: SanitizeMethod) -> Result<u64, SanitizeError> {
+        let drive = &self.drives[drive];
+        let id = drive.identity.id.clone();
+        let target = PowerTarget::Drive(id.to_string());
+        if !self.rack(|rack| rack.is_on(&target)).unwrap_or(false) {
+            return Err(SanitizeError::NoPower);
+        }
+        let waiting = drive.begin_sanitize().ok_or(SanitizeError::NoAnswer)?;
+        waiting.into_iter().for_each(Queued::submit);
+        for line in self.lines_to(drive) {
+            // What was executing has finished once the line can be stopped.
+            drop(line.stop());
+        }
+        let erased = drive.erase();
+        let t_ns = now_ns();
+        self.shared.truth.write(Record {
+            t_ns,
+            what: What::Sanitized { drive: id, method },
+        });
+        self.release(drive);
+        erased.map(|()| t_ns).map_err(|_| SanitizeError::Storage)
+    }
+
+    fn lines_to<'a>(&'a self, drive: &'a Arc<Drive>) -> impl Iterator<Item = &'a Arc<Line>> {
+        self.lines.iter().filter(|line| line.leads_to(drive))
+    }
+
+    /// A drive that answered nothing answers again.
+    fn release(&self, drive: &Arc<Drive>) {
+        for line in self.lines_to(drive) {
             // Whoever saw the drive hang has put its request down by the time the line can be stopped.
             drop(line.stop());
             line.release();
         }
-        gone
     }
 
     fn say(&self, what: What) {

@@ -64,9 +64,14 @@ impl Queued {
         }
     }
 
-    /// It was not executed: it waits for whatever drive comes online on its line.
+    /// It was not executed: it waits for whatever drive comes online on its line, which the caller has stopped.
     pub fn hold(self) {
         self.line.hold(self.pending);
+    }
+
+    /// It was not executed: it begins anew.
+    pub fn submit(self) {
+        self.line.submit(self.pending);
     }
 }
 

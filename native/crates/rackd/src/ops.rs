@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use device::{Command, Counters, Port, Rack, Refusal};
+use device::{Command, Counters, Port, Rack, Refusal, SanitizeMethod};
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;
@@ -10,11 +10,11 @@ use crate::floor::Floor;
 use crate::request::{
     power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
     MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, RecordFields,
-    RecordedFields, StickFields,
+    RecordedFields, SanitizeFields, StickFields,
 };
 
 /// When it was executed, and the fields of the answer.
-type Answer = Result<(u64, Fields), OpError>;
+pub type Answer = Result<(u64, Fields), OpError>;
 
 /// Run one operation.
 pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
@@ -107,6 +107,7 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
         "identify" => identify(floor, read(fields)?),
         "drive_stats" => drive_stats(floor, read(fields)?),
         "stats" => stats(floor, read(fields)?),
+        "sanitize" => sanitize(floor, read(fields)?),
         "record_io" => {
             let RecordFields { drive, on } = read(fields)?;
             floor.drives()[floor.drive(&drive)?].recording.switch(on);
@@ -208,6 +209,18 @@ fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {
     now(json!({"cleared": cleared}))
 }
 
+fn sanitize(floor: &Floor, SanitizeFields { drive, method }: SanitizeFields) -> Answer {
+    let index = floor.drive(&drive)?;
+    let offered = SanitizeMethod::offered(floor.drives()[index].identity.rotational);
+    if !offered.contains(&method) {
+        let (method, offered) = (json!(method), json!(offered));
+        return Err(OpError::bad_request(format!(
+            "{drive} offers {offered}, not {method}"
+        )));
+    }
+    Ok((floor.sanitize(index, method)?, Fields::new()))
+}
+
 fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
     let drive = match fields {
         IdentifyFields {
@@ -239,6 +252,7 @@ fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
             "eui64",
             "bytes",
             "sector_bytes",
+            "sanitize_methods",
         ];
         let mut nobody: Fields = names
             .map(|name| (name.to_owned(), Value::Null))
@@ -253,6 +267,7 @@ fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
         "protocol": identity.protocol, "wwn": identity.wwn, "eui64": identity.eui64, "bytes": identity.bytes,
         "sector_bytes": identity.sector_bytes, "rotational": identity.rotational,
         "online": floor.rack(|rack| rack.is_online(index)),
+        "sanitize_methods": SanitizeMethod::offered(identity.rotational),
     }))
 }
 

@@ -1,11 +1,11 @@
 //! What the control socket's operations are told, and why one is refused.
 
-use device::{Fault, FaultError, Port, PowerTarget, Rack, Refusal};
+use device::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::floor::SaveError;
+use crate::floor::{SanitizeError, SaveError};
 
 /// The members of a JSON object.
 pub type Fields = Map<String, Value>;
@@ -47,6 +47,20 @@ impl From<SaveError> for OpError {
         match error {
             SaveError::Refused(refusal) => refusal.into(),
             SaveError::Disk(error) => Self::new("io_error", format!("saved_map: {error}")),
+        }
+    }
+}
+
+impl From<SanitizeError> for OpError {
+    fn from(error: SanitizeError) -> Self {
+        match error {
+            SanitizeError::NoPower => Self::new("busy", "the drive has no power"),
+            SanitizeError::NoAnswer => {
+                Self::new("busy", "the drive hangs, is dead or erases itself already")
+            }
+            SanitizeError::Storage => {
+                Self::new("io_error", "the drive's storage could not be erased")
+            }
         }
     }
 }
@@ -183,6 +197,13 @@ pub struct IdentifyFields {
 #[serde(deny_unknown_fields)]
 pub struct DriveFields {
     pub drive: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SanitizeFields {
+    pub drive: String,
+    pub method: SanitizeMethod,
 }
 
 #[derive(Deserialize)]
