@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError, NotSupported
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 
 _RELEASE_S = 2.0
@@ -21,7 +22,8 @@ class Bench(Protocol):
 
     ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from where ``executor`` runs
     commands for that server; ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows drives
-    coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change. Each
+    coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
+    ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing.
     """
 
@@ -37,6 +39,7 @@ class Bench(Protocol):
     def executor(self, server: str) -> Executor: ...  # noqa: D102
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
+    def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.power import RackdPowerPort
-from rackloop_drivers.rackd import RackdControl
+from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
 from rackloop_labs.attach_log import AttachLog
@@ -28,6 +29,8 @@ from rackloop_labs.bench import release_lock
 _UP_S = 60.0
 _DOWN_S = 10.0
 _CONNECT_S = 5.0
+# Two million requests come in pages.
+_RECORD_S = 60.0
 
 
 class MockLab:
@@ -120,7 +123,7 @@ class MockBench:
 
     def survey(self) -> list[DriveIdentity]:
         """Who every drive of the simulated rack says it is."""
-        return survey(self.rackd, self.lab.drives, Deadline.after(self.clock, _CONNECT_S))
+        return survey(self.rackd, self.lab.drives, self._soon())
 
     def executor(self, server: str) -> Executor:  # noqa: ARG002 - every server of a mock rack is this machine
         """Where commands for the server run: on this machine, which every server of a mock rack is."""
@@ -132,7 +135,19 @@ class MockBench:
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Tell the servers that the drives behind these ports are about to change (COMRESET on notice)."""
-        self.rackd.request("announce", Deadline.after(self.clock, _CONNECT_S), ports=sorted(switch_ports))
+        self.rackd.request("announce", self._soon(), ports=sorted(switch_ports))
+
+    @contextmanager
+    def recording_io(self, drive: str) -> Iterator[Callable[[], RecordedIo]]:
+        """Have rackd record every request that reaches ``drive``; what this gives returns those so far."""
+        self.rackd.record_io(drive, self._soon())
+        try:
+            yield lambda: self.rackd.recorded_io(drive, Deadline.after(self.clock, _RECORD_S))
+        finally:
+            self.rackd.record_io(drive, self._soon(), on=False)
+
+    def _soon(self) -> Deadline:
+        return Deadline.after(self.clock, _CONNECT_S)
 
     def close(self) -> None:
         """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""

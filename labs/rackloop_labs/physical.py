@@ -12,6 +12,7 @@ from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.fabric.static import StaticFabric
+from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import release_lock
 
@@ -66,6 +67,10 @@ class PhysicalBench:
     def announce(self, switch_ports: Collection[int]) -> None:
         """Not supported yet."""
         raise NotSupported(f"{len(switch_ports)} ports to announce: {_NO_HOSTS}")
+
+    def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
+        """Not supported: a real drive keeps no record of its requests."""
+        raise NotSupported(f"{drive} is a real drive, and keeps no record of its requests")
 
     def close(self) -> None:
         """Let go of the switch's lock and close the connection."""
