@@ -1,0 +1,60 @@
+"""The formats, and which of them a trace is in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rackloop.errors import BadInput
+from rackloop.traces._csv_formats import ALIBABA, CLOUDPHYSICS, MSR, SPC, SYSTOR17, TENCENT
+from rackloop.traces._format import Format
+from rackloop.traces._iolog import IOLOG2, IOLOG3
+
+#: Every format that a trace may be in, by name.
+FORMATS = {form.name: form for form in (ALIBABA, CLOUDPHYSICS, IOLOG2, IOLOG3, MSR, SPC, SYSTOR17, TENCENT)}
+_SHOWN_CHARACTERS = 60
+
+
+def format_named(name: str) -> Format:
+    """The format of this name; raises BadInput that guesses what was meant."""
+    if name not in FORMATS:
+        from rackloop.description._names import guess, quoted
+
+        raise BadInput(f"no trace format is called {quoted(name)}: {guess(name, FORMATS)}")
+    return FORMATS[name]
+
+
+def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...]]:
+    """The format that most of a trace's first lines are in, and what speaks against it.
+
+    Raises BadInput where hardly a line is one of any format.
+    """
+    texts = [line for line in lines if line.strip()]
+    if not texts:
+        raise BadInput(f"{where} is empty: there is no line in it")
+    counts = {form: sum(bool(_is_line(form, text)) for text in texts) for form in FORMATS.values()}
+    order = sorted(FORMATS.values(), key=lambda form: -counts[form])
+    best, *others = order
+    if 2 * counts[best] < len(texts):
+        raise BadInput(
+            f"{where} is in no format that is known: its first line is {texts[0][:_SHOWN_CHARACTERS]!r}, and "
+            f"{counts[best]} of the first {len(texts)} lines would be {best.title}; say which format it is in, one of "
+            f"{', '.join(FORMATS)}"
+        )
+    doubts = [
+        f"could also be {form.title}: {counts[form]} of the first {len(texts)} lines are well-formed as that"
+        for form in others
+        if counts[form] * 10 >= counts[best] * 9
+    ]
+    doubts += [
+        f"{counts[form]} of the first {len(texts)} lines are {form.title}: the trace may be several joined"
+        for form in others
+        if 0 < counts[form] * 10 < counts[best] * 9
+    ]
+    return best, tuple(doubts)
+
+
+def _is_line(form: Format, text: str) -> bool:
+    if form.header and text.casefold() == form.header.casefold():
+        return True
+    return bool(re.match(form.pattern, text) or (form.directive and re.match(form.directive, text)))

@@ -1,0 +1,160 @@
+"""A trace on disk: its format, its requests a batch at a time, and what was wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from rackloop.errors import BadInput
+from rackloop.traces import _source
+from rackloop.traces._format import Clock, Format, Origin
+from rackloop.traces._lines import LineReader, Malformed
+from rackloop.traces._order import ordered
+from rackloop.traces._recognise import FORMATS, format_named, recognised
+from rackloop.units import counted
+
+if TYPE_CHECKING:
+    import polars
+
+_NS_PER_YEAR = 31_556_952 * 10**9
+_FIRST_YEAR = 1990
+_LAST_YEAR = 2100
+MAX_MALFORMED = 1000
+_SAMPLE_BYTES = 64 << 10
+_SAMPLE_LINES = 1000
+
+
+def open_trace(
+    path: str | Path, format: str | None = None, volume: str | None = None, *, max_malformed: int = MAX_MALFORMED
+) -> Trace:
+    """The trace at ``path``, plain or compressed with gzip or zstd; only ``volume``'s requests where that is given.
+
+    ``format`` names one of :data:`FORMATS`; else it is recognised from the first thousand lines. Raises BadInput where
+    there is no such file, it may not be read, is empty, binary or in no known format, or the format's name is unknown.
+    """
+    path = Path(path)
+    wanted = None if format is None else format_named(format)
+    sample = b"".join(_head(_source.chunks(path), _SAMPLE_BYTES))
+    if not sample:
+        raise BadInput(f"{path} is empty: there is no request in it")
+    if b"\0" in sample:
+        raise BadInput(f"{path} is a binary file and no blktrace recording: a trace is text, or gzip or zstd of text")
+    lines = sample.decode("utf-8", "replace").splitlines()
+    if len(sample) >= _SAMPLE_BYTES:
+        lines = lines[:-1]
+    lines = lines[:_SAMPLE_LINES]
+    if wanted is None:
+        form, doubts = recognised(lines, str(path))
+    else:
+        form, doubts = wanted, ()
+    return Trace(path, form, "\n".join(lines).encode(), volume=volume, doubts=doubts, max_malformed=max_malformed)
+
+
+def _head(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    held = 0
+    for piece in pieces:
+        yield piece
+        held += len(piece)
+        if held >= size:
+            return
+
+
+class _Options(TypedDict):
+    volume: str | None
+    doubts: tuple[str, ...]
+    max_malformed: int
+
+
+class Trace:
+    """A block trace; :func:`open_trace` makes one.
+
+    What is counted is counted by the last pass of :meth:`batches`, as far as it has come.
+    """
+
+    def __init__(self, path: Path, form: Format, sample: bytes, **options: Unpack[_Options]) -> None:
+        self.path = path
+        self.format = form
+        self.volume = options["volume"]
+        self.malformed = Malformed()
+        self.requests = 0
+        self.out_of_order = 0
+        self.volumes: Counter[str] = Counter()
+        self._max_malformed = options["max_malformed"]
+        self._doubts = list(options["doubts"])
+        self.origin = self._first_moment(sample)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against how the trace is read, in sentences for people; grows with what a pass finds."""
+        return tuple(self._doubts)
+
+    def batches(self, *, in_order: bool = False) -> Iterator[polars.DataFrame]:
+        """The requests as frames of :func:`columns`, some hundred thousand rows each; every call is a pass of its own.
+
+        ``in_order`` puts requests in the order of their time, if none is more than 262,144 requests from its place.
+        Raises BadInput where there are too many malformed lines, no request, none of the wanted volume, a request too
+        far from its place, or the compressed data is damaged or cut short.
+        """
+        frames = self._frames()
+        for frame in ordered(frames, str(self.path)) if in_order else frames:
+            yield frame.drop("line")
+
+    def _frames(self) -> Iterator[polars.DataFrame]:
+        import polars
+
+        reader = LineReader(self.format, list(FORMATS.values()), str(self.path), self._max_malformed)
+        self.malformed = reader.malformed
+        self.requests = self.out_of_order = 0
+        self.volumes = Counter()
+        latest_ns: int | None = None
+        try:
+            for block in _source.blocks(_source.chunks(self.path), self.path):
+                frame = reader.read(block)
+                self._count_volumes(frame)
+                if self.volume is not None:
+                    frame = frame.filter(polars.col("volume") == self.volume)
+                if frame.height:
+                    self.requests += frame.height
+                    latest = frame["t_ns"].cum_max().clip(lower_bound=latest_ns)
+                    self.out_of_order += int((frame["t_ns"] < latest).sum())
+                    latest_ns = latest[-1]
+                    yield frame
+            if not block.endswith(b"\n"):
+                self._doubt("the last line has no line end: it may be cut short")
+        except _source.CutShort as error:
+            raise BadInput(f"{error}, after {counted(self.requests, 'request')}") from error
+        self._check_not_empty()
+
+    def _count_volumes(self, frame: polars.DataFrame) -> None:
+        if self.format.keeps_volume:
+            self.volumes.update(dict(frame["volume"].value_counts().iter_rows()))
+        else:
+            self.volumes["0"] += frame.height
+
+    def _check_not_empty(self) -> None:
+        if not self.volumes.total():
+            first = f": {self.malformed.first[0]}" if self.malformed.first else ""
+            raise BadInput(f"{self.path} has no request that can be read as {self.format.title}{first}")
+        if self.volume is not None and not self.requests:
+            from rackloop.description._names import guess
+
+            raise BadInput(f"{self.path} has no request of volume {self.volume!r}: {guess(self.volume, self.volumes)}")
+
+    def _doubt(self, doubt: str) -> None:
+        if doubt not in self._doubts:
+            self._doubts.append(doubt)
+
+    def _first_moment(self, sample: bytes) -> Origin:
+        """The origin, from the first lines; a trace without a request in them has none."""
+        reader = LineReader(self.format, (), str(self.path), len(sample))
+        reader.read(sample)
+        stamp_ns = (reader.first_stamp or 0) * self.format.tick_ns + self.format.epoch_ns
+        if self.format.clock is Clock.UNIX:
+            year = 1970 + stamp_ns // _NS_PER_YEAR
+            if not _FIRST_YEAR <= year <= _LAST_YEAR:
+                self._doubt(
+                    f"its first request is of the year {year}: the stamps may be in another unit, or have another zero"
+                )
+        return Origin(stamp_ns, self.format.clock)
