@@ -1,0 +1,121 @@
+//! A drive model and the virtual time it lives in.
+
+use device::{Completion, Io, Kind, OnReadError, Request, Service, Ticket};
+
+use crate::failure::Failure;
+
+/// A drive model in virtual time: time passes only here, and only as far as the model has something to do.
+pub struct Drive {
+    service: Box<dyn Service>,
+    bytes: u64,
+    now_ns: u64,
+}
+
+impl Drive {
+    /// A model of a drive of `bytes`, at time 0.
+    pub fn new(service: Box<dyn Service>, bytes: u64) -> Self {
+        Self {
+            service,
+            bytes,
+            now_ns: 0,
+        }
+    }
+
+    /// Size of the drive.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Give the drive a request now.
+    pub fn submit(&mut self, request: &Request) {
+        self.service.submit(request, self.now_ns);
+    }
+
+    /// Let time pass until the drive has done something, or until `limit_ns` where that comes first; what completed is
+    /// appended. Without a limit it fails where the drive has nothing to do: the caller waits for a request.
+    pub fn pass(
+        &mut self,
+        limit_ns: Option<u64>,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), Failure> {
+        let due_ns = match (self.service.next_due_ns(), limit_ns) {
+            (Some(due_ns), Some(limit_ns)) => due_ns.min(limit_ns),
+            (Some(due_ns), None) => due_ns,
+            (None, Some(limit_ns)) => limit_ns,
+            (None, None) => return Err(self.broken("idles and has not completed every request")),
+        };
+        self.now_ns = self.now_ns.max(due_ns);
+        let before = completions.len();
+        self.service.advance(self.now_ns, completions);
+        if completions[before..]
+            .iter()
+            .any(|done| done.at_ns > self.now_ns)
+        {
+            return Err(self.broken("completed a request that is not over"));
+        }
+        let is_waiting = limit_ns.is_none_or(|limit_ns| limit_ns > self.now_ns);
+        let is_stuck = |due_ns: u64| due_ns <= self.now_ns;
+        if is_waiting
+            && completions.len() == before
+            && self.service.next_due_ns().is_some_and(is_stuck)
+        {
+            return Err(self.broken("does not get on with what is due"));
+        }
+        Ok(())
+    }
+
+    /// Leave the drive to itself until `until_ns`; nothing may be in flight.
+    pub fn rest_until(&mut self, until_ns: u64) -> Result<(), Failure> {
+        let mut completions = Vec::new();
+        while self.now_ns < until_ns {
+            self.pass(Some(until_ns), &mut completions)?;
+        }
+        Ok(())
+    }
+
+    /// Have one request done, alone; the time it took.
+    pub fn serve(&mut self, io: Io, fua: bool) -> Result<u64, Failure> {
+        const ALONE: Ticket = 0;
+        let submitted_ns = self.now_ns;
+        self.submit(&Request {
+            ticket: ALONE,
+            io,
+            fua,
+            on_read_error: OnReadError::Retry,
+        });
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            self.pass(None, &mut completions)?;
+        }
+        Ok(completions[0].at_ns - submitted_ns)
+    }
+
+    /// Have everything that is written put on stable media.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let everything = Io {
+            kind: Kind::Flush,
+            offset: 0,
+            length: 0,
+        };
+        self.serve(everything, false).map(|_| ())
+    }
+
+    /// Take away what the caches hold and what is going on.
+    pub fn forget_caches(&mut self) {
+        self.service.cut_power(self.now_ns);
+    }
+
+    /// Bring the drive into the state it left the factory in.
+    pub fn sanitize(&mut self) {
+        self.service.sanitize(self.now_ns);
+    }
+
+    fn broken(&self, what: &str) -> Failure {
+        Failure::Model(format!("the drive model {what}, at {} ns", self.now_ns))
+    }
+}

@@ -1,0 +1,282 @@
+//! What is done with a drive, as the document writes it.
+
+use serde::Deserialize;
+
+use crate::seek::BLOCK_BYTES;
+
+const DEEPEST: usize = 65_536;
+const LARGEST_BLOCK_BYTES: u64 = 64 << 20;
+const MOST_INTERVALS: f64 = 1e6;
+/// Ten years: with more, nanoseconds come near the end of their range.
+const LONGEST_S: f64 = 3.2e8;
+
+/// What is done with the drive.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Experiment {
+    /// Requests at a depth or at a rate.
+    Load(Load),
+    /// The arm alone.
+    Seek(Seek),
+    /// Nothing, for a time.
+    Idle(Idle),
+    /// Back to the state of the factory.
+    Sanitize(Sanitize),
+}
+
+/// Requests, all of one size.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Returned with the result.
+    pub name: String,
+    /// Which blocks come after each other.
+    pub pattern: Pattern,
+    /// Size of each request.
+    pub block_bytes: u64,
+    /// When requests come.
+    pub arrivals: Arrivals,
+    /// What is measured.
+    pub until: Amount,
+    /// What comes before, unmeasured.
+    #[serde(default)]
+    pub warm_up: Option<Amount>,
+    /// Share of reads.
+    #[serde(default = "only_reads")]
+    pub read_percent: f64,
+    /// The part of the drive in use; without it all of it.
+    #[serde(default)]
+    pub region: Option<Region>,
+    /// Have the result told by intervals of this length too.
+    #[serde(default)]
+    pub interval_s: Option<f64>,
+    /// Writes are complete only on stable media.
+    #[serde(default)]
+    pub fua: bool,
+    /// Sectors that cannot be read fail at once.
+    #[serde(default)]
+    pub fail_fast: bool,
+}
+
+fn only_reads() -> f64 {
+    100.0
+}
+
+/// Which blocks come after each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    /// Any, each equally often.
+    Random,
+    /// The next one, and the first after the last.
+    Sequential,
+}
+
+/// When requests come.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// A closed loop: as many are kept in flight.
+    Depth(usize),
+    /// An open loop: a Poisson process of this rate, whatever the drive makes of it.
+    PerSecond(f64),
+}
+
+/// How much of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    /// Until as many have completed.
+    Requests(u64),
+    /// For this virtual time.
+    Seconds(f64),
+    /// As many requests as it takes to cover the region so often, each completed.
+    Passes(f64),
+}
+
+/// A part of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// First byte.
+    pub offset: u64,
+    /// Byte count.
+    pub length: u64,
+}
+
+/// How long the arm takes over distances, and the platters for a revolution.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seek {
+    /// Returned with the result.
+    pub name: String,
+    /// Of the second request of each pair.
+    pub operation: Operation,
+    /// Shares of the drive that lie between the two requests of a pair; without them the pairs lie at random.
+    #[serde(default)]
+    pub distances: Option<Vec<f64>>,
+    /// Pairs for each distance.
+    pub pairs: u32,
+}
+
+/// What a pair's second request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Read.
+    Read,
+    /// Write to stable media.
+    Write,
+}
+
+/// Nothing, for a time.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idle {
+    /// Returned with the result.
+    pub name: String,
+    /// For how long.
+    pub seconds: f64,
+}
+
+/// Back to the state of the factory.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sanitize {
+    /// Returned with the result.
+    pub name: String,
+}
+
+impl Experiment {
+    /// Whether a drive of this size can go through it; else the key to blame.
+    pub fn check(&self, bytes: u64, sector_bytes: u32) -> Result<(), String> {
+        match self {
+            Self::Load(load) => load.check(bytes, u64::from(sector_bytes)),
+            Self::Seek(seek) => seek.check(bytes),
+            Self::Idle(idle) => check_seconds("seconds", idle.seconds),
+            Self::Sanitize(_) => Ok(()),
+        }
+    }
+
+    /// What its result is named.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Load(load) => &load.name,
+            Self::Seek(seek) => &seek.name,
+            Self::Idle(idle) => &idle.name,
+            Self::Sanitize(sanitize) => &sanitize.name,
+        }
+    }
+}
+
+impl Load {
+    /// The part of a drive of `bytes` that is in use, in whole blocks.
+    pub fn region_in(&self, bytes: u64) -> Region {
+        let Region { offset, length } = self.region.unwrap_or(Region {
+            offset: 0,
+            length: bytes,
+        });
+        Region {
+            offset,
+            length: length - length % self.block_bytes,
+        }
+    }
+
+    fn check(&self, bytes: u64, sector_bytes: u64) -> Result<(), String> {
+        if self.block_bytes == 0
+            || self.block_bytes % sector_bytes != 0
+            || self.block_bytes > LARGEST_BLOCK_BYTES
+        {
+            return Err(format!(
+                "block_bytes {} is not a number of sectors of {sector_bytes} bytes up to 64 MiB",
+                self.block_bytes
+            ));
+        }
+        if let Some(Region { offset, length }) = self.region {
+            if offset % sector_bytes != 0 {
+                return Err(format!("region.offset {offset} does not begin a sector"));
+            }
+            if offset.checked_add(length).is_none_or(|end| end > bytes) {
+                return Err(format!(
+                    "region.offset {offset} and region.length {length} go beyond the drive's {bytes} bytes"
+                ));
+            }
+        }
+        if self.region_in(bytes).length == 0 {
+            return Err(format!(
+                "block_bytes {} do not fit into the region",
+                self.block_bytes
+            ));
+        }
+        if !(0.0..=100.0).contains(&self.read_percent) {
+            return Err(format!(
+                "read_percent {} is not from 0 to 100",
+                self.read_percent
+            ));
+        }
+        match self.arrivals {
+            Arrivals::Depth(1..=DEEPEST) => {}
+            Arrivals::Depth(depth) => {
+                return Err(format!("arrivals.depth {depth} is not from 1 to {DEEPEST}"));
+            }
+            Arrivals::PerSecond(rate) if rate > 0.0 && rate <= 1e9 => {}
+            Arrivals::PerSecond(rate) => {
+                return Err(format!(
+                    "arrivals.per_second {rate} is not above 0 and up to 1e9"
+                ));
+            }
+        }
+        self.until.check("until")?;
+        if let Some(warm_up) = self.warm_up {
+            warm_up.check("warm_up")?;
+        }
+        if let Some(interval_s) = self.interval_s {
+            check_seconds("interval_s", interval_s)?;
+            if let Amount::Seconds(seconds) = self.until {
+                if seconds / interval_s > MOST_INTERVALS {
+                    return Err(format!(
+                        "interval_s {interval_s} makes more than {MOST_INTERVALS} intervals"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Amount {
+    fn check(self, key: &str) -> Result<(), String> {
+        match self {
+            Self::Requests(0) => Err(format!("{key}.requests is 0")),
+            Self::Requests(_) => Ok(()),
+            Self::Seconds(seconds) => check_seconds(&format!("{key}.seconds"), seconds),
+            Self::Passes(passes) if passes > 0.0 && passes <= 1e6 => Ok(()),
+            Self::Passes(passes) => Err(format!(
+                "{key}.passes {passes} is not above 0 and up to 1e6"
+            )),
+        }
+    }
+}
+
+impl Seek {
+    fn check(&self, bytes: u64) -> Result<(), String> {
+        if bytes < BLOCK_BYTES {
+            return Err(format!("the drive has less than {BLOCK_BYTES} bytes"));
+        }
+        let odd = self.distances.iter().flatten();
+        if let Some(distance) = odd.copied().find(|share| !(0.0..=1.0).contains(share)) {
+            return Err(format!("distances: {distance} is not from 0 to 1"));
+        }
+        if self.pairs == 0 {
+            return Err("pairs is 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn check_seconds(key: &str, seconds: f64) -> Result<(), String> {
+    if (1e-6..=LONGEST_S).contains(&seconds) {
+        return Ok(());
+    }
+    Err(format!("{key} {seconds} is not from 1e-6 to {LONGEST_S:e}"))
+}

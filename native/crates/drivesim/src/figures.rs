@@ -1,0 +1,176 @@
+//! What requests came to: counts, rates, latencies, and all of it by intervals.
+
+use device::Kind;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Of a latency that is told: three digits.
+const DIGITS: u8 = 3;
+
+/// Figures of a load's requests, or of its reads or writes alone.
+#[derive(Debug, Serialize)]
+pub struct Figures {
+    requests: u64,
+    bytes: u64,
+    /// `None` where the drive took no time.
+    iops: Option<f64>,
+    bytes_per_s: Option<f64>,
+    latency_ns: Option<Latency>,
+}
+
+/// Latencies, from a request's submission to its completion.
+#[derive(Debug, Serialize)]
+struct Latency {
+    mean: f64,
+    min: u64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p99_9: u64,
+    max: u64,
+}
+
+/// What completed within an interval.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Interval {
+    requests: u64,
+    bytes: u64,
+    mean_latency_ns: u64,
+    max_latency_ns: u64,
+}
+
+/// A load's result.
+#[derive(Debug, Serialize)]
+pub struct LoadResult<'a> {
+    name: &'a str,
+    kind: &'static str,
+    /// When measuring began.
+    start_s: f64,
+    seconds: f64,
+    /// Reads that failed; they are in no other figure.
+    errors: u64,
+    total: Figures,
+    reads: Figures,
+    writes: Figures,
+    interval_s: Option<f64>,
+    intervals: Option<Vec<Interval>>,
+}
+
+/// Requests counted as they complete.
+struct Count {
+    bytes: u64,
+    latency_sum_ns: u128,
+    latencies: Histogram<u64>,
+}
+
+/// Counts a load's requests from a moment on.
+pub struct Meter {
+    start_ns: u64,
+    errors: u64,
+    reads: Count,
+    writes: Count,
+    interval_ns: Option<u64>,
+    intervals: Vec<Interval>,
+}
+
+impl Count {
+    fn new() -> Self {
+        Self {
+            bytes: 0,
+            latency_sum_ns: 0,
+            latencies: Histogram::new(DIGITS).expect("a histogram of so many digits"),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.latency_sum_ns += other.latency_sum_ns;
+        self.latencies.add(&other.latencies).expect("it grows");
+    }
+
+    fn figures(&self, seconds: f64) -> Figures {
+        let requests = self.latencies.len();
+        let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
+        let at = |share: f64| self.latencies.value_at_quantile(share);
+        Figures {
+            requests,
+            bytes: self.bytes,
+            iops: rate(requests),
+            bytes_per_s: rate(self.bytes),
+            latency_ns: (requests > 0).then(|| Latency {
+                mean: self.latency_sum_ns as f64 / requests as f64,
+                min: self.latencies.min(),
+                p50: at(0.5),
+                p90: at(0.9),
+                p99: at(0.99),
+                p99_9: at(0.999),
+                max: self.latencies.max(),
+            }),
+        }
+    }
+}
+
+impl Meter {
+    /// Count from `start_ns` on.
+    pub fn new(start_ns: u64, interval_s: Option<f64>) -> Self {
+        Self {
+            start_ns,
+            errors: 0,
+            reads: Count::new(),
+            writes: Count::new(),
+            interval_ns: interval_s.map(|seconds| (seconds * 1e9).round() as u64),
+            intervals: Vec::new(),
+        }
+    }
+
+    /// Count a request that completed.
+    pub fn count(&mut self, kind: Kind, bytes: u64, latency_ns: u64, at_ns: u64) {
+        let count = match kind {
+            Kind::Read => &mut self.reads,
+            _ => &mut self.writes,
+        };
+        count.bytes += bytes;
+        count.latency_sum_ns += u128::from(latency_ns);
+        count.latencies.record(latency_ns).expect("it grows");
+        if let Some(interval_ns) = self.interval_ns {
+            let place = ((at_ns - self.start_ns) / interval_ns) as usize;
+            if place >= self.intervals.len() {
+                self.intervals.resize(place + 1, Interval::default());
+            }
+            let interval = &mut self.intervals[place];
+            // The sum until the result is made; then the mean.
+            interval.mean_latency_ns += latency_ns;
+            interval.max_latency_ns = interval.max_latency_ns.max(latency_ns);
+            interval.requests += 1;
+            interval.bytes += bytes;
+        }
+    }
+
+    /// Count a read that failed.
+    pub fn count_error(&mut self) {
+        self.errors += 1;
+    }
+
+    /// The result of what has been counted until `end_ns`.
+    pub fn result(mut self, name: &str, end_ns: u64) -> LoadResult<'_> {
+        for interval in &mut self.intervals {
+            interval.mean_latency_ns /= interval.requests.max(1);
+        }
+        let seconds = (end_ns - self.start_ns) as f64 / 1e9;
+        let mut total = Count::new();
+        total.add(&self.reads);
+        total.add(&self.writes);
+        LoadResult {
+            name,
+            kind: "load",
+            start_s: self.start_ns as f64 / 1e9,
+            seconds,
+            errors: self.errors,
+            total: total.figures(seconds),
+            reads: self.reads.figures(seconds),
+            writes: self.writes.figures(seconds),
+            interval_s: self.interval_ns.map(|interval_ns| interval_ns as f64 / 1e9),
+            intervals: self.interval_ns.map(|_| self.intervals),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! drivesim: puts loads on a drive model in virtual time and says what the drive made of them.
+
+mod blocks;
+mod document;
+mod drive;
+mod experiment;
+mod failure;
+mod figures;
+mod load;
+mod seek;
+#[cfg(test)]
+mod testing;
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde::Serialize;
+
+use document::Document;
+use drive::Drive;
+use experiment::Experiment;
+use failure::Failure;
+
+/// Experiments on Rackloop's drive models, in virtual time.
+///
+/// Reads one JSON document on standard input: a drive, and the experiments it goes through one after the other. Prints
+/// a JSON line for each result as it comes. Same document, same results. Exit status: 0 done, 2 bad input, 3 the model
+/// failed.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    max_term_width = 110,
+    after_help = "Example:\n  \
+    drivesim <<'END'\n  \
+    {\"schema\":1, \"timing\":{\"kind\":\"ideal\"}, \"bytes\":1073741824, \"sector_bytes\":512, \"seed\":1,\n   \
+    \"experiments\":[\n    \
+    {\"kind\":\"load\", \"name\":\"fill\", \"pattern\":\"sequential\", \"read_percent\":0, \"block_bytes\":131072,\n     \
+    \"arrivals\":{\"depth\":32}, \"until\":{\"passes\":1}},\n    \
+    {\"kind\":\"load\", \"name\":\"busy\", \"pattern\":\"random\", \"block_bytes\":4096,\n     \
+    \"arrivals\":{\"per_second\":100}, \"until\":{\"requests\":1000}, \"interval_s\":1},\n    \
+    {\"kind\":\"seek\", \"name\":\"arm\", \"operation\":\"read\", \"distances\":[0, 0.5, 1], \"pairs\":10},\n    \
+    {\"kind\":\"idle\", \"name\":\"rest\", \"seconds\":60},\n    \
+    {\"kind\":\"sanitize\", \"name\":\"as new\"}]}\n  \
+    END\n\
+    Every key is described in docs/reference/drive-models.md."
+)]
+struct Cli {}
+
+fn main() -> ExitCode {
+    Cli::parse();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("drivesim: {failure}");
+            failure.exit_status().into()
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::BadInput(format!("standard input: {error}")))?;
+    let document = Document::parse(&text)?;
+    let Document {
+        timing,
+        bytes,
+        sector_bytes,
+        seed,
+        ..
+    } = &document;
+    let mut drive = Drive::new(timing.start(*bytes, *sector_bytes, *seed), *bytes);
+    // Each experiment draws for itself: one more before it changes nothing of its load.
+    for (experiment, number) in document.experiments.iter().zip(1..) {
+        let seed = document.seed.wrapping_add(number);
+        match experiment {
+            Experiment::Load(load) => print(&load::run(load, &mut drive, seed)?),
+            Experiment::Seek(seek) => print(&seek::run(seek, &mut drive, seed)?),
+            Experiment::Idle(idle) => {
+                drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
+                print(&Done::new("idle", &idle.name, &drive));
+            }
+            Experiment::Sanitize(sanitize) => {
+                drive.sanitize();
+                print(&Done::new("sanitize", &sanitize.name, &drive));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An experiment that measures nothing.
+#[derive(Serialize)]
+struct Done<'a> {
+    name: &'a str,
+    kind: &'static str,
+    end_s: f64,
+}
+
+impl<'a> Done<'a> {
+    fn new(kind: &'static str, name: &'a str, drive: &Drive) -> Self {
+        Self {
+            name,
+            kind,
+            end_s: drive.now_ns() as f64 / 1e9,
+        }
+    }
+}
+
+/// A line on standard output; a reader that is gone ends the process.
+fn print(result: &impl Serialize) {
+    let mut line = serde_json::to_vec(result).expect("numbers and names");
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+        std::process::exit(3);
+    }
+}
