@@ -8,10 +8,32 @@ if TYPE_CHECKING:
     from rackloop.traces._columns import Op, columns
     from rackloop.traces._format import Clock, Format, Origin
     from rackloop.traces._lines import Malformed, MalformedLine
+    from rackloop.traces._profile import TraceProfile
     from rackloop.traces._recognise import FORMATS
+    from rackloop.traces._statistics import HeatMap, TraceMeter
+    from rackloop.traces._statistics_result import Gaps, Statistics, read_statistics
+    from rackloop.traces._synthetic import synthesize
     from rackloop.traces._trace import Trace, open_trace
 
-__all__ = ["FORMATS", "Clock", "Format", "Malformed", "MalformedLine", "Op", "Origin", "Trace", "columns", "open_trace"]
+__all__ = [
+    "FORMATS",
+    "Clock",
+    "Format",
+    "Gaps",
+    "HeatMap",
+    "Malformed",
+    "MalformedLine",
+    "Op",
+    "Origin",
+    "Statistics",
+    "Trace",
+    "TraceMeter",
+    "TraceProfile",
+    "columns",
+    "open_trace",
+    "read_statistics",
+    "synthesize",
+]
 
 __getattr__ = opening(
     __name__,
@@ -26,5 +48,12 @@ __getattr__ = opening(
         "Trace": "_trace",
         "columns": "_columns",
         "open_trace": "_trace",
+        "Gaps": "_statistics_result",
+        "HeatMap": "_statistics",
+        "Statistics": "_statistics_result",
+        "TraceMeter": "_statistics",
+        "TraceProfile": "_profile",
+        "read_statistics": "_statistics_result",
+        "synthesize": "_synthetic",
     },
 )

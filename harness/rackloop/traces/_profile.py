@@ -72,11 +72,6 @@ class TraceProfile:
             raise BadInput(
                 f"a rate swings by 0 to 100 % in a period longer than 0 s, not by {swing:.0%} in {period_s} s"
             )
-        blocks, touches = hot
-        if not 0 < blocks < 1 or not blocks <= touches <= 1:
-            raise BadInput(
-                f"hot blocks get at least their share: expected as in 10:60, found {blocks:.0%}:{touches:.0%}"
-            )
         bin_s = 10.0 if duration_s <= 4096 * 10 else duration_s / 4096
         bins = max(1, math.ceil(duration_s / bin_s))
         middles = (np.arange(bins) + 0.5) * bin_s
@@ -95,7 +90,7 @@ class TraceProfile:
             following=0.8,
             footprint_bytes=footprint_bytes,
             extent_bytes=footprint_bytes,
-            locality=((blocks, touches), (1.0, 1.0)),
+            locality=_hot(*hot),
         )
 
     @classmethod
@@ -157,9 +152,13 @@ class TraceProfile:
         """The same load with this bias at every time scale below a bin's."""
         return replace(self, biases=((self.bin_s, bias),))
 
-    def with_duration(self, duration_s: float) -> TraceProfile:
-        """The same load for as long as this: cut off, or begun again as often as needed."""
-        return replace(self, duration_s=duration_s)
+    def with_sequential(self, share: float) -> TraceProfile:
+        """The same load with this share of requests of every kind that continue a sequential run."""
+        return replace(self, continuing=dict.fromkeys(MADE_OPS, share))
+
+    def with_hot(self, blocks: float, touches: float) -> TraceProfile:
+        """The same load, with this share of the blocks getting that share of the touches."""
+        return replace(self, locality=_hot(blocks, touches))
 
     def __post_init__(self) -> None:
         """Raises BadInput with everything that is out of its range."""
@@ -187,6 +186,14 @@ class TraceProfile:
             )
         if faults:
             raise BadInput("; ".join(faults))
+
+
+def _hot(blocks: float, touches: float) -> tuple[tuple[float, float], ...]:
+    if not 0 < blocks < 1 or not blocks <= touches <= 1:
+        raise BadInput(
+            f"hot blocks get at least their share, as in 10:60 percent; found {blocks:.0%} and {touches:.0%}"
+        )
+    return ((blocks, touches), (1.0, 1.0))
 
 
 def _whole(shares: Sequence[float]) -> tuple[float, ...]:

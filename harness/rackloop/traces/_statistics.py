@@ -26,6 +26,7 @@ _MOST_SIZES = 1024
 _POINTS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1.0)
 _COARSE_TICK_NS = 10**6
 _SECTOR_BYTES = 512
+_LARGEST_REQUEST = 2**44
 
 
 class _OpRecord:
@@ -113,7 +114,10 @@ class TraceMeter:
         return self._requests
 
     def add(self, frame: polars.DataFrame) -> None:
-        """Take in a batch: a frame of the columns of :func:`rackloop.traces.columns`."""
+        """Take in a batch: a frame of the columns of :func:`rackloop.traces.columns`.
+
+        Raises BadInput where a request is larger than 16 TiB.
+        """
         for part in frame.iter_slices(_ROWS_AT_ONCE):
             if part.height:
                 self._add(part)
@@ -134,6 +138,10 @@ class TraceMeter:
 
         op = frame["op"].to_numpy().astype(np.int64)
         size = frame["size_bytes"].to_numpy()
+        if int(size.max()) > _LARGEST_REQUEST:
+            raise BadInput(
+                f"a request of {int(size.max())} bytes: no drive takes one, so the file is damaged or in another format"
+            )
         self._arrivals.add(since_start, op, size)
         for kind, record in self._ops.items():
             chosen = frame.filter(frame["op"] == kind.value) if frame["op"].n_unique() > 1 or op[0] != kind else frame

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rackloop.errors import BadInput
 from rackloop.traces._columns import Op
 
 OpName: TypeAlias = Literal["read", "write", "trim", "flush"]
@@ -157,3 +159,18 @@ class Statistics(_Part):
     placement: Placement
     blocks: Blocks
     doubts: list[str]
+
+
+def read_statistics(path: Path) -> Statistics:
+    """The statistics that ``rackloop trace stat --json`` or ``--out`` wrote to ``path``; raises BadInput for others."""
+    try:
+        return Statistics.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "its beginning"
+        raise BadInput(
+            f"{path} is not what `rackloop trace stat --json` writes: at {where}: {first['msg']}; "
+            "write it anew from the trace"
+        ) from None
