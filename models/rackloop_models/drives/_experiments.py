@@ -1,0 +1,116 @@
+"""What a drive model goes through: the experiments of drivesim, key for key as its document has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Depth:
+    """A closed loop: as many requests are kept in flight."""
+
+    depth: int
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An open loop: requests come in a Poisson process, whatever the drive makes of them."""
+
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Until as many have completed."""
+
+    requests: int
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """For this virtual time."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Passes:
+    """As many requests as it takes to cover the region so often, each completed."""
+
+    passes: float
+
+
+Amount = Requests | Seconds | Passes
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a drive, in bytes."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Requests of one size on ``region`` (without one: all of the drive); ``warm_up`` comes first, unmeasured.
+
+    With ``interval_s`` the result is told by intervals of this length too.
+    """
+
+    name: str
+    pattern: Literal["random", "sequential"]
+    block_bytes: int
+    arrivals: Depth | Rate
+    until: Amount
+    warm_up: Amount | None = None
+    read_percent: float = 100.0
+    region: Region | None = None
+    interval_s: float | None = None
+    fua: bool = False
+    fail_fast: bool = False
+    kind: Literal["load"] = "load"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seek:
+    """The arm alone, over ``distances`` (shares of the drive) or, without them, between any two sectors."""
+
+    name: str
+    operation: Literal["read", "write"]
+    pairs: int
+    distances: tuple[float, ...] | None = None
+    kind: Literal["seek"] = "seek"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """Nothing, for a virtual time."""
+
+    name: str
+    seconds: float
+    kind: Literal["idle"] = "idle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sanitize:
+    """Back to the state of the factory."""
+
+    name: str
+    kind: Literal["sanitize"] = "sanitize"
+
+
+Experiment = Load | Seek | Idle | Sanitize
+
+
+@dataclass(frozen=True)
+class Document:
+    """What drivesim reads: one drive and the experiments it goes through, in this order."""
+
+    timing: dict[str, Any]
+    bytes: int
+    sector_bytes: int
+    seed: int
+    experiments: tuple[Experiment, ...]
+    schema: Literal[1] = 1

@@ -1,0 +1,214 @@
+"""The figures that data sheets publish, each with the experiments that find it out on a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from rackloop.errors import BadInput
+from rackloop.profiles import Profile
+from rackloop.units import parse_size
+from rackloop_models.drives._experiments import Depth, Load, Region, Requests, Seek
+from rackloop_models.drives._results import Result
+from rackloop_models.drives._trials import (
+    KIB,
+    MIB,
+    Measurement,
+    State,
+    Trial,
+    bytes_per_s,
+    iops,
+    loads,
+    mean_latency_s,
+    seeks,
+)
+
+_PAIRS = 400
+_REVOLUTION_S_RPM = 60.0
+_RANDOM = re.compile(r"rand(?P<what>read|write)(?P<clean>\.clean)?\.iops\.depth(?P<depth>\d+)\.(?P<block>\d+[KM]iB)")
+_RANDOM_LATENCY = re.compile(r"rand(?P<what>read|write)\.latency\.average\.(?P<block>\d+[KM]iB)")
+
+
+def figure(name: str, profile: Profile, size_bytes: int) -> Measurement[float]:
+    """How a simulated drive of ``size_bytes`` is measured for the figure of that name; its value is in SI base units.
+
+    Raises BadInput for a figure that nothing measures.
+    """
+    if found := _RANDOM.fullmatch(name):
+        return _random_iops(profile, found["what"], int(found["depth"]), _block_bytes(found["block"]), found["clean"])
+    if found := _RANDOM_LATENCY.fullmatch(name):
+        return _random_latency(profile, found["what"], _block_bytes(found["block"]))
+    if measurement := _NAMED.get(name):
+        return measurement(profile, size_bytes)
+    known = ", ".join(["rand(read|write).iops.depthN.SIZE", "randwrite.clean.iops.depthN.SIZE", *_NAMED])
+    raise BadInput(f"profile {profile.name}: nothing measures the published figure {name!r}; known: {known}")
+
+
+def _block_bytes(text: str) -> int:
+    return parse_size(re.sub(r"(\d)([KM])", r"\1 \2", text))
+
+
+def random_load(what: str, block_bytes: int, depth: int, requests: int, *, read_percent: float | None = None) -> Load:
+    """Random reads or writes all over the drive, in a closed loop."""
+    if read_percent is None:
+        read_percent = 100 if what == "read" else 0
+    return Load(
+        name=f"rand{what}.depth{depth}",
+        pattern="random",
+        read_percent=read_percent,
+        block_bytes=block_bytes,
+        arrivals=Depth(depth),
+        warm_up=Requests(requests // 5),
+        until=Requests(requests),
+    )
+
+
+def state_for(profile: Profile, what: str) -> State:
+    """The state that data sheets mean: reads of what was written, and writes in the steady state."""
+    if profile.is_rotational:
+        return State.NEW
+    return State.FILLED if what == "read" else State.FRAGMENTED
+
+
+def requests_for(profile: Profile) -> int:
+    """Enough requests for a mean that is steady to a percent."""
+    return 10_000 if profile.is_rotational else 100_000
+
+
+def _random_iops(profile: Profile, what: str, depth: int, block_bytes: int, clean: str | None) -> Measurement[float]:
+    state = State.FILLED if clean else state_for(profile, what)
+    load = random_load(what, block_bytes, depth, requests_for(profile))
+    return Measurement((Trial(state, (load,)),), _only(iops))
+
+
+def _random_latency(profile: Profile, what: str, block_bytes: int) -> Measurement[float]:
+    load = random_load(what, block_bytes, 1, requests_for(profile))
+    return Measurement((Trial(state_for(profile, what), (load,)),), _only(mean_latency_s))
+
+
+def _only(value: Callable[..., float]) -> Callable[[Sequence[Result]], float]:
+    return lambda results: value(loads(results)[0])
+
+
+def _average_seek(operation: Literal["read", "write"]) -> Callable[[Profile, int], Measurement[float]]:
+    """The mean of seeks between any two places, less what a request takes where the arm stays."""
+
+    def measurement(_profile: Profile, _size_bytes: int) -> Measurement[float]:
+        stays = Seek(name="stays", operation=operation, distances=(0.0,), pairs=_PAIRS // 10)
+        moves = Seek(name="moves", operation=operation, pairs=_PAIRS)
+        return Measurement((Trial(State.NEW, (stays, moves)),), _moving_s)
+
+    return measurement
+
+
+def _moving_s(results: Sequence[Result]) -> float:
+    stays, moves = seeks(results)
+    return (moves.distances[0].positioning_ns - stays.distances[0].positioning_ns) / 1e9
+
+
+def _track_seek(profile: Profile, size_bytes: int) -> Measurement[float]:
+    """The quickest seek over what passes under all heads in a revolution each.
+
+    This is a little more than a cylinder holds: wherever the pair lies, the arm moves by a cylinder at least, and in
+    the outermost zone by no more.
+    """
+    timing = profile.timing
+    cylinder_bytes = timing["heads"] * timing["outer_mb_s"] * 1e6 * _REVOLUTION_S_RPM / timing["rpm"]
+    distances = (0.0, min(1.0, cylinder_bytes / size_bytes))
+    seek = Seek(name="track", operation="read", distances=distances, pairs=_PAIRS // 4)
+    return Measurement((Trial(State.NEW, (seek,)),), _least_s)
+
+
+def _least_s(results: Sequence[Result]) -> float:
+    stays, moves = seeks(results)[0].distances
+    return (moves.least_positioning_ns - stays.positioning_ns) / 1e9
+
+
+def _full_seek(_profile: Profile, _size_bytes: int) -> Measurement[float]:
+    seek = Seek(name="full", operation="read", distances=(0.0, 1.0), pairs=20)
+    return Measurement((Trial(State.NEW, (seek,)),), _least_s)
+
+
+def _rotation(_profile: Profile, _size_bytes: int) -> Measurement[float]:
+    """Half of the revolution that is lost where a sector was just missed."""
+    seek = Seek(name="missed", operation="read", pairs=20)
+    return Measurement((Trial(State.NEW, (seek,)),), lambda results: seeks(results)[0].distances[0].revolution_ns / 2e9)
+
+
+def _sequential_at(what: str, *, inner: bool = False) -> Callable[[Profile, int], Measurement[float]]:
+    """A sixteenth of the drive, at its edge; its first half fills caches."""
+
+    def measurement(_profile: Profile, size_bytes: int) -> Measurement[float]:
+        blocks = size_bytes // 16 // MIB
+        length = blocks * MIB
+        load = Load(
+            name=f"sequential.{what}",
+            pattern="sequential",
+            read_percent=100 if what == "read" else 0,
+            block_bytes=MIB,
+            arrivals=Depth(4),
+            region=Region(size_bytes - length if inner else 0, length),
+            warm_up=Requests(blocks // 2),
+            until=Requests(blocks // 2),
+        )
+        return Measurement((Trial(State.NEW, (load,)),), _only(bytes_per_s))
+
+    return measurement
+
+
+def _sequential(what: str) -> Callable[[Profile, int], Measurement[float]]:
+    def measurement(_profile: Profile, size_bytes: int) -> Measurement[float]:
+        blocks = size_bytes // (128 * KIB)
+        load = Load(
+            name=f"sequential.{what}",
+            pattern="sequential",
+            read_percent=100 if what == "read" else 0,
+            block_bytes=128 * KIB,
+            arrivals=Depth(32),
+            warm_up=Requests(blocks // 4),
+            until=Requests(blocks // 2),
+        )
+        return Measurement((Trial(State.FILLED, (load,)),), _only(bytes_per_s))
+
+    return measurement
+
+
+def _fragmented_ratio(profile: Profile, _size_bytes: int) -> Measurement[float]:
+    """Random writes to a fragmented drive against those to a clean one."""
+    load = random_load("write", 4 * KIB, 32, requests_for(profile))
+    trials = (Trial(State.FILLED, (load,)), Trial(State.FRAGMENTED, (load,)))
+
+    def ratio(results: Sequence[Result]) -> float:
+        clean, fragmented = loads(results)
+        return bytes_per_s(fragmented) / bytes_per_s(clean)
+
+    return Measurement(trials, ratio)
+
+
+def _mixed_loss(profile: Profile, _size_bytes: int) -> Measurement[float]:
+    """The share of all requests a second that is lost when one request in twenty becomes a write."""
+    reads = random_load("read", 4 * KIB, 128, requests_for(profile))
+    mixed = random_load("mixed", 4 * KIB, 128, requests_for(profile), read_percent=95)
+
+    def loss(results: Sequence[Result]) -> float:
+        alone, together = loads(results)
+        return 1 - iops(together) / iops(alone)
+
+    return Measurement((Trial(State.FRAGMENTED, (reads, mixed)),), loss)
+
+
+_NAMED: dict[str, Callable[[Profile, int], Measurement[float]]] = {
+    "fragmented.write.ratio": _fragmented_ratio,
+    "mixed5.iops.loss": _mixed_loss,
+    "rotation.latency.average": _rotation,
+    "seek.full": _full_seek,
+    "seek.read.average": _average_seek("read"),
+    "seek.track": _track_seek,
+    "seek.write.average": _average_seek("write"),
+    "sequential.read": _sequential("read"),
+    "sequential.read.inner": _sequential_at("read", inner=True),
+    "sequential.read.outer": _sequential_at("read"),
+    "sequential.write": _sequential("write"),
+    "sequential.write.outer": _sequential_at("write"),
+}

@@ -1,0 +1,91 @@
+"""What a drive model made of its experiments: drivesim's results, key for key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latencies in ns, from submission to completion."""
+
+    mean: float
+    min: int
+    p50: int
+    p90: int
+    p99: int
+    p99_9: int
+    max: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of requests; rates are None where the drive took no time, latencies where there was no request."""
+
+    requests: int
+    bytes: int
+    iops: float | None
+    bytes_per_s: float | None
+    latency_ns: Latency | None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What completed within an interval."""
+
+    requests: int
+    bytes: int
+    mean_latency_ns: int
+    max_latency_ns: int
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """A load's figures over ``seconds`` of virtual time; ``errors`` counts the reads that failed."""
+
+    kind: Literal["load"]
+    name: str
+    start_s: float
+    seconds: float
+    errors: int
+    total: Figures
+    reads: Figures
+    writes: Figures
+    interval_s: float | None
+    intervals: tuple[Interval, ...] | None
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What the arm takes over a distance, with command and transfer and without the wait for the platter.
+
+    ``positioning_ns`` is the mean of the pairs of requests, ``least_positioning_ns`` that of the quickest pair.
+    """
+
+    distance: float | None
+    positioning_ns: float
+    least_positioning_ns: int
+    revolution_ns: int
+
+
+@dataclass(frozen=True)
+class SeekResult:
+    """A seek experiment's distances, in the order asked for."""
+
+    kind: Literal["seek"]
+    name: str
+    pairs: int
+    distances: tuple[Distance, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """An experiment that measures nothing, and the virtual time at its end."""
+
+    kind: Literal["idle", "sanitize"]
+    name: str
+    end_s: float
+
+
+Result = LoadResult | SeekResult | Done

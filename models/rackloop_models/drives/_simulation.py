@@ -1,0 +1,65 @@
+"""drivesim, run as a process: a drive model in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from rackloop.abilities import Executor
+from rackloop.clock import Deadline
+from rackloop.errors import EXIT_BAD_INPUT, BadInput, ProtocolError, ToolError
+from rackloop.native import find_binary
+from rackloop.profiles import Profile
+from rackloop_models.drives._experiments import Document, Experiment
+from rackloop_models.drives._results import Result
+
+_DOCUMENT = TypeAdapter(Document)
+_RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])
+
+
+class DriveSim:
+    """Simulates drives of one profile, each as new, of ``size_bytes`` and with a ``seed`` for its chance.
+
+    Several threads may use it where they may use ``executor``.
+    """
+
+    def __init__(self, executor: Executor, profile: Profile, *, size_bytes: int, seed: int) -> None:
+        self._executor = executor
+        self._profile = profile
+        self._size_bytes = size_bytes
+        self._seed = seed
+        self._binary = str(find_binary("drivesim"))
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the drives."""
+        return self._size_bytes
+
+    def run(self, experiments: Sequence[Experiment], deadline: Deadline) -> tuple[Result, ...]:
+        """Put a new drive through ``experiments``; a result for each.
+
+        Raises BadInput where the model refuses its parameters or an experiment, ToolError where drivesim fails, and
+        DeadlineExceeded.
+        """
+        document = Document(
+            timing=dict(self._profile.timing),
+            bytes=self._size_bytes,
+            sector_bytes=self._profile.sector_bytes,
+            seed=self._seed,
+            experiments=tuple(experiments),
+        )
+        text = _DOCUMENT.dump_json(document, exclude_none=True).decode()
+        done = self._executor.run((self._binary,), deadline, stdin=text)
+        if done.status == EXIT_BAD_INPUT:
+            raise BadInput(f"profile {self._profile.name}: {done.stderr.strip()}")
+        if done.status != 0:
+            raise ToolError(f"drivesim ended with status {done.status}: {done.stderr.strip()}")
+        try:
+            results = tuple(_RESULT.validate_json(line) for line in done.stdout.splitlines())
+        except ValidationError as error:
+            raise ProtocolError(f"drivesim printed what is no result: {error}") from error
+        if len(results) != len(document.experiments):
+            raise ProtocolError(f"drivesim gave {len(results)} results for {len(document.experiments)} experiments")
+        return results

@@ -1,0 +1,141 @@
+"""The curves of a drive model on one sheet, with the published figures it is held against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from rackloop.units import format_quantity
+from rackloop_reports.plots._style import BLACK, CYCLE, blank, make_y_logarithmic, put_caption, styled
+
+_COLUMNS = 2
+_KIB = 1024.0
+
+
+@dataclass(frozen=True)
+class PublishedPoint:
+    """A published figure among the curves, in SI base units, and where it was published."""
+
+    figure: str
+    x: float
+    y: float
+    source: str
+
+
+@dataclass(frozen=True)
+class ModelCurve:
+    """Lines by what they are of, each with its points in SI base units, and the published figures among them."""
+
+    name: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    published: Sequence[PublishedPoint]
+
+
+@dataclass(frozen=True)
+class SimulatedDrive:
+    """What was simulated, for the caption."""
+
+    profile: str
+    like: str
+    size_bytes: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How a curve is drawn: SI base units times ``per`` are the units of its labels."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x_per: float = 1.0
+    y_per: float = 1.0
+    x_scale: Literal["linear", "log2"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+
+
+_MS, _MB, _PERCENT = 1e3, 1e-6, 100.0
+_LOOKS = {
+    "seek": _Look("Seek time", "Distance, % of the drive", "Seek time, ms", _PERCENT, _MS),
+    "zones": _Look("Sequential reads", "Place, % of the drive", "Throughput, MB/s", _PERCENT, _MB),
+    "depth": _Look("Random requests of 4 KiB", "Requests in flight", "IOPS", x_scale="log2", y_scale="log"),
+    "depth.latency": _Look(
+        "Their latency", "Requests in flight", "Latency, ms", y_per=_MS, x_scale="log2", y_scale="log"
+    ),
+    "load": _Look("Random reads that come by themselves", "Load, IOPS", "Latency, ms", y_per=_MS, y_scale="log"),
+    "cache": _Look("Random writes, one at a time", "Time, s", "IOPS", y_scale="log"),
+    "shingled": _Look("Random writes to shingled tracks", "Time, s", "IOPS", y_scale="log"),
+    "blocks": _Look(
+        "Random requests, 32 in flight", "Block size, KiB", "Throughput, MB/s", 1 / _KIB, _MB, "log2", "log"
+    ),
+    "cliff": _Look("Random writes of 4 KiB", "Written, times the drive's size", "Throughput, MB/s", y_per=_MB),
+    "mix": _Look("Mixed requests of 4 KiB on a fragmented drive", "Writes, %", "IOPS", _PERCENT),
+}
+
+
+@styled
+def drive_model_sheet(curves: Sequence[ModelCurve], drive: SimulatedDrive) -> Figure:
+    """A panel for each curve. Published figures are numbered diamonds; the caption says where each was published."""
+    rows = math.ceil(len(curves) / _COLUMNS)
+    figure = blank(10.4, 3.0 * rows + 1.2)
+    panels = figure.subplots(rows, _COLUMNS, squeeze=False)
+    for axes in panels.flat[len(curves) :]:
+        axes.set_visible(False)
+    sources = list(dict.fromkeys(point.source for curve in curves for point in curve.published))
+    for axes, curve in zip(panels.flat, curves, strict=False):
+        _panel(axes, curve, sources)
+    figure.suptitle(f"{drive.profile}, like {drive.like} (simulated)", x=0.012, ha="left", fontweight="bold")
+    sentences = [
+        f"Profile {drive.profile}, {format_quantity(drive.size_bytes, 'B')}, seed {drive.seed}, in virtual time.",
+        "Lines: the model. Diamonds: published figures." if sources else "",
+        *(f"[{number}] {source.rstrip('.')}." for number, source in enumerate(sources, 1)),
+    ]
+    put_caption(figure, " ".join(filter(None, sentences)))
+    return figure
+
+
+def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
+    look = _LOOKS[curve.name]
+    for color, (label, points) in zip(CYCLE, curve.lines.items(), strict=False):
+        axes.plot(
+            [x * look.x_per for x, _ in points],
+            [y * look.y_per for _, y in points],
+            color=color,
+            linewidth=1.6,
+            marker="o" if look.x_scale == "log2" else None,
+            markersize=3.5,
+            label=label,
+        )
+    for point in curve.published:
+        x, y = point.x * look.x_per, point.y * look.y_per
+        axes.plot([x], [y], marker="D", markersize=6, color="white", markeredgecolor=BLACK, linestyle="none", zorder=3)
+        axes.annotate(
+            f"[{sources.index(point.source) + 1}]", (x, y), (6, 5), textcoords="offset points", fontsize=8, color=BLACK
+        )
+    _scale(axes, look)
+    axes.set_title(look.title, fontsize=10)
+    axes.set_xlabel(look.x_label)
+    axes.set_ylabel(look.y_label)
+    handles, labels = axes.get_legend_handles_labels()
+    if curve.published:
+        handles.append(Line2D([], [], marker="D", color="white", markeredgecolor=BLACK, linestyle="none"))
+        labels.append("published")
+    axes.legend(handles, labels)
+
+
+def _scale(axes: Axes, look: _Look) -> None:
+    if look.x_scale == "log2":
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    if look.y_scale == "log":
+        make_y_logarithmic(axes)
+    else:
+        axes.set_ylim(bottom=0)
