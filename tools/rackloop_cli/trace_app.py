@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from rackloop_cli.epilog import examples
@@ -16,3 +19,114 @@ trace_app = typer.Typer(
         "rackloop trace replay trace.csv.gz --lab mock --speed 10",
     ),
 )
+
+
+@trace_app.command(
+    "stat",
+    epilog=examples(
+        "rackloop trace stat trace.csv.gz",
+        "rackloop trace stat trace.csv.gz --out look",
+        "rackloop trace stat alibaba.csv.zst --volume 12 --json > volume12.json",
+    ),
+)
+def trace_stat(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory for trace.svg and statistics.json; else none."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FMT", help="The trace's format; else it is recognised.")
+    ] = None,
+) -> None:
+    """Say what a trace is like.
+
+    Mix, sizes, rate over time, burstiness, footprint, locality, sequential runs and times between arrivals, in one pass
+    over a trace of any length.
+    """
+    from rackloop_cli import trace_stat as verb
+
+    raise typer.Exit(verb.run(trace, out=out, as_json=as_json, volume=volume, source=source))
+
+
+@trace_app.command(
+    "make",
+    epilog=examples(
+        "rackloop trace make load.csv.gz --to msr --duration 60 --rate 500 --seed 42",
+        "rackloop trace make load.iolog --sizes 4KiB:60,64KiB:40 --read-percent 70 --footprint '2 GiB'",
+        "rackloop trace make twin.csv.zst --to alibaba --like trace.csv.gz --requests 1000000",
+    ),
+)
+def trace_make(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="FMT", help="The format to write; else the one that OUT's name says.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Make it again; else one is chosen.")
+    ] = None,
+    requests: Annotated[int | None, typer.Option("--requests", metavar="N", min=1, help="How many requests.")] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option("--duration", metavar="S", help="How many seconds; a trace that is too short repeats."),
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", metavar="R", help="Mean requests per second.")] = None,
+    read_percent: Annotated[
+        float | None, typer.Option("--read-percent", metavar="P", min=0, max=100, help="Reads among reads and writes.")
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", metavar="LIST", help="Sizes with weights, such as 4KiB:60,64KiB:40.")
+    ] = None,
+    footprint: Annotated[
+        str | None, typer.Option("--footprint", metavar="SIZE", help="How much is touched at all, such as '2 GiB'.")
+    ] = None,
+    burstiness: Annotated[
+        float | None, typer.Option("--burstiness", metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")
+    ] = None,
+    sequential_percent: Annotated[
+        float | None,
+        typer.Option("--sequential-percent", metavar="P", min=0, max=99.9, help="Requests that continue a run."),
+    ] = None,
+    hot: Annotated[
+        str | None,
+        typer.Option("--hot", metavar="B:T", help="The busiest B percent of blocks get T percent of touches."),
+    ] = None,
+    swing_percent: Annotated[
+        float | None,
+        typer.Option("--swing-percent", metavar="P", min=0, max=100, help="How far the rate swings about its mean."),
+    ] = None,
+    period: Annotated[
+        float | None, typer.Option("--period", metavar="S", help="Seconds of such a swing; else a day.")
+    ] = None,
+) -> None:
+    """Make a synthetic trace.
+
+    With the statistics of another (--like), or of round numbers; every option replaces what the other one has. The same
+    seed makes the same trace.
+    """
+    from rackloop_cli import trace_make as verb
+
+    request = verb.Request(
+        out=out,
+        format=target,
+        like=like,
+        seed=seed,
+        requests=requests,
+        duration_s=duration,
+        rate=rate,
+        read_percent=read_percent,
+        sizes=sizes,
+        footprint=footprint,
+        burstiness=burstiness,
+        sequential_percent=sequential_percent,
+        hot=hot,
+        swing_percent=swing_percent,
+        period_s=period,
+    )
+    raise typer.Exit(verb.run(request))
