@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rackloop.traces._statistics_result import Gaps, Statistics, read_statistics
     from rackloop.traces._synthetic import synthesize
     from rackloop.traces._trace import Trace, open_trace
+    from rackloop.traces._write import WrittenReport, format_for, write_trace
 
 __all__ = [
     "FORMATS",
@@ -29,10 +30,13 @@ __all__ = [
     "Trace",
     "TraceMeter",
     "TraceProfile",
+    "WrittenReport",
     "columns",
+    "format_for",
     "open_trace",
     "read_statistics",
     "synthesize",
+    "write_trace",
 ]
 
 __getattr__ = opening(
@@ -47,7 +51,10 @@ __getattr__ = opening(
         "Origin": "_format",
         "Trace": "_trace",
         "columns": "_columns",
+        "WrittenReport": "_write",
+        "format_for": "_write",
         "open_trace": "_trace",
+        "write_trace": "_write",
         "Gaps": "_statistics_result",
         "HeatMap": "_statistics",
         "Statistics": "_statistics_result",

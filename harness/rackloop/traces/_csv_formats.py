@@ -15,12 +15,12 @@ from rackloop.traces._format import NS_PER_S, SECTOR_BYTES, Clock, Field, Format
 if TYPE_CHECKING:
     import polars
 
-_TICKS_1601_TO_1970_NS = -11_644_473_600 * NS_PER_S
+_YEAR_1601_NS = -11_644_473_600 * NS_PER_S
 _SECTOR_DIGITS = 16  # times 512 it stays within 64 bits
 _SCSI = {
-    "28": Op.READ, "2a": Op.WRITE, "08": Op.READ, "0a": Op.WRITE, "88": Op.READ, "8a": Op.WRITE, "a8": Op.READ,
-    "aa": Op.WRITE, "35": Op.FLUSH, "91": Op.FLUSH, "8": Op.READ, "2A": Op.WRITE, "0A": Op.WRITE, "8A": Op.WRITE,
-    "A8": Op.READ, "AA": Op.WRITE,
+    "28": Op.READ, "2a": Op.WRITE, "2A": Op.WRITE, "08": Op.READ, "0a": Op.WRITE, "0A": Op.WRITE, "88": Op.READ,
+    "8a": Op.WRITE, "8A": Op.WRITE, "a8": Op.READ, "A8": Op.READ, "aa": Op.WRITE, "AA": Op.WRITE, "35": Op.FLUSH,
+    "91": Op.FLUSH,
 }  # fmt: skip
 
 
@@ -256,6 +256,12 @@ def _is_trim() -> polars.Expr:
     return polars.col("op") == Op.TRIM
 
 
+def _response_is_unknown() -> polars.Expr:
+    import polars
+
+    return polars.col("response_ns").is_null()
+
+
 MSR = Format(
     name="msr",
     title="MSR Cambridge",
@@ -269,12 +275,13 @@ MSR = Format(
         Field("ResponseTime", Kind.INTEGER),
     ),
     header="Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+    writes_header=False,
     clock=Clock.UNIX,
     tick_ns=100,
-    epoch_ns=_TICKS_1601_TO_1970_NS,
+    epoch_ns=_YEAR_1601_NS,
     read=_read_msr,
     write=_write_msr,
-    losses=(_READS_AND_WRITES,),
+    losses=(_READS_AND_WRITES, Loss("given a response time of 0: it is not known", _response_is_unknown)),
     keeps_response=True,
 )
 ALIBABA = Format(
@@ -288,6 +295,7 @@ ALIBABA = Format(
         Field("timestamp", Kind.INTEGER, digits=18),
     ),
     header="device_id,opcode,offset,length,timestamp",
+    writes_header=False,
     clock=Clock.UNIX,
     tick_ns=1000,
     read=_read_alibaba,
@@ -306,6 +314,7 @@ TENCENT = Format(
         Field("VolumeID", Kind.INTEGER),
     ),
     header="Timestamp,Offset,Size,IOType,VolumeID",
+    writes_header=False,
     clock=Clock.UNIX,
     tick_ns=NS_PER_S,
     read=_read_tencent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -115,7 +115,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a format cannot say of some requests: ``concerned`` picks them, ``left_out`` says that they are not written."""
+    """What a format cannot say of some requests: ``concerned`` picks them, ``left_out`` has them not written."""
 
     what: str
     concerned: Callable[[], polars.Expr]
@@ -129,7 +129,8 @@ class Format:
     ``read`` makes of a frame of :attr:`fields` one with ``stamp`` (in ticks of ``tick_ns``), ``op``, ``offset_bytes``,
     ``size_bytes``, ``volume`` and ``response_ns``, row for row. ``write`` goes the
     other way. ``finish(frame, last)`` corrects stamps that depend on lines before; ``last`` is the stamp of the last
-    one. ``epoch_ns`` is the zero of the stamps in nanoseconds since 1970.
+    one. ``epoch_ns`` is the zero of the stamps in nanoseconds since 1970. ``announce(volumes, stamp)`` is what stands
+    before the first request of new volumes, ``starts_at`` the first stamp where that is not the trace's own.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Format:
     epoch_ns: int = 0
     separator: str = ","
     header: str | None = None
+    writes_header: bool = True
     directive: str | None = None
     further_fields: bool = False
     losses: tuple[Loss, ...] = ()
@@ -150,6 +152,8 @@ class Format:
     numbers_volumes: bool = False
     keeps_response: bool = False
     in_order: bool = False
+    starts_at: int | None = None
+    announce: Callable[[Sequence[str], int], str] | None = None
 
     def __str__(self) -> str:
         return self.title

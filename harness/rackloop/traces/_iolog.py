@@ -6,6 +6,7 @@ microseconds since the wait before, but fio waits until so many milliseconds aft
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rackloop.traces._columns import Op
@@ -76,6 +77,14 @@ def _write_v3(frame: polars.DataFrame) -> polars.DataFrame:
     return frame.select("stamp", "volume", _action(), "offset_bytes", "size_bytes")
 
 
+def _announce_v2(volumes: Sequence[str], _stamp: int) -> str:
+    return "".join(f"{volume} add\n{volume} open\n" for volume in volumes)
+
+
+def _announce_v3(volumes: Sequence[str], stamp: int) -> str:
+    return "".join(f"{stamp} {volume} add\n{stamp} {volume} open\n" for volume in volumes)
+
+
 def _too_large() -> polars.Expr:
     import polars
 
@@ -101,8 +110,10 @@ IOLOG2 = Format(
     read=_read_v2,
     finish=_wait,
     write=_write_v2,
+    announce=_announce_v2,
     losses=_LOSSES,
     in_order=True,
+    starts_at=0,
 )
 IOLOG3 = Format(
     name="iolog3",
@@ -121,6 +132,8 @@ IOLOG3 = Format(
     tick_ns=1000,
     read=_read_v3,
     write=_write_v3,
+    announce=_announce_v3,
     losses=_LOSSES,
     in_order=True,
+    starts_at=1,  # fio takes a gap after a stamp of 0 for none
 )

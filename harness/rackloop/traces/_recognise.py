@@ -32,7 +32,7 @@ def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...
     texts = [line for line in lines if line.strip()]
     if not texts:
         raise BadInput(f"{where} is empty: there is no line in it")
-    counts = {form: sum(bool(_is_line(form, text)) for text in texts) for form in FORMATS.values()}
+    counts = {form: sum(_is_line(form, text) for text in texts) for form in FORMATS.values()}
     order = sorted(FORMATS.values(), key=lambda form: -counts[form])
     best, *others = order
     if 2 * counts[best] < len(texts):
@@ -46,10 +46,11 @@ def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...
         for form in others
         if counts[form] * 10 >= counts[best] * 9
     ]
+    unfit = [text for text in texts if not _is_line(best, text)]
     doubts += [
-        f"{counts[form]} of the first {len(texts)} lines are {form.title}: the trace may be several joined"
+        f"{found} of the first {len(texts)} lines are {form.title}: it may be several traces joined"
         for form in others
-        if 0 < counts[form] * 10 < counts[best] * 9
+        if (found := sum(_is_line(form, text) for text in unfit))
     ]
     return best, tuple(doubts)
 

@@ -22,10 +22,13 @@ class CutShort(BadInput):
 
 
 class _Decoder(Protocol):
-    eof: bool
-    unused_data: bytes
+    @property
+    def eof(self) -> bool: ...
 
-    def decompress(self, data: bytes) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 @contextmanager
@@ -54,7 +57,7 @@ def chunks(path: Path) -> Iterator[bytes]:
             import zstandard
 
             zstd = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-            yield from _decompressed(file, path, "zstd", zstd.decompressobj, zstandard.ZstdError)
+            yield from _decompressed(file, path, "zstd", lambda: zstd.decompressobj(), zstandard.ZstdError)
         else:
             while chunk := file.read(_READ_BYTES):
                 yield chunk

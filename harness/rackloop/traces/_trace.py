@@ -27,7 +27,11 @@ _SAMPLE_LINES = 1000
 
 
 def open_trace(
-    path: str | Path, format: str | None = None, volume: str | None = None, *, max_malformed: int = MAX_MALFORMED
+    path: str | Path,
+    format: str | None = None,  # noqa: A002 - what users call it
+    volume: str | None = None,
+    *,
+    max_malformed: int = MAX_MALFORMED,
 ) -> Trace:
     """The trace at ``path``, plain or compressed with gzip or zstd; only ``volume``'s requests where that is given.
 

@@ -1,0 +1,84 @@
+"""A trace's file as it is written: beside its place under another name, compressed as the place's name ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from rackloop.errors import BadInput
+
+_GZIP_LEVEL = 1  # a trace is written once, and the level decides how long that takes
+_MODE = 0o666
+
+
+class _Encoder(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class _Plain:
+    """No compression."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+def _encoder(path: Path) -> _Encoder:
+    match path.suffix.lower():
+        case ".gz":
+            return zlib.compressobj(_GZIP_LEVEL, wbits=31)
+        case ".zst":
+            import zstandard
+
+            return zstandard.ZstdCompressor().compressobj()
+        case _:
+            return _Plain()
+
+
+def replace_with(path: Path, texts: Iterable[bytes]) -> None:
+    """Put ``texts`` at ``path``, gzip or zstd where it ends with ``.gz`` or ``.zst``.
+
+    What was there stays until all is written. Raises BadInput where the disk refuses; whatever ends it early, nothing
+    half done is left.
+    """
+    if path.is_dir():
+        raise BadInput(f"{path} is a directory: name a file to write")
+    encoder = _encoder(path)
+    with _writing(path):
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    unfinished = Path(name)
+    try:
+        with _writing(path), os.fdopen(descriptor, "wb") as file:
+            for text in texts:
+                file.write(encoder.compress(text))
+            file.write(encoder.flush())
+        with _writing(path):
+            unfinished.chmod(_MODE & ~_umask())
+            unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}; nothing is left of it") from error
+
+
+def _umask() -> int:
+    """What a new file may not be by default; asking for it means to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
