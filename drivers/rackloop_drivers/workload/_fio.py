@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
@@ -164,6 +164,7 @@ class RunningFio:
         self._folder = folder
         self._start = start
         self._reported = 0
+        self._last_report: dict[str, Any] | None = None
         self._is_stopped = False
         self._final: FioResult | None = None
 
@@ -190,6 +191,7 @@ class RunningFio:
         ).stdout
         found, end = complete_documents(printed)
         self._reported += len(printed[:end].encode())
+        self._last_report = found[-1] if found else self._last_report
         return tuple(self._result(parse_jobs(document)) for document in found)
 
     def wait_for_io(self, deadline: Deadline) -> None:
@@ -250,7 +252,9 @@ class RunningFio:
         said = ended.stderr.strip()[-_SAID_CHARACTERS:]
         tail = f"fio {how}{f' and said: {said}' if said else ''}"
         try:
-            jobs = parse_jobs(last_document(printed))
+            # The report that fio ended with may have been taken for one of its progress already.
+            last = self._last_report if not printed.strip() else None
+            jobs = parse_jobs(last or last_document(printed))
         except ToolError as error:
             raise ToolError(f"{error}; {tail}") from error
         is_done = ended.status == 0 or (self._is_stopped and ended.status == _INTERRUPTED)
