@@ -1,4 +1,4 @@
-"""Where the files that users start from lie: lab descriptions, test plans, playbooks."""
+"""Where the files that users start from lie: lab descriptions, test plans, playbooks, sample traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from rackloop.errors import ToolError
 
-DataFolder = Literal["labs", "playbooks", "testplans"]
+DataFolder = Literal["labs", "playbooks", "testplans", "traces"]
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 

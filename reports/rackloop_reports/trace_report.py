@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,13 +60,13 @@ def _overview(statistics: Statistics) -> Table:
     arrivals, blocks, runs = statistics.arrivals, statistics.blocks, statistics.sequentiality
     seconds = statistics.duration_s
     about = "" if blocks.is_exact else f" (standard error {blocks.standard_error:.1%})"
-    hot = ", ".join(f"{part:.1%} get {share:.1%}" for part, share in blocks.hot_shares.items())
+    hot = ", ".join(f"{part * 100:g} % get {share:.1%}" for part, share in blocks.hot_shares.items())
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
     rate = f"{statistics.requests / seconds:.4g} per second" if seconds else "all at one time"
     rows = {
-        "requests": f"{statistics.requests:,} in {format_quantity(seconds, 's')}, {rate}, "
+        "requests": f"{statistics.requests:,} in {_duration(seconds)}, {rate}, "
         f"at most {arrivals.peak_second_requests:,} in a second",
         "volumes": f"{statistics.volumes}",
         "footprint": f"{_bytes(blocks.distinct * blocks.block_bytes)} in {blocks.distinct:,} blocks of 4 KiB{about}; "
@@ -80,32 +81,28 @@ def _overview(statistics: Statistics) -> Table:
         "aligned": f"{statistics.placement.aligned_4096_share:.1%} to 4 KiB, "
         f"{statistics.placement.aligned_512_share:.1%} to 512 B",
     }
+    for op, found in statistics.ops.items():
+        top = sorted(found.sizes, key=lambda pair: -pair[1])[:_TOP_SIZES]
+        if top:
+            rows[f"{op} sizes"] = ", ".join(f"{_bytes(size)} {count / found.requests:.1%}" for size, count in top)
     for name, text in rows.items():
         table.add_row(name, text)
     return table
 
 
 def _operations(statistics: Statistics) -> Table:
-    has_responses = any(found.response_us for found in statistics.ops.values())
-    responses = ("response p50", "p99") if has_responses else ()
-    table = _table(
-        "\nRequests by kind", ("", "requests", "share", "bytes", "size p50", "p99", "most frequent", *responses)
-    )
+    responses = ("response p50", "p99") if any(found.response_us for found in statistics.ops.values()) else ()
+    table = _table("\nRequests by kind", ("", "requests", "share", "bytes", "size p50", "p99", *responses))
     for name, found in statistics.ops.items():
-        if not found.requests:
-            continue
-        top = sorted(found.sizes, key=lambda pair: -pair[1])[:_TOP_SIZES]
-        times = found.response_us
-        table.add_row(
-            name,
-            f"{found.requests:,}",
-            f"{found.requests / statistics.requests:.1%}",
-            _bytes(found.bytes),
-            _bytes(found.quantiles_bytes[0.5]),
-            _bytes(found.quantiles_bytes[0.99]),
-            ", ".join(f"{_bytes(size)} {count / found.requests:.0%}" for size, count in top),
-            *((format_quantity(times[q] / 1e6, "s") if times else "" for q in (0.5, 0.99)) if has_responses else ()),
-        )
+        if found.requests:
+            times = found.response_us or {}
+            table.add_row(
+                name,
+                f"{found.requests:,}",
+                f"{found.requests / statistics.requests:.1%}",
+                *(_bytes(count) for count in (found.bytes, found.quantiles_bytes[0.5], found.quantiles_bytes[0.99])),
+                *(format_quantity(times[q] / 1e6, "s") if times else "" for q in (0.5, 0.99)[: len(responses)]),
+            )
     return table
 
 
@@ -130,6 +127,10 @@ def _burstiness(statistics: Statistics) -> Table:
     for scale in statistics.arrivals.scales:
         table.add_row(format_quantity(scale.interval_s, "s"), f"{scale.dispersion:.4g}", f"{scale.peak_requests:,}")
     return table
+
+
+def _duration(seconds: float) -> str:
+    return format_quantity(seconds, "s") if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _bytes(count: int) -> str:

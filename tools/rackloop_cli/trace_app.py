@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rackloop.traces import FORMATS
 from rackloop_cli.epilog import examples
 
 trace_app = typer.Typer(
@@ -52,6 +53,46 @@ def trace_stat(
 
 
 @trace_app.command(
+    "convert",
+    epilog=examples(
+        "rackloop trace convert trace.csv.gz trace.iolog",
+        "rackloop trace convert msr.csv.gz volume1.spc.zst --volume usr.1",
+        "rackloop trace convert sda.blktrace.0 sda.csv --to systor17",
+        "rackloop trace convert vm.csv vm.iolog --from cloudphysics-us --strict",
+    )
+    + "\n\n\b\nFormats:\n"
+    + "\n".join(
+        f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()
+    ),
+)
+def trace_convert(
+    trace: Annotated[Path, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    source: Annotated[str | None, typer.Option("--from", metavar="FMT", help="IN's format; else recognised.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="FMT", help="OUT's format; else as its name says: x.iolog, x.msr.csv.")
+    ] = None,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    max_malformed: Annotated[
+        int | None,
+        typer.Option("--max-malformed", metavar="N", min=0, help="Give up after more malformed lines; else 1000."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Give up at the first malformed line.")] = False,
+) -> None:
+    """Write a trace in another format.
+
+    Malformed lines are reported and left out; the exit code is 0 as long as there are no more than allowed, else 2, and
+    then nothing is written. A trace of any length needs the same memory.
+    """
+    from rackloop_cli import trace_convert as verb
+
+    request = verb.Request(
+        trace=trace, out=out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
+    )
+    raise typer.Exit(verb.run(request))
+
+
+@trace_app.command(
     "make",
     epilog=examples(
         "rackloop trace make load.csv.gz --to msr --duration 60 --rate 500 --seed 42",
@@ -84,7 +125,7 @@ def trace_make(
         str | None, typer.Option("--sizes", metavar="LIST", help="Sizes with weights, such as 4KiB:60,64KiB:40.")
     ] = None,
     footprint: Annotated[
-        str | None, typer.Option("--footprint", metavar="SIZE", help="How much is touched at all, such as '2 GiB'.")
+        str | None, typer.Option("--footprint", metavar="SIZE", help="What a long trace touches, such as '2 GiB'.")
     ] = None,
     burstiness: Annotated[
         float | None, typer.Option("--burstiness", metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")

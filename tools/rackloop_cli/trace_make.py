@@ -10,9 +10,13 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.seed import choose_seed
-from rackloop.traces import TraceMeter, TraceProfile, open_trace, read_statistics, synthesize, write_trace
+from rackloop.traces import Clock, Origin, TraceMeter, TraceProfile, open_trace, read_statistics, synthesize, write_trace
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.trace_progress import counting, print_findings
+
+
+# Formats that stamp the time of day need one; always the same, so that the same seed makes the same file.
+_ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def run(request: Request) -> int:
     clock = RealClock()
     started_ns = clock.now_ns()
     frames = synthesize(profile, seed, request.requests)
-    written = write_trace(counting(frames, Console(stderr=True)), request.out, request.format)
+    written = write_trace(counting(frames, Console(stderr=True)), request.out, request.format, origin=_ORIGIN)
     seconds = (clock.now_ns() - started_ns) / 1e9
     console.print(
         f"{request.out}: {counted(written.requests, 'request')}, {written.format.title}, seed {seed}, "

@@ -17,7 +17,7 @@ WIDTHS_NS = tuple(
     for seconds in (1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400)
 )
 SCALES_NS = tuple(10**exponent for exponent in range(4, 14))
-_GAP_BITS = 8
+_GAP_BITS = 11
 _GAP_POINTS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _FEWEST_INTERVALS = 10
 

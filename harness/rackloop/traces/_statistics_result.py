@@ -52,7 +52,7 @@ class ScaleStatistics(_Part):
 
 
 class Gaps(_Part):
-    """Times between arrivals, in microseconds; quantiles and curve within 1 % and 13 %.
+    """Times between arrivals, in microseconds; quantiles within 0.1 %, the curve within 13 %.
 
     ``variation`` is the coefficient of variation, 1 for a Poisson process. ``curve_us`` is (time, share not longer).
     """
