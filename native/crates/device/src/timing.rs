@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::ideal::Ideal;
-use crate::{Service, Ssd, SsdParameters};
+use crate::{Hdd, HddParameters, Service, Ssd, SsdParameters};
 
 /// A drive's timing model and its parameters, as a configuration gives them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -13,6 +13,8 @@ pub enum Timing {
     Ideal {},
     /// A solid-state drive.
     Ssd(SsdParameters),
+    /// A hard disk.
+    Hdd(HddParameters),
 }
 
 impl Timing {
@@ -21,6 +23,7 @@ impl Timing {
         match self {
             Self::Ideal {} => Ok(()),
             Self::Ssd(parameters) => parameters.check(),
+            Self::Hdd(parameters) => parameters.check(),
         }
     }
 
@@ -32,6 +35,9 @@ impl Timing {
             Self::Ideal {} => Box::new(Ideal::default()),
             Self::Ssd(parameters) => {
                 Box::new(Ssd::new(parameters.clone(), bytes, sector_bytes, seed))
+            }
+            Self::Hdd(parameters) => {
+                Box::new(Hdd::new(parameters.clone(), bytes, sector_bytes, seed))
             }
         }
     }

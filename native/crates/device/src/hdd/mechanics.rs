@@ -1,0 +1,219 @@
+//! Platters, arm and heads at work: how long it takes to get somewhere, and to transfer from there.
+
+use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Uniform};
+
+use super::geometry::{Geometry, Place};
+use super::seek::Arm;
+use super::shingles::Piece;
+use super::weak::{WeakSectors, UNIT};
+use super::HddParameters;
+use crate::OnReadError;
+
+/// The moving parts. The platters' angle is a function of time alone.
+#[derive(Debug)]
+pub(super) struct Mechanics {
+    geometry: Geometry,
+    arm: Arm,
+    weak: WeakSectors,
+    physical_sector: u64,
+    /// The platters' angle at time 0.
+    phase_ns: u64,
+    /// Cylinder and head.
+    track: (u64, u64),
+}
+
+/// A transfer as it will have been.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Transfer {
+    pub(super) done_ns: u64,
+    /// Time of a byte's end minus its sweep, on the last piece.
+    anchor_ns: i64,
+    /// The logical byte where it failed.
+    pub(super) failed_at: Option<u64>,
+}
+
+/// The head reads on after the host's request, until something else is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadAhead {
+    anchor_ns: i64,
+    /// Where logical byte 0 would be on the media.
+    home: u64,
+    /// Read so far.
+    pub(super) from: u64,
+    /// Where it ends.
+    pub(super) until: u64,
+}
+
+impl Mechanics {
+    /// At rest over the first track. The parameters are checked ones.
+    pub(super) fn new(parameters: &HddParameters, media_bytes: u64, seed: u64) -> Self {
+        let geometry = Geometry::new(parameters, media_bytes);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let angles = Uniform::new(0, geometry.revolution_ns).expect("a revolution takes time");
+        Self {
+            arm: Arm::new(parameters, geometry.cylinders),
+            phase_ns: angles.sample(&mut rng),
+            weak: WeakSectors::new(parameters, geometry.revolution_ns, rng),
+            physical_sector: u64::from(parameters.physical_sector_bytes),
+            track: (0, 0),
+            geometry,
+        }
+    }
+
+    /// Where a byte of the media is.
+    pub(super) fn place(&self, media: u64) -> Place {
+        self.geometry.start(media)
+    }
+
+    /// The first byte of the media from which a sequential transfer could go on at `now_ns`.
+    pub(super) fn nearest(&self) -> u64 {
+        self.geometry.first_byte(self.track)
+    }
+
+    /// Time from `now_ns` until the head is at a place: the move, then the rotation.
+    pub(super) fn positioning_ns(&self, now_ns: u64, place: Place, writes: bool) -> u64 {
+        let revolution_ns = self.geometry.revolution_ns;
+        let move_ns = self.arm.move_ns(self.track, place.track, writes);
+        let there = (self.phase_ns + now_ns + move_ns) % revolution_ns;
+        let wanted = place.sweep_ns % revolution_ns;
+        let rotation_ns = if wanted >= there {
+            wanted - there
+        } else {
+            wanted + revolution_ns - there
+        };
+        move_ns + rotation_ns
+    }
+
+    /// Get to each piece in turn and transfer it.
+    pub(super) fn transfer(
+        &mut self,
+        pieces: &[Piece],
+        now_ns: u64,
+        policy: OnReadError,
+    ) -> Transfer {
+        let mut done = Transfer {
+            done_ns: now_ns,
+            anchor_ns: 0,
+            failed_at: None,
+        };
+        for piece in pieces {
+            let place = self.place(piece.media);
+            let begin_ns = done.done_ns + self.positioning_ns(done.done_ns, place, piece.writes);
+            let anchor_ns = begin_ns as i64 - place.sweep_ns as i64;
+            done = if piece.writes {
+                self.write(piece, anchor_ns)
+            } else {
+                self.read(piece, anchor_ns, piece.logical / UNIT, policy)
+            };
+            if done.failed_at.is_some() {
+                break;
+            }
+        }
+        done
+    }
+
+    fn write(&mut self, piece: &Piece, mut anchor_ns: i64) -> Transfer {
+        let end = self.geometry.end(piece.media + piece.length);
+        let is_aligned = |byte: u64| byte % self.physical_sector == 0;
+        if !is_aligned(piece.logical) || !is_aligned(piece.logical + piece.length) {
+            anchor_ns += self.geometry.revolution_ns as i64;
+        }
+        self.track = end.track;
+        Transfer {
+            done_ns: (anchor_ns + end.sweep_ns as i64) as u64,
+            anchor_ns,
+            failed_at: None,
+        }
+    }
+
+    /// Read a piece from `unit` on, with what fails at the first attempt.
+    fn read(
+        &mut self,
+        piece: &Piece,
+        mut anchor_ns: i64,
+        mut unit: u64,
+        policy: OnReadError,
+    ) -> Transfer {
+        let logical_end = piece.logical + piece.length;
+        let last_unit = logical_end.div_ceil(UNIT);
+        let media = |logical: u64| piece.media + (logical - piece.logical);
+        let mut stop = logical_end;
+        let mut failed_at = None;
+        while let Some(good) = self.weak.read(last_unit.saturating_sub(unit)) {
+            unit += good + 1;
+            match policy {
+                OnReadError::Retry => anchor_ns += self.weak.retry_ns() as i64,
+                OnReadError::FailFast => {
+                    stop = logical_end.min(unit * UNIT);
+                    failed_at = Some(piece.logical.max((unit - 1) * UNIT));
+                    break;
+                }
+            }
+        }
+        let end = self.geometry.end(media(stop));
+        self.track = end.track;
+        Transfer {
+            done_ns: (anchor_ns + end.sweep_ns as i64) as u64,
+            anchor_ns,
+            failed_at,
+        }
+    }
+
+    /// Read on after a transfer that ended with `last`, up to `until` at most.
+    pub(super) fn read_ahead(&self, transfer: &Transfer, last: &Piece, until: u64) -> ReadAhead {
+        let from = last.logical + last.length;
+        let mut ahead = ReadAhead {
+            anchor_ns: transfer.anchor_ns,
+            home: last.media - last.logical,
+            from,
+            until: from,
+        };
+        self.extend(&mut ahead, until);
+        ahead
+    }
+
+    /// Let it go on up to here, but not to a sector that would have to be read again.
+    pub(super) fn extend(&self, ahead: &mut ReadAhead, until: u64) {
+        let good = ahead
+            .from
+            .div_ceil(UNIT)
+            .saturating_add(self.weak.good())
+            .saturating_mul(UNIT);
+        ahead.until = ahead.until.max(until).min(good).max(ahead.from);
+    }
+
+    /// What has been read ahead by `now_ns`.
+    pub(super) fn follow(&mut self, ahead: &mut ReadAhead, now_ns: u64) {
+        let sweep_ns = now_ns as i64 - ahead.anchor_ns;
+        let passed = self
+            .geometry
+            .byte_at(sweep_ns as u64)
+            .saturating_sub(ahead.home);
+        let reached = passed.clamp(ahead.from, ahead.until);
+        if reached > ahead.from {
+            self.weak
+                .read(reached.div_ceil(UNIT) - ahead.from.div_ceil(UNIT));
+            self.track = self.geometry.end(ahead.home + reached).track;
+            ahead.from = reached;
+        }
+    }
+
+    /// Read on to the end of a request that the head is just about to come to.
+    pub(super) fn ride(
+        &mut self,
+        ahead: &ReadAhead,
+        end: u64,
+        policy: OnReadError,
+    ) -> (Transfer, Piece) {
+        let piece = Piece {
+            logical: ahead.from,
+            media: ahead.home + ahead.from,
+            length: end - ahead.from,
+            writes: false,
+        };
+        let transfer = self.read(&piece, ahead.anchor_ns, ahead.from.div_ceil(UNIT), policy);
+        (transfer, piece)
+    }
+}

@@ -1,0 +1,162 @@
+//! What a hard disk's data sheet says, and a little that it does not.
+
+use std::fmt::Display;
+
+use serde::Deserialize;
+
+use super::seek::SeekCurve;
+
+/// The parameters of an [`Hdd`](super::Hdd). MB/s are 10^6 bytes a second, KiB and MiB powers of two.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HddParameters {
+    /// Revolutions of the platters a minute.
+    pub rpm: u32,
+    /// Surfaces, each with its head.
+    pub heads: u32,
+    /// Zones of equal width; the tracks of a zone hold equally many bytes.
+    pub zones: u32,
+    /// Sustained sequential rate in the outermost zone, track and cylinder switches included.
+    pub outer_mb_s: f64,
+    /// The same in the innermost zone; zones between them follow linearly.
+    pub inner_mb_s: f64,
+    /// Seek to the next cylinder, and the time a sequential transfer loses there.
+    pub track_to_track_ms: f64,
+    /// Mean over all possible seeks, for reading.
+    pub average_seek_ms: f64,
+    /// Seek from the first to the last cylinder, for reading.
+    pub full_stroke_ms: f64,
+    /// What a seek of more than one cylinder takes longer before the head may write.
+    pub write_settle_ms: f64,
+    /// Switch to another head on the same cylinder.
+    pub head_switch_ms: f64,
+    /// What the controller needs for each command, one after the other.
+    pub command_overhead_us: f64,
+    /// Rate of the link to the host.
+    pub interface_mb_s: f64,
+    /// Requests that the drive knows at a time; the others wait outside.
+    pub queue_depth: u32,
+    /// A request that has waited this long goes before nearer ones.
+    pub longest_wait_ms: f64,
+    /// What the media stores at once; a write of part of it reads first, for another revolution.
+    pub physical_sector_bytes: u32,
+    /// Sequential streams that the track buffer can tell apart.
+    pub read_segments: u32,
+    /// What the track buffer keeps of each.
+    pub segment_kib: u32,
+    /// How far the drive reads ahead of the host.
+    pub read_ahead_kib: u32,
+    /// Room for written data; 0 where every write waits for the media.
+    pub write_cache_kib: u32,
+    /// So many separate ranges of written data fit, however small they are.
+    pub write_cache_extents: u32,
+    /// With nothing else to do for so long, the drive writes its cache to the media.
+    pub destage_after_ms: f64,
+    /// The probability that a read of 4 KiB from the media fails at the first attempt.
+    pub read_error_probability: f64,
+    /// Bounds of what it takes to read them after all; a whole number of revolutions is drawn.
+    pub retry_ms: [f64; 2],
+    /// Shingled recording, managed by the drive.
+    #[serde(default)]
+    pub smr: Option<SmrParameters>,
+}
+
+/// The parameters of drive-managed shingled recording.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmrParameters {
+    /// Tracks that overlap, as one: a band is written from its beginning.
+    pub band_kib: u32,
+    /// Room for writes that continue no band, of the drive's capacity; never less than 8 MiB.
+    pub media_cache_percent: f64,
+    /// So many separate ranges fit into it for each GiB of the drive, however small they are.
+    pub media_cache_extents_per_gib: u32,
+    /// Bands that are being written from their beginning at a time; one more costs a read-modify-write.
+    pub open_bands: u32,
+    /// With nothing else to do for so long, the drive merges cached writes into their bands.
+    pub clean_after_ms: f64,
+}
+
+impl HddParameters {
+    /// Whether such a drive can be; else the parameter to blame and its range.
+    pub fn check(&self) -> Result<(), String> {
+        within("rpm", self.rpm, 1_000, 30_000)?;
+        within("heads", self.heads, 1, 64)?;
+        within("zones", self.zones, 1, 64)?;
+        within("outer_mb_s", self.outer_mb_s, 1.0, 2_000.0)?;
+        within("inner_mb_s", self.inner_mb_s, 1.0, self.outer_mb_s)?;
+        within("full_stroke_ms", self.full_stroke_ms, 0.1, 100.0)?;
+        within(
+            "track_to_track_ms",
+            self.track_to_track_ms,
+            0.01,
+            self.full_stroke_ms,
+        )?;
+        let [low, high] = SeekCurve::averages_ms(self.track_to_track_ms, self.full_stroke_ms);
+        within("average_seek_ms", self.average_seek_ms, low, high)?;
+        within("write_settle_ms", self.write_settle_ms, 0.0, 10.0)?;
+        within("head_switch_ms", self.head_switch_ms, 0.0, 10.0)?;
+        within(
+            "command_overhead_us",
+            self.command_overhead_us,
+            0.0,
+            10_000.0,
+        )?;
+        within("interface_mb_s", self.interface_mb_s, 1.0, 10_000.0)?;
+        within("queue_depth", self.queue_depth, 1, 1_024)?;
+        within("longest_wait_ms", self.longest_wait_ms, 1.0, 60_000.0)?;
+        if ![512, 4096].contains(&self.physical_sector_bytes) {
+            return Err(format!(
+                "physical_sector_bytes is {}: give 512 or 4096",
+                self.physical_sector_bytes
+            ));
+        }
+        within("read_segments", self.read_segments, 1, 256)?;
+        within("segment_kib", self.segment_kib, 64, 1 << 20)?;
+        within("read_ahead_kib", self.read_ahead_kib, 0, self.segment_kib)?;
+        within("write_cache_kib", self.write_cache_kib, 0, 1 << 20)?;
+        within("write_cache_extents", self.write_cache_extents, 1, 1 << 20)?;
+        within("destage_after_ms", self.destage_after_ms, 0.0, 60_000.0)?;
+        within(
+            "read_error_probability",
+            self.read_error_probability,
+            0.0,
+            1.0,
+        )?;
+        within("retry_ms[0]", self.retry_ms[0], 0.0, 10_000.0)?;
+        within("retry_ms[1]", self.retry_ms[1], self.retry_ms[0], 10_000.0)?;
+        self.smr.as_ref().map_or(Ok(()), SmrParameters::check)
+    }
+}
+
+impl SmrParameters {
+    fn check(&self) -> Result<(), String> {
+        within("smr.band_kib", self.band_kib, 1_024, 1 << 20)?;
+        within(
+            "smr.media_cache_percent",
+            self.media_cache_percent,
+            0.0,
+            50.0,
+        )?;
+        within(
+            "smr.media_cache_extents_per_gib",
+            self.media_cache_extents_per_gib,
+            1,
+            1 << 20,
+        )?;
+        within("smr.open_bands", self.open_bands, 1, 1_024)?;
+        within("smr.clean_after_ms", self.clean_after_ms, 0.0, 3_600_000.0)
+    }
+}
+
+fn within<T: Copy + PartialOrd + Display>(
+    name: &str,
+    value: T,
+    low: T,
+    high: T,
+) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{name} is {value}: give {low} to {high}"))
+}

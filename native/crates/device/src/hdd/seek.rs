@@ -1,0 +1,127 @@
+//! How long the arm takes from one cylinder to another.
+
+use super::HddParameters;
+use crate::ms_to_ns;
+
+/// Seek time over distance, for reading: `a + b * sqrt(d)` while the arm speeds up and slows down, `c + e * d` once
+/// it has coasted in between, joined where both have the same value and slope (Ruemmler and Wilkes, "An Introduction
+/// to Disk Drive Modeling", IEEE Computer 27(3), 1994). A distance `d` of 0 is the next cylinder, of 1 the full
+/// stroke. The joint is where the mean over all possible seeks is the data sheet's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeekCurve {
+    joint: f64,
+    a_ns: f64,
+    b_ns: f64,
+    c_ns: f64,
+    e_ns: f64,
+}
+
+impl SeekCurve {
+    /// The curve of a drive. The parameters are checked ones.
+    #[must_use]
+    pub fn new(parameters: &HddParameters) -> Self {
+        let a_ns = parameters.track_to_track_ms * 1e6;
+        let span_ns = parameters.full_stroke_ms * 1e6 - a_ns;
+        let joint = if span_ns > 0.0 {
+            joint_of((parameters.average_seek_ms * 1e6 - a_ns) / span_ns)
+        } else {
+            1.0
+        };
+        let b_ns = span_ns * scale(joint);
+        Self {
+            joint,
+            a_ns,
+            b_ns,
+            c_ns: a_ns + b_ns * joint.sqrt() / 2.0,
+            e_ns: b_ns / (2.0 * joint.sqrt()),
+        }
+    }
+
+    /// Nanoseconds for a distance between 0, the next cylinder, and 1, the full stroke.
+    #[must_use]
+    pub fn ns(&self, distance: f64) -> u64 {
+        let ns = if distance < self.joint {
+            self.a_ns + self.b_ns * distance.sqrt()
+        } else {
+            self.c_ns + self.e_ns * distance
+        };
+        ns.round() as u64
+    }
+
+    /// The averages that a curve of this form can have, lowest and highest, in milliseconds with 3 decimals.
+    pub(super) fn averages_ms(track_to_track_ms: f64, full_stroke_ms: f64) -> [f64; 2] {
+        let us =
+            |joint| 1e3 * (track_to_track_ms + (full_stroke_ms - track_to_track_ms) * mean(joint));
+        [us(LOWEST_JOINT).ceil() / 1e3, us(1.0).floor() / 1e3]
+    }
+}
+
+/// A joint at 0 would make the curve a straight line with an edge.
+const LOWEST_JOINT: f64 = 1e-4;
+
+/// The joint of the curve from 0 to 1 whose mean is this.
+fn joint_of(wanted: f64) -> f64 {
+    let (mut low, mut high) = (LOWEST_JOINT, 1.0);
+    // Halved until a double cannot tell them apart.
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if mean(middle) < wanted {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// `b` of the curve that rises by 1 from the next cylinder to the full stroke.
+fn scale(joint: f64) -> f64 {
+    2.0 / (joint.sqrt() + 1.0 / joint.sqrt())
+}
+
+/// The mean of that curve over pairs of cylinders, which are at distance `d` with density `2 * (1 - d)`.
+fn mean(joint: f64) -> f64 {
+    let root = joint.sqrt();
+    let short = joint * root * (4.0 / 3.0 - 0.8 * joint);
+    let coasting = 1.0 - joint;
+    // The integrals of 2 * (1 - d) and of 2 * (1 - d) * d from the joint to 1.
+    let weight = coasting * coasting;
+    let moment = 1.0 / 3.0 - joint * joint + 2.0 / 3.0 * joint * joint * joint;
+    scale(joint) * (short + weight * root / 2.0 + moment / (2.0 * root))
+}
+
+/// What the arm needs for a move, from parameters in milliseconds to nanoseconds.
+#[derive(Debug, Clone)]
+pub(super) struct Arm {
+    curve: SeekCurve,
+    per_cylinder: f64,
+    track_to_track_ns: u64,
+    head_switch_ns: u64,
+    write_settle_ns: u64,
+}
+
+impl Arm {
+    pub(super) fn new(parameters: &HddParameters, cylinders: u64) -> Self {
+        Self {
+            curve: SeekCurve::new(parameters),
+            per_cylinder: 1.0 / cylinders.saturating_sub(2).max(1) as f64,
+            track_to_track_ns: ms_to_ns(parameters.track_to_track_ms),
+            head_switch_ns: ms_to_ns(parameters.head_switch_ms),
+            write_settle_ns: ms_to_ns(parameters.write_settle_ms),
+        }
+    }
+
+    /// From one cylinder and head to another. The next track costs what the skew between tracks allows for, so that
+    /// a sequential transfer goes on there at once.
+    pub(super) fn move_ns(&self, from: (u64, u64), to: (u64, u64), writes: bool) -> u64 {
+        match from.0.abs_diff(to.0) {
+            0 if from.1 == to.1 => 0,
+            0 => self.head_switch_ns,
+            1 => self.track_to_track_ns,
+            cylinders => {
+                let seek_ns = self.curve.ns((cylinders - 1) as f64 * self.per_cylinder);
+                seek_ns + if writes { self.write_settle_ns } else { 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads that fail at the first attempt.
+
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Geometric, Uniform};
+
+use super::HddParameters;
+use crate::ms_to_ns;
+
+/// What is read at once, or fails to be.
+pub(super) const UNIT: u64 = 4096;
+
+/// Three revolutions at 7200 rpm are 25 ms, though not in whole nanoseconds.
+const ROUNDING_NS: u64 = 1000;
+
+/// Which of the units read from the media fail. Each fails by itself with the same probability; only the distances
+/// between failures are drawn.
+#[derive(Debug)]
+pub(super) struct WeakSectors {
+    distance: Option<Geometric>,
+    retries: Uniform<u64>,
+    revolution_ns: u64,
+    rng: ChaCha8Rng,
+    /// Units that will be read well before the next that is not.
+    good: u64,
+}
+
+impl WeakSectors {
+    pub(super) fn new(parameters: &HddParameters, revolution_ns: u64, rng: ChaCha8Rng) -> Self {
+        let [low, high] = parameters.retry_ms.map(ms_to_ns);
+        let fewest = low.saturating_sub(ROUNDING_NS).div_ceil(revolution_ns);
+        let most = (high / revolution_ns).max(fewest);
+        let probability = parameters.read_error_probability;
+        let mut weak = Self {
+            distance: (probability > 0.0)
+                .then(|| Geometric::new(probability).expect("a checked probability is one")),
+            retries: Uniform::new_inclusive(fewest, most).expect("checked bounds are ordered"),
+            revolution_ns,
+            rng,
+            good: 0,
+        };
+        weak.good = weak.draw();
+        weak
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.distance
+            .map_or(u64::MAX, |distance| distance.sample(&mut self.rng))
+    }
+
+    /// How many of the next units will be read well.
+    pub(super) fn good(&self) -> u64 {
+        self.good
+    }
+
+    /// Read so many units; the index of the first that failed, at which reading stopped.
+    pub(super) fn read(&mut self, units: u64) -> Option<u64> {
+        if units <= self.good {
+            // Without errors there is no end to the good ones.
+            self.good -= if self.distance.is_some() { units } else { 0 };
+            return None;
+        }
+        let failed = self.good;
+        self.good = self.draw();
+        Some(failed)
+    }
+
+    /// What a unit that failed takes to be read after all: whole revolutions.
+    pub(super) fn retry_ns(&mut self) -> u64 {
+        self.retries.sample(&mut self.rng) * self.revolution_ns
+    }
+}

@@ -1,0 +1,133 @@
+//! Written data that is not on the media yet.
+
+use std::collections::BTreeMap;
+
+/// How much is written to the media at once, so that requests get their turn.
+const AT_ONCE: u64 = 1 << 20;
+
+/// How many ranges the drive considers as the next to go to the media.
+const CONSIDERED: usize = 16;
+
+/// Dirty ranges by their start; those that touch are one.
+#[derive(Debug)]
+pub(super) struct WriteCache {
+    dirty: BTreeMap<u64, u64>,
+    /// On its way to the media.
+    leaving: Option<(u64, u64)>,
+    bytes: u64,
+    room: u64,
+    most: usize,
+}
+
+impl WriteCache {
+    /// Room for so many bytes in so many ranges.
+    pub(super) fn new(room: u64, most: usize) -> Self {
+        Self {
+            dirty: BTreeMap::new(),
+            leaving: None,
+            bytes: 0,
+            room,
+            most,
+        }
+    }
+
+    /// Whether so many bytes could ever fit.
+    pub(super) fn takes(&self, length: u64) -> bool {
+        length <= self.room
+    }
+
+    /// Whether these bytes fit now.
+    pub(super) fn fits(&self, start: u64, end: u64) -> bool {
+        let leaving = self.leaving.map_or(0, |(start, end)| end - start);
+        let grows = || {
+            self.dirty
+                .range(..=start)
+                .next_back()
+                .is_some_and(|(_, &dirty_end)| dirty_end >= start)
+        };
+        self.bytes + leaving + (end - start) <= self.room
+            && (self.dirty.len() < self.most || grows())
+    }
+
+    pub(super) fn insert(&mut self, mut start: u64, mut end: u64) {
+        self.remove(start, end);
+        self.bytes += end - start;
+        if let Some((&before, &before_end)) = self.dirty.range(..start).next_back() {
+            if before_end == start {
+                start = before;
+            }
+        }
+        if let Some(after_end) = self.dirty.remove(&end) {
+            end = after_end;
+        }
+        self.dirty.insert(start, end);
+    }
+
+    /// Forget dirty bytes that are overwritten or trimmed.
+    pub(super) fn remove(&mut self, start: u64, end: u64) {
+        while let Some((&dirty_start, &dirty_end)) = self
+            .dirty
+            .range(..end)
+            .next_back()
+            .filter(|(_, &dirty_end)| dirty_end > start)
+        {
+            self.dirty.remove(&dirty_start);
+            self.bytes -= dirty_end.min(end) - dirty_start.max(start);
+            if dirty_end > end {
+                self.dirty.insert(end, dirty_end);
+            }
+            if dirty_start < start {
+                self.dirty.insert(dirty_start, start);
+            }
+        }
+    }
+
+    /// Whether a read of these bytes is answered from here.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+        let covers =
+            |(dirty_start, dirty_end): (u64, u64)| dirty_start <= start && end <= dirty_end;
+        self.leaving.is_some_and(covers)
+            || self
+                .dirty
+                .range(..=start)
+                .next_back()
+                .is_some_and(|(&start, &end)| covers((start, end)))
+    }
+
+    /// Ranges that could go to the media next: those that follow this byte, then from the first one again.
+    pub(super) fn candidates(&self, byte: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.dirty
+            .range(byte..)
+            .chain(self.dirty.range(..byte))
+            .take(CONSIDERED)
+            .map(|(&start, &end)| (start, end.min(start + AT_ONCE)))
+    }
+
+    /// Begin to write a range to the media: one of the candidates.
+    pub(super) fn leave(&mut self, start: u64, end: u64) {
+        self.remove(start, end);
+        self.leaving = Some((start, end));
+    }
+
+    /// The range that was leaving is on the media.
+    pub(super) fn left(&mut self) {
+        self.leaving = None;
+    }
+
+    /// Whether everything written is on the media or on its way.
+    pub(super) fn is_clean(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    /// Whether everything written is on the media.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_clean() && self.leaving.is_none()
+    }
+
+    /// Lose everything.
+    pub(super) fn clear(&mut self) {
+        self.dirty.clear();
+        self.leaving = None;
+        self.bytes = 0;
+    }
+}
