@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         Written,
     )
     from rackloop_drivers.workload._rackprobe_sessions import ProbeTarget, RemapSession, SwapSession, Watch
+    from rackloop_drivers.workload._replay import FioReplay, ReplayResult, RunningReplay
+    from rackloop_drivers.workload._replay_requests import Planned, Stretch, plan_requests
 
 __all__ = [
     "SECTOR_BYTES",
@@ -34,17 +36,22 @@ __all__ = [
     "Fio",
     "FioJob",
     "FioJobResult",
+    "FioReplay",
     "FioResult",
     "FioRun",
     "FioTransfer",
     "GaveUp",
     "Offender",
+    "Planned",
     "ProbeTarget",
     "RackProbe",
     "ReadWrite",
     "RemapSession",
+    "ReplayResult",
     "RunningFio",
+    "RunningReplay",
     "Sample",
+    "Stretch",
     "SwapRead",
     "SwapResult",
     "SwapSession",
@@ -55,6 +62,7 @@ __all__ = [
     "WatchInterval",
     "WatchResult",
     "Written",
+    "plan_requests",
 ]
 
 __getattr__ = opening(
@@ -65,18 +73,23 @@ __getattr__ = opening(
         "Fio": "_fio",
         "FioJob": "_fio_job",
         "FioJobResult": "_fio_result",
+        "FioReplay": "_replay",
         "FioResult": "_fio_result",
         "FioRun": "_fio_job",
         "FioTransfer": "_fio_result",
         "GaveUp": "_rackprobe_results",
         "Offender": "_rackprobe_results",
+        "Planned": "_replay_requests",
         "ProbeTarget": "_rackprobe_sessions",
         "RackProbe": "_rackprobe",
         "ReadWrite": "_fio_job",
         "RemapSession": "_rackprobe_sessions",
+        "ReplayResult": "_replay",
         "RunningFio": "_fio",
+        "RunningReplay": "_replay",
         "SECTOR_BYTES": "_rackprobe",
         "Sample": "_fio_series",
+        "Stretch": "_replay_requests",
         "SwapRead": "_rackprobe_results",
         "SwapResult": "_rackprobe_results",
         "SwapSession": "_rackprobe_sessions",
@@ -87,5 +100,6 @@ __getattr__ = opening(
         "WatchInterval": "_rackprobe_results",
         "WatchResult": "_rackprobe_results",
         "Written": "_rackprobe_results",
+        "plan_requests": "_replay_requests",
     },
 )

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
-from rackloop_drivers.workload._fio_job import FioRun
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
     FioJobResult,
@@ -40,15 +39,15 @@ _NOT_OF_THE_DRIVE = frozenset({-1, errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE
 # A log's stamp is two times rounded down to milliseconds, when the job began and how long it ran since.
 _LOG_ERROR_S = 0.002
 
-# The first line says which process to interrupt, and what time the host has.
-_START = 'cd "$1" && echo "$$ $(date +%s%N)" && shift && exec "$@"'
+# The first line says which process to interrupt, what time the host has, and what the preparation left to say.
+_START = 'cd "$1" && eval "$2" && echo "$$ $(date +%s%N) $said" && shift 2 && exec "$@"'
 # The logs that exist, each after a line with its name, then fio's report after a line of its own; all are removed.
 _COLLECT = """
 cd "$1" && report="$2" && from="$3" && shift 3 || exit
 for log; do echo "@$log"; cat "$log" 2>/dev/null; done
 echo "@"
 tail -c "+$from" "$report"
-rm -f "$report" "${report%.json}.fio" "$@"
+rm -f "${report%json}"* "$@"
 """
 
 # A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
@@ -68,6 +67,25 @@ _REPORT_AGAIN_NS = 50_000_000
 _runs = count(1)
 
 
+class FioWork(Protocol):
+    """What one fio does: the files it reads, the job file ``name.fio`` among them, and the logs it writes.
+
+    ``preparation`` is what the shell does in their folder just before fio starts; it may leave words in ``$said``.
+    """
+
+    @property
+    def engines(self) -> frozenset[str]: ...
+    @property
+    def writes(self) -> bool: ...
+    @property
+    def interval_s(self) -> float | None: ...
+    @property
+    def status_s(self) -> float | None: ...
+    def files(self, name: str) -> dict[str, str]: ...
+    def preparation(self, name: str) -> str: ...
+    def log_names(self, log_name: str) -> dict[str, tuple[int, str]]: ...
+
+
 @dataclass(frozen=True)
 class _Start:
     """Who fio is, and one moment on the host's wall clock and on the run's, the latter off by at most ``error_s``."""
@@ -76,6 +94,7 @@ class _Start:
     unix_s: float
     started_ns: int
     error_s: float
+    said: str
 
 
 class Fio:
@@ -113,49 +132,54 @@ class Fio:
             self._engines = frozenset(name.strip() for name in names if name.strip())
         return self._engines
 
-    def run(self, run: FioRun, deadline: Deadline) -> FioResult:
+    def run(self, run: FioWork, deadline: Deadline) -> FioResult:
         """Run to the end. Raises DeadlineExceeded, after killing fio, when that is not in time."""
         with self.start(run, deadline) as running:
             return running.wait(deadline)
 
-    def start(self, run: FioRun, deadline: Deadline) -> RunningFio:
+    def start(self, run: FioWork, deadline: Deadline) -> RunningFio:
         """Start the I/O in the background; the deadline is for starting alone."""
         version = self.version(deadline)
-        missing = {job.engine for job in run.jobs} - self.engines(deadline)
+        missing = run.engines - self.engines(deadline)
         if missing:
             raise ToolError(
                 f"fio {version} has no engine {', '.join(sorted(missing))}: install one built with it "
                 "(Debian's has nbd; a build of your own needs libnbd-dev)"
             )
         name = f"fio-{next(_runs)}"
-        path = self._executor.put_text(f"{name}.fio", run.job_file(name))
-        folder = str(PurePosixPath(path).parent)
+        paths = [self._executor.put_text(file, text) for file, text in run.files(name).items()]
+        folder = str(PurePosixPath(paths[0]).parent)
         argv = ["fio", "--output-format=json+", f"--output={name}.json"]
         if not run.writes:
             argv.append("--readonly")
         if run.status_s is not None:
             argv.append(f"--status-interval={round(run.status_s * 1000)}ms")
         before_ns = self._clock.now_ns()
-        process = self._executor.start(("sh", "-c", _START, "sh", folder, *argv, f"{name}.fio"))
+        started = ("sh", "-c", _START, "sh", folder, run.preparation(name), *argv, f"{name}.fio")
+        process = self._executor.start(started)
         try:
             line = process.read_line(deadline)
         except BaseException:
             process.kill()
             raise
         after_ns = self._clock.now_ns()
-        pid, _, unix_ns = (line or "").partition(" ")
+        pid, _, rest = (line or "").partition(" ")
+        unix_ns, _, said = rest.partition(" ")
         if not (pid.isdigit() and unix_ns.isdigit()):
             process.kill()
             raise ToolError(f"'date +%s%N' where fio runs printed {unix_ns!r}, not nanoseconds: install GNU coreutils")
-        start = _Start(int(pid), int(unix_ns) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9)
+        start = _Start(int(pid), int(unix_ns) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9, said)
         return RunningFio(self._executor, process, run, name, folder, start)
 
 
 class RunningFio:
-    """A fio in the background, from :meth:`Fio.start`. Leaving a ``with`` block kills what still runs."""
+    """A fio in the background, from :meth:`Fio.start`. Leaving a ``with`` block kills what still runs.
+
+    ``logs`` are the texts of fio's logs by name, once it has ended.
+    """
 
     def __init__(
-        self, executor: Executor, process: Process, run: FioRun, name: str, folder: str, start: _Start
+        self, executor: Executor, process: Process, run: FioWork, name: str, folder: str, start: _Start
     ) -> None:
         self._executor = executor
         self._process = process
@@ -167,6 +191,7 @@ class RunningFio:
         self._last_report: dict[str, Any] | None = None
         self._is_stopped = False
         self._final: FioResult | None = None
+        self.logs: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +205,16 @@ class RunningFio:
     def started_ns(self) -> int:
         """When fio was started, on the run's clock."""
         return self._start.started_ns
+
+    @property
+    def said(self) -> str:
+        """What the preparation said of itself."""
+        return self._start.said
+
+    @property
+    def began_unix_s(self) -> float:
+        """When fio was started, on the wall clock of its host."""
+        return self._start.unix_s
 
     def progress(self, deadline: Deadline) -> tuple[FioResult, ...]:
         """The status reports since the last call, oldest first: totals so far, without series.
@@ -218,9 +253,9 @@ class RunningFio:
         """Wait for fio to end. Raises DeadlineExceeded, and leaves it running, when that is not in time."""
         if self._final is None:
             ended = self._process.wait(deadline)
-            logs, printed = self._collect(deadline)
+            self.logs, printed = self._collect(deadline)
             jobs = self._jobs(ended, printed)
-            self._final = self._result(tuple(self._with_series(*numbered, logs) for numbered in enumerate(jobs)))
+            self._final = self._result(tuple(self._with_series(*numbered, self.logs) for numbered in enumerate(jobs)))
         return self._final
 
     def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
@@ -104,7 +105,7 @@ class FioJob:
     def options(self, run_seed: int) -> dict[str, str]:
         """The section's options, in the order they are written; bytes and milliseconds, no suffix but ``ms``."""
         options = {
-            **{key: _value(key, value) for key, value in sorted(self.block_device.fio_options().items())},
+            **device_options(self.block_device),
             "rw": str(self.rw),
             "bs": str(self.block_size_bytes),
             "iodepth": str(self.iodepth),
@@ -199,15 +200,25 @@ class FioRun:
         """Whether any job changes what is on its device."""
         return any(job.writes for job in self.jobs)
 
+    @property
+    def engines(self) -> frozenset[str]:
+        """The I/O engines that the jobs' devices ask for."""
+        return frozenset(job.engine for job in self.jobs)
+
+    def files(self, name: str) -> dict[str, str]:
+        """The job file, by its name."""
+        return {f"{name}.fio": self.job_file(name)}
+
+    def preparation(self, name: str) -> str:  # noqa: ARG002 - a replay names its files by it
+        """Nothing: the shell's null command."""
+        return ":"
+
     def job_file(self, log_name: str) -> str:
         """The job file; the same run and name give the same text. Logs are named by :meth:`log_names`."""
         sections = {"global": dict(_GLOBAL)}
         for number, job in enumerate(self.jobs):
             sections[job.name] = job.options(self.seed) | self._log_options(f"{log_name}.{number}")
-        return "\n".join(
-            "".join((f"[{name}]\n", *(f"{key}={value}\n" for key, value in options.items())))
-            for name, options in sections.items()
-        )
+        return job_file(sections)
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """Every log file fio will write -> the number of its job and what it holds, ``clat`` or ``clat_hist``."""
@@ -244,6 +255,19 @@ _GLOBAL = {
     "disable_slat": "1",
     "disable_lat": "1",
 }
+
+
+def job_file(sections: Mapping[str, Mapping[str, str]]) -> str:
+    """The text of a job file with these sections."""
+    return "\n".join(
+        "".join((f"[{name}]\n", *(f"{key}={value}\n" for key, value in options.items())))
+        for name, options in sections.items()
+    )
+
+
+def device_options(device: BlockDevice) -> dict[str, str]:
+    """The options by which fio reaches ``device``. Raises BadInput for a path that no job file can hold."""
+    return {key: _value(key, value) for key, value in sorted(device.fio_options().items())}
 
 
 def _value(key: str, value: str) -> str:

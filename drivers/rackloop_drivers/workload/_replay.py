@@ -1,0 +1,236 @@
+"""Requests replayed through real fio, each at its own moment."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rackloop.abilities import BlockDevice
+from rackloop.clock import Deadline
+from rackloop.errors import GuardRefused, ToolError
+from rackloop.guard import WritableDrive
+from rackloop.lateness import Lateness, judge_lateness
+from rackloop.traces import Op
+from rackloop_drivers.workload._fio import Fio, RunningFio
+from rackloop_drivers.workload._fio_job import device_options, job_file
+from rackloop_drivers.workload._fio_result import FioJobResult
+from rackloop_drivers.workload._replay_requests import Planned
+
+if TYPE_CHECKING:
+    import polars
+
+MAX_JOBS = 512
+# How many requests can be under way at once where each job has several.
+LANES = 64
+# What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
+LOG_RESOLUTION_NS = 1_000_000
+
+_READY_S = 2.0
+_SETUP_S = 1.0
+_JOB_SETUP_S = 0.004
+_LATE_START_S = 0.1
+_ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.TRIM: "trim", Op.FLUSH: "sync"}
+
+# Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch.
+#
+# fio waits from the last issue, so that every late one delays all that follow; but before a job's first action it has
+# issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
+# requests each. The ignored "wait" lets the next stamp count; stamps that go back, after "add", wait for nothing.
+_FEED = r"""said=$(($(date +%s%N) / 1000 + LEAD)) && awk -v base="$said" '
+$1 == "@" {
+  if (log_name) close(log_name)
+  log_name = "NAME." $2 ".iolog"
+  printf "fio version 3 iolog\n1 d wait 0 0\n%.0f d add\n1 d open\n", base + $3 + 1 > log_name
+  next
+}
+{ print > log_name }' NAME.feed && if chrt --rr --pid 1 $$ 2>/dev/null; then said="$said real-time"; fi"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioReplay:
+    """A planned stretch of a trace on a device; what :meth:`Fio.start` runs.
+
+    Up to 512 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
+    as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
+    FioRun. Raises GuardRefused where the requests write and ``device`` is no WritableDrive.
+    """
+
+    device: BlockDevice | WritableDrive
+    planned: Planned
+    status_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.writes and not isinstance(self.device, WritableDrive):
+            raise GuardRefused(
+                self.device.probe_target(),
+                ["the trace writes, and a replay of it needs a WritableDrive, which the guard alone can mint"],
+            )
+
+    @property
+    def block_device(self) -> BlockDevice:
+        """The device, writable or not."""
+        return self.device.device if isinstance(self.device, WritableDrive) else self.device
+
+    @property
+    def engines(self) -> frozenset[str]:
+        """The I/O engine that the device asks for."""
+        return frozenset({self.block_device.fio_options()["ioengine"]})
+
+    @property
+    def writes(self) -> bool:
+        """Whether the replay changes what is on the device."""
+        return self.planned.writes
+
+    @property
+    def interval_s(self) -> None:
+        """None: every request is logged."""
+
+    @property
+    def lead_s(self) -> float:
+        """How long after its start fio issues the first request: it must have every job ready by then."""
+        return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self._jobs())
+
+    def files(self, name: str) -> dict[str, str]:
+        """The job file, and the requests of all jobs, which the host makes iologs of."""
+        jobs = self._jobs()
+        return {f"{name}.fio": self._job_file(name, jobs), f"{name}.feed": "".join(map(_feed, jobs))}
+
+    def preparation(self, name: str) -> str:
+        """Make an iolog for each job, and choose the moment of the first request."""
+        return _FEED.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
+
+    def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
+        """The one log of all jobs."""
+        return {f"{log_name}_clat.log": (0, "clat")}
+
+    def _job_file(self, name: str, jobs: list[polars.DataFrame]) -> str:
+        options = device_options(self.block_device)
+        sections = {
+            "global": {
+                **options,
+                "thread": "1",
+                "group_reporting": "1",
+                "allow_file_create": "0",
+                "continue_on_error": "all",
+                "direct": "1",
+                "iodepth": "1",
+                "clocksource": "gettimeofday",
+                "replay_redirect": options.get("filename", "d"),
+                "write_lat_log": name,
+                "per_job_logs": "0",
+                "log_offset": "1",
+                "log_unix_epoch": "1",
+                "disable_lat": "1",
+                "disable_slat": "1",
+            }
+        }
+        for number, job in enumerate(jobs):
+            begins_s = job["due_ns"][0] / 1e9 + self.lead_s - _READY_S
+            sections[f"r{number}"] = {
+                "read_iolog": f"{name}.{number}.iolog",
+                "startdelay": f"{max(0, math.floor(begins_s * 1000))}ms",
+            }
+        return job_file(sections)
+
+    def _jobs(self) -> list[polars.DataFrame]:
+        """The requests of each job, with the jobs in the order of their first requests."""
+        import polars as pl
+
+        requests = self.planned.requests
+        each = math.ceil(requests.height / MAX_JOBS)
+        # fio refuses an iolog of flushes alone: each goes with the request before it.
+        turn = ((pl.col("op") != int(Op.FLUSH)).cast(pl.Int64).cum_sum() - 1).clip(lower_bound=0)
+        job = turn if each == 1 else turn // (LANES * each) * LANES + turn % LANES
+        return requests.with_columns(job=job).partition_by("job", maintain_order=True)
+
+
+def _feed(job: polars.DataFrame) -> str:
+    """A job's requests as lines of its iolog, after a line with its number and when its first is due."""
+    import polars as pl
+
+    us = pl.col("due_ns") // 1000
+    lines = job.select(
+        stamp=us - us.first() + 1,
+        file=pl.lit("d"),
+        action=pl.col("op").replace_strict({int(op): action for op, action in _ACTIONS.items()}),
+        offset="offset_bytes",
+        # fio would take the size of a flush for one of its block sizes.
+        size=pl.when(pl.col("op") == int(Op.FLUSH)).then(0).otherwise(pl.col("size_bytes")),
+    )
+    return f"@ {job['job'][0]} {job['due_ns'][0] // 1000}\n" + lines.write_csv(separator=" ", include_header=False)
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What a replay came to. ``job`` has fio's totals and latencies of all requests.
+
+    ``began_ns`` is when the first request was due, on the run's clock, off by at most ``time_error_s``. ``requests``
+    are those that completed, as fio logged them: ``reached_ns`` (from that moment, good to a millisecond),
+    ``latency_ns``, ``op``, ``offset_bytes``, ``size_bytes``.
+    """
+
+    planned: Planned
+    job: FioJobResult
+    began_ns: int
+    time_error_s: float
+    requests: polars.DataFrame
+
+    def lateness(self) -> Lateness:
+        """How late the requests were by fio's own log, flushes left out. Raises ToolError where fio did none."""
+        due = self.planned.requests.filter(self.planned.requests["op"] != int(Op.FLUSH))
+        if self.requests.is_empty():
+            raise ToolError(f"fio completed none of {due.height} requests: {self.job.error_text or 'it says not why'}")
+        return judge_lateness(due, self.requests, resolution_ns=LOG_RESOLUTION_NS)
+
+
+class RunningReplay:
+    """A replay under way. Leaving a ``with`` block kills it where it still runs."""
+
+    def __init__(self, fio: Fio, replay: FioReplay, deadline: Deadline) -> None:
+        self._replay = replay
+        self._running: RunningFio = fio.start(replay, deadline)
+        self._due_unix_s = int(self._running.said.split()[0]) / 1e6
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.kill()
+
+    @property
+    def began_ns(self) -> int:
+        """When the first request is due, on the run's clock."""
+        return self._running.started_ns + round((self._due_unix_s - self._running.began_unix_s) * 1e9)
+
+    def wait(self, deadline: Deadline) -> ReplayResult:
+        """Wait for the last request. Raises ToolError where fio failed or was not ready for the first in time."""
+        result = self._running.wait(deadline)
+        (log,) = self._running.logs.values()
+        requests = _logged(log, self._due_unix_s)
+        if not requests.is_empty() and (late_s := requests["reached_ns"].min() / 1e9) > _LATE_START_S:  # type: ignore[operator]
+            raise ToolError(
+                f"fio issued its first request {late_s:.3g} s late: the host is too busy to replay; give it less to do"
+            )
+        return ReplayResult(self._replay.planned, result.jobs[0], self.began_ns, result.time_error_s, requests)
+
+
+def _logged(log: str, due_unix_s: float) -> polars.DataFrame:
+    """The entries of fio's completion log: milliseconds, latency in ns, direction, size, offset, priority."""
+    import polars as pl
+
+    names = ("unix_ms", "latency_ns", "op", "size_bytes", "offset_bytes", "priority")
+    schema = dict.fromkeys(names, pl.Int64)
+    if not log:
+        return pl.DataFrame(schema=schema | {"reached_ns": pl.Int64})
+    try:
+        rows = pl.read_csv(io.StringIO(log.replace(" ", "")), has_header=False, schema=schema)
+    except pl.exceptions.PolarsError as error:
+        raise ToolError(f"fio's log of the replay cannot be read ({error}): did the disk fill up?") from error
+    due_us = round(due_unix_s * 1e6)
+    reached = (pl.col("unix_ms") * 1000 + 1000 - due_us) * 1000 - pl.col("latency_ns")
+    return rows.with_columns(reached_ns=reached, op=pl.col("op").cast(pl.UInt8))

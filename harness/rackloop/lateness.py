@@ -1,0 +1,79 @@
+"""How faithful the timing of a replay was: when each request reached the drive, against when it was due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rackloop.distribution import Distribution
+from rackloop.errors import BadInput
+
+if TYPE_CHECKING:
+    import polars
+
+_KEY = ("op", "offset_bytes", "size_bytes")
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """What became of each request that was due.
+
+    ``requests`` holds those that were seen: ``due_ns`` and ``reached_ns``, both from the first request of the replay,
+    and ``late_ns``, their difference: negative where a request came early. ``due`` counts all that should have come,
+    ``unexpected`` requests nobody had planned. Stamps are good to ``resolution_ns``.
+    """
+
+    requests: polars.DataFrame
+    due: int
+    unexpected: int
+    resolution_ns: int
+
+    @property
+    def missing(self) -> int:
+        """How many requests that were due never reached the drive."""
+        return self.due - self.requests.height
+
+    @property
+    def late_s(self) -> Distribution:
+        """The lateness in seconds, in steps of a microsecond or of the stamps where they are coarser."""
+        step_ns = max(self.resolution_ns, 1000)
+        counts = (self.requests["late_ns"] / step_ns).round().cast(int).value_counts()
+        return Distribution.from_bins({step * step_ns / 1e9: count for step, count in counts.iter_rows()})
+
+    @property
+    def drift(self) -> float:
+        """The slope of the lateness over time, in seconds a second: 1e-6 is a millisecond too slow in 1000 s.
+
+        The line through all requests by least squares; 0 where all were due at once.
+        """
+        due, late = self.requests["due_ns"].cast(float), self.requests["late_ns"].cast(float)
+        spread = due - due.mean()
+        variance = float((spread * spread).sum())
+        return float((spread * late).sum()) / variance if variance else 0.0
+
+
+def judge_lateness(due: polars.DataFrame, reached: polars.DataFrame, *, resolution_ns: int) -> Lateness:
+    """Hold the requests that were ``due`` against those that ``reached`` the drive.
+
+    ``due`` has ``due_ns``, ``reached`` has ``reached_ns`` on any clock; both have ``op``, ``offset_bytes`` and
+    ``size_bytes``. The n-th request of one kind, place and size is the n-th that was due; neither needs to be sorted.
+    Times count from the first request that was due and seen. Raises BadInput where not one was seen.
+    """
+    import polars as pl
+
+    def numbered(frame: polars.DataFrame, stamp: str) -> polars.DataFrame:
+        ordered = frame.sort(stamp, maintain_order=True).with_columns(pl.col("op").cast(pl.UInt8))
+        return ordered.with_columns(nth=pl.int_range(pl.len()).over(_KEY))
+
+    joined = numbered(due, "due_ns").join(numbered(reached, "reached_ns"), on=[*_KEY, "nth"], how="inner")
+    if joined.is_empty():
+        raise BadInput(f"none of the {due.height} requests that were due was seen at the drive: was it the right one?")
+    joined = joined.sort("due_ns", maintain_order=True)
+    since_first = pl.col("reached_ns") - pl.col("reached_ns").first() + pl.col("due_ns").first()
+    seen = joined.with_columns(reached_ns=since_first).with_columns(late_ns=pl.col("reached_ns") - pl.col("due_ns"))
+    return Lateness(
+        requests=seen.select("due_ns", "reached_ns", "late_ns"),
+        due=due.height,
+        unexpected=reached.height - joined.height,
+        resolution_ns=resolution_ns,
+    )

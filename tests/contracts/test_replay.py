@@ -1,0 +1,127 @@
+"""Replays through real fio: every request, once, at its place, near its time."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import GuardRefused, ToolError
+from rackloop.local_executor import LocalExecutor
+from rackloop.traces import Op, open_trace
+from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, RunningReplay, Stretch, plan_requests
+from tests.minted_drive import minted
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+    for program in ("fio", "nbdkit")
+]
+
+CLOCK = RealClock()
+MIB = 1 << 20
+# Far from what a quiet machine does: tests run beside each other.
+NEAR_S = 1.0
+REAL_TRACE = Path(__file__).parents[3] / "shared" / "data" / "cloudphysics_vm.csv.gz"
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 50)
+
+
+@pytest.fixture
+def executor() -> Iterator[LocalExecutor]:
+    with LocalExecutor(CLOCK) as executor:
+        yield executor
+
+
+@pytest.fixture
+def export(executor: LocalExecutor) -> Iterator[NbdExport]:
+    with tempfile.TemporaryDirectory(prefix="replay-", dir="/tmp") as folder:
+        socket = Path(folder) / "nbd.sock"
+        executor.start(("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), "memory", "64M"))
+        deadline = soon()
+        while not socket.exists():
+            assert not deadline.is_over()
+            CLOCK.sleep_until_ns(CLOCK.now_ns() + 10_000_000)
+        yield NbdExport(socket, "", 64 * MIB)
+
+
+def planned(count: int, gap_us: int, *, writes: bool = False, region_bytes: int = 64 * MIB) -> Planned:
+    rows = [(n * gap_us * 1000, int(writes and n % 2), n * 8192, 4096) for n in range(count)]
+    types = {"t_ns": pl.Int64, "op": pl.UInt8, "offset_bytes": pl.Int64, "size_bytes": pl.Int64}
+    frame = pl.DataFrame(rows, schema=types, orient="row")
+    return plan_requests([frame], Stretch(), region_bytes=region_bytes)
+
+
+def replayed(executor: LocalExecutor, replay: FioReplay) -> ReplayResult:
+    with RunningReplay(Fio(executor, CLOCK), replay, soon()) as running:
+        return running.wait(soon())
+
+
+def test_every_request_comes_once_and_near_its_time(executor: LocalExecutor, export: NbdExport) -> None:
+    with minted(export) as drive:
+        result = replayed(executor, FioReplay(device=drive, planned=planned(300, 2000, writes=True)))
+    assert {side: transfer.total_ios for side, transfer in result.job.transfers.items()} == {"read": 150, "write": 150}
+    assert result.job.total_err == 0
+    lateness = result.lateness()
+    assert (lateness.missing, lateness.unexpected) == (0, 0)
+    assert lateness.late_s.quantile(0.5) < NEAR_S
+    assert lateness.late_s.minimum > -NEAR_S
+
+
+def test_jobs_with_several_requests_each_keep_their_times(executor: LocalExecutor, export: NbdExport) -> None:
+    result = replayed(executor, FioReplay(device=export, planned=planned(2000, 500)))
+    lateness = result.lateness()
+    assert (lateness.requests.height, lateness.missing, lateness.unexpected) == (2000, 0, 0)
+    assert lateness.late_s.quantile(0.5) < NEAR_S
+    assert lateness.late_s.minimum > -NEAR_S
+
+
+def test_a_file_is_replayed_onto_as_well(executor: LocalExecutor, tmp_path: Path) -> None:
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(4 * MIB))
+    with minted(DevicePath(path)) as drive:
+        result = replayed(executor, FioReplay(device=drive, planned=planned(50, 1000, writes=True)))
+    assert (result.job.transfers["read"].total_ios, result.job.transfers["write"].total_ios) == (25, 25)
+    assert any(path.read_bytes())
+
+
+def test_a_trace_that_writes_needs_a_drive_the_guard_gave(export: NbdExport) -> None:
+    with pytest.raises(GuardRefused, match="the trace writes"):
+        FioReplay(device=export, planned=planned(2, 1, writes=True))
+
+
+def test_trims_and_flushes_are_replayed(executor: LocalExecutor, export: NbdExport) -> None:
+    rows = [(n * 1_000_000, op, 0, 4096) for n, op in enumerate((Op.WRITE, Op.FLUSH, Op.TRIM, Op.READ))]
+    types = {"t_ns": pl.Int64, "op": pl.UInt8, "offset_bytes": pl.Int64, "size_bytes": pl.Int64}
+    frame = pl.DataFrame(rows, schema=types, orient="row")
+    with minted(export) as drive:
+        plan = plan_requests([frame], Stretch(), region_bytes=MIB)
+        result = replayed(executor, FioReplay(device=drive, planned=plan))
+    assert result.job.total_err == 0
+    assert set(result.job.transfers) == {"read", "write", "trim"}
+    assert result.lateness().due == 3
+
+
+def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Path) -> None:
+    nowhere = NbdExport(tmp_path / "nbd.sock", "", MIB)
+    with pytest.raises(ToolError, match="fio"):
+        replayed(executor, FioReplay(device=nowhere, planned=planned(2, 1)))
+
+
+@pytest.mark.skipif(not REAL_TRACE.exists(), reason=f"{REAL_TRACE.name} is not beside the checkout")
+def test_a_stretch_of_the_real_trace_is_replayed(executor: LocalExecutor, export: NbdExport) -> None:
+    stretch = Stretch(from_s=600, duration_s=600, speed=100, fold=True)
+    plan = plan_requests(open_trace(REAL_TRACE).batches(), stretch, region_bytes=64 * MIB)
+    with minted(export) as drive:
+        result = replayed(executor, FioReplay(device=drive, planned=plan))
+    assert result.job.total_err == 0
+    lateness = result.lateness()
+    assert (lateness.missing, lateness.unexpected) == (0, 0)
+    assert lateness.due == plan.requests.height > 100
