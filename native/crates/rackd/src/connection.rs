@@ -15,6 +15,8 @@ use crate::reply::Style;
 /// Limits of what one client may have waiting; beyond them its further requests stay in its socket.
 const WAITING_REQUESTS: usize = 4096;
 const WAITING_BYTES: usize = 256 << 20;
+/// What gathers at the most before the first of it is sent.
+const GATHERED_BYTES: usize = 256 << 10;
 /// Replies left for another thread to send before their producer waits.
 const LEFT_BYTES: usize = 4 << 20;
 
@@ -83,6 +85,22 @@ impl Connection {
         }
         outbox.busy = true;
         drop(outbox);
+        self.send_now(replies);
+    }
+
+    /// Be the busy one, so that replies gather until [`Connection::send_gathered`]; `false` where a thread is it
+    /// already, and sends what others leave.
+    fn gather(&self) -> bool {
+        !std::mem::replace(&mut self.outbox.lock().busy, true)
+    }
+
+    fn send_gathered(self: &Arc<Self>) {
+        let gathered = std::mem::take(&mut self.outbox.lock().left);
+        self.send_now(&gathered);
+    }
+
+    /// Send replies, then what others left. The caller is the busy one.
+    fn send_now(self: &Arc<Self>, replies: &[u8]) {
         let taken = match self.socket.send_with_flags(replies, MSG_DONTWAIT) {
             Ok(taken) => taken,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -191,6 +209,42 @@ impl Connection {
 }
 
 const MSG_DONTWAIT: i32 = 0x40;
+
+/// Answers to several clients that leave together, one send to each.
+#[derive(Default)]
+pub struct Gathering {
+    connections: Vec<Arc<Connection>>,
+    bytes: usize,
+}
+
+impl Gathering {
+    /// The answer to this request leaves with the others.
+    pub fn include(&mut self, pending: &Pending) {
+        self.bytes += pending.bytes;
+        let connection = &pending.connection;
+        if !self
+            .connections
+            .iter()
+            .any(|one| Arc::ptr_eq(one, connection))
+            && connection.gather()
+        {
+            self.connections.push(connection.clone());
+        }
+    }
+
+    /// Whether the first answers have waited for enough others.
+    pub fn is_enough(&self) -> bool {
+        self.bytes >= GATHERED_BYTES
+    }
+
+    /// Send everything, without waiting.
+    pub fn send(&mut self) {
+        for connection in self.connections.drain(..) {
+            connection.send_gathered();
+        }
+        self.bytes = 0;
+    }
+}
 
 /// A request that waits: for its time, or for a drive.
 pub struct Pending {
@@ -301,6 +355,32 @@ mod tests {
             connection.send_soon(&reply);
         }
         assert_eq!(read_replies(&mut client, 20), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn answers_that_gather_leave_together_and_in_order() {
+        let (connection, mut client) = pair();
+        let mut gathering = Gathering::default();
+        client.set_nonblocking(true).unwrap();
+        for cookie in 0..3 {
+            let io = Io {
+                kind: Kind::Flush,
+                offset: 0,
+                length: 0,
+            };
+            let pending = connection.defer(cookie, io, Manner::default(), &[], 0);
+            gathering.include(&pending);
+            pending.answer(Ok(()));
+            let nothing = client.read(&mut [0; 64]).unwrap_err();
+            assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        }
+        gathering.send();
+        let mut replies = [0; 3 * 16];
+        client.read_exact(&mut replies).unwrap();
+        let cookies: Vec<u8> = replies.chunks(16).map(|reply| reply[15]).collect();
+        assert_eq!(cookies, [0, 1, 2]);
+        connection.send_soon(&[0; 16]);
+        client.read_exact(&mut replies[..16]).unwrap();
     }
 
     #[test]

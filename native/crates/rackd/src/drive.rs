@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::backing::Backing;
 use crate::clock::now_ns;
+use crate::connection::Gathering;
 use crate::line::{Line, Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
@@ -132,9 +133,18 @@ impl Drive {
             work.state.advance(now_ns(), &mut due);
             self.set_alarm(&mut work, shared);
         }
+        let mut gathering = Gathering::default();
+        let mut leaving = Vec::with_capacity(due.len());
+        let mut last = due.len();
         for due in due {
+            last -= 1;
+            leaving.push(due.at_ns);
+            gathering.include(&due.payload.pending);
             due.payload.conclude(due.failed_at);
-            shared.timer.record_lateness(due.at_ns);
+            if last == 0 || gathering.is_enough() {
+                gathering.send();
+                shared.timer.record_lateness(leaving.drain(..));
+            }
         }
     }
 

@@ -267,7 +267,7 @@ impl Floor {
         let until_ns = now_ns();
         let stopped = self.stop(machine.rack.touched_until(until_ns));
         let records = machine.rack.advance(until_ns, now_ns());
-        self.shared.timer.record_lateness(at_ns);
+        self.shared.timer.record_lateness([at_ns]);
         self.resume(machine, stopped, records);
     }
 

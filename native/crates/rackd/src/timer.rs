@@ -11,8 +11,12 @@ use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 
-/// A sleeping thread may wake this much late; the rest of the time is spun away.
-const SPIN_NS: u64 = 150_000;
+/// How much before the time a sleep ends at the earliest; the rest is spun away.
+const MAX_SPIN_NS: u64 = 150_000;
+const MIN_SPIN_NS: u64 = 5_000;
+/// By these steps the spin follows what sleeping has lately been late by: one sleep in twenty lasts longer than it.
+const MORE_SPIN_NS: u64 = 9_500;
+const LESS_SPIN_NS: u64 = 500;
 
 struct Entry<T> {
     at_ns: u64,
@@ -52,6 +56,8 @@ pub struct Timer<T> {
     earlier: Condvar,
     /// When the first entry is due; read while spinning.
     first_ns: AtomicU64,
+    /// An idle machine wakes a thread late and has time to spin; a busy one wakes it at once and has none to waste.
+    spin_ns: AtomicU64,
     lateness: Mutex<Histogram<u64>>,
 }
 
@@ -64,6 +70,7 @@ impl<T> Timer<T> {
             }),
             earlier: Condvar::new(),
             first_ns: AtomicU64::new(u64::MAX),
+            spin_ns: AtomicU64::new(MAX_SPIN_NS),
             lateness: Mutex::new(Histogram::new(3).expect("3 significant figures are allowed")),
         }
     }
@@ -80,10 +87,14 @@ impl<T> Timer<T> {
         }
     }
 
-    /// Record how late something due at `at_ns` left.
-    pub fn record_lateness(&self, at_ns: u64) {
-        // An auto-resizing histogram takes every value.
-        let _ = self.lateness.lock().record(now_ns().saturating_sub(at_ns));
+    /// What was due at these times has just left: record how late.
+    pub fn record_lateness(&self, due_ns: impl IntoIterator<Item = u64>) {
+        let mut lateness = self.lateness.lock();
+        let now_ns = now_ns();
+        for at_ns in due_ns {
+            // An auto-resizing histogram takes every value.
+            let _ = lateness.record(now_ns.saturating_sub(at_ns));
+        }
     }
 
     /// Do everything, each at its time, for ever.
@@ -109,11 +120,15 @@ impl<T> Timer<T> {
                     return entry.due;
                 }
             }
+            let spin_ns = self.spin_ns.load(Ordering::Relaxed);
             if first_ns == u64::MAX {
                 self.earlier.wait(&mut queue);
-            } else if left_ns > SPIN_NS {
-                let sleep = Duration::from_nanos(left_ns - SPIN_NS);
-                self.earlier.wait_for(&mut queue, sleep);
+            } else if left_ns > spin_ns {
+                let wake_ns = first_ns - spin_ns;
+                let sleep = Duration::from_nanos(left_ns - spin_ns);
+                if self.earlier.wait_for(&mut queue, sleep).timed_out() {
+                    self.learn(spin_ns, now_ns().saturating_sub(wake_ns));
+                }
             } else {
                 MutexGuard::unlocked(&mut queue, || {
                     while now_ns() < self.first_ns.load(Ordering::Relaxed) {
@@ -122,6 +137,16 @@ impl<T> Timer<T> {
                 });
             }
         }
+    }
+
+    /// A sleep that was to end `spin_ns` before the time was late by `overslept_ns`.
+    fn learn(&self, spin_ns: u64, overslept_ns: u64) {
+        let spin_ns = if overslept_ns > spin_ns {
+            (spin_ns + MORE_SPIN_NS).min(MAX_SPIN_NS)
+        } else {
+            (spin_ns - LESS_SPIN_NS).max(MIN_SPIN_NS)
+        };
+        self.spin_ns.store(spin_ns, Ordering::Relaxed);
     }
 
     /// The lateness histogram, in nanoseconds.
@@ -177,10 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn the_spin_follows_what_sleeping_is_late_by() {
+        let timer = Timer::<()>::new();
+        let spin_ns = || timer.spin_ns.load(Ordering::Relaxed);
+        let sleep = |overslept_ns| (0..2000).for_each(|_| timer.learn(spin_ns(), overslept_ns));
+        sleep(20_000);
+        assert!((20_000 - LESS_SPIN_NS..20_000 + MORE_SPIN_NS).contains(&spin_ns()));
+        sleep(0);
+        assert_eq!(spin_ns(), MIN_SPIN_NS);
+        sleep(1_000_000);
+        assert_eq!(spin_ns(), MAX_SPIN_NS);
+    }
+
+    #[test]
     fn lateness_is_counted_in_nanoseconds() {
         let timer = Timer::<()>::new();
-        timer.record_lateness(now_ns());
-        timer.record_lateness(now_ns() - 1_000_000);
+        timer.record_lateness([now_ns(), now_ns() - 1_000_000]);
         let lateness = timer.lateness();
         assert_eq!(lateness["n"], 2);
         assert!(lateness["max"].as_u64() >= Some(999_000));
