@@ -52,11 +52,17 @@ def test_batches_and_requests_need_no_order() -> None:
 
 
 def test_reads_alone_are_what_a_drive_that_must_not_be_written_gets() -> None:
-    rows: list[Row] = [*READS, (7 * US, Op.WRITE, 0, 512), (9 * US, Op.TRIM, 0, 512)]
+    rows: list[Row] = [*READS, (7 * US, Op.WRITE, 0, 512), (9 * US, Op.FLUSH, 0, 0)]
     assert plan(*rows).writes
     planned = plan(*rows, reads_only=True)
     assert (planned.requests.height, planned.dropped, planned.writes) == (4, 2, False)
-    assert planned.remarks() == ["2 requests were dropped: only reads are replayed"]
+    assert planned.remarks() == ["2 requests dropped: only reads are replayed"]
+
+
+def test_trims_are_left_out_and_counted() -> None:
+    planned = plan(*READS, (7 * US, Op.TRIM, 0, 512))
+    assert (planned.requests.height, planned.trims) == (4, 1)
+    assert planned.remarks() == ["1 request dropped: fio replays no trims"]
 
 
 def test_offsets_beyond_the_drive_are_refused_with_what_to_do() -> None:
@@ -80,7 +86,7 @@ def test_requests_are_widened_to_the_drives_sectors() -> None:
     planned = plan((0, Op.READ, 512, 512), (US, Op.READ, 4096, 4096), (2 * US, Op.READ, 3584, 1024), sector_bytes=4096)
     assert planned.requests["offset_bytes"].to_list() == [0, 4096, 0]
     assert planned.requests["size_bytes"].to_list() == [4096, 4096, 8192]
-    assert planned.remarks() == ["2 requests were widened to whole sectors"]
+    assert planned.remarks() == ["2 requests widened to whole sectors"]
 
 
 def test_requests_of_one_coarse_stamp_are_spread_until_the_next() -> None:
@@ -88,7 +94,7 @@ def test_requests_of_one_coarse_stamp_are_spread_until_the_next() -> None:
     rows: list[Row] = [(stamp * second, Op.READ, 0, 512) for stamp in (0, 0, 0, 0, 2, 3, 3)]
     planned = plan(*rows)
     assert planned.requests["due_ns"].to_list() == [0, *(n * second // 4 for n in (1, 2, 3, 8, 12, 14))]
-    assert planned.remarks() == ["4 requests were spread over stamps 1 s apart"]
+    assert planned.remarks() == ["4 requests spread over stamps 1 s apart"]
     assert plan(*rows, spread=False).requests["due_ns"].to_list() == [0, 0, 0, 0, *(n * second for n in (2, 3, 3))]
 
 
@@ -101,8 +107,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"speed": float("inf")}, "speed is inf"),
     ({"from_s": -1}, "from_s is -1: a trace begins at 0"),
     ({"duration_s": 0}, "duration_s is 0, must be above 0"),
-    ({"from_s": 60}, "no requests from 60 s on for the rest of it: choose another part"),
-    ({"from_s": 60, "duration_s": 5}, "no requests from 60 s on for 5 s"),
+    ({"from_s": 60}, "nothing that fio replays from 60 s on for the rest of it: choose another part"),
+    ({"from_s": 60, "duration_s": 5}, "nothing that fio replays from 60 s on for 5 s"),
 ]
 
 

@@ -22,24 +22,26 @@ from rackloop_drivers.workload._replay_requests import Planned
 if TYPE_CHECKING:
     import polars
 
-MAX_JOBS = 512
+MAX_JOBS = 256
 # How many requests can be under way at once where each job has several.
 LANES = 64
 # What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
 LOG_RESOLUTION_NS = 1_000_000
 
-_READY_S = 2.0
-_SETUP_S = 1.0
-_JOB_SETUP_S = 0.004
+_READY_S = 1.5
+_SETUP_S = 0.5
+_JOB_SETUP_S = 0.006
 _LATE_START_S = 0.1
-_ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.TRIM: "trim", Op.FLUSH: "sync"}
+_ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 
-# Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch.
+# Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch: later on a host
+# whose processors are wanted by many, up to four times.
 #
 # fio waits from the last issue, so that every late one delays all that follow; but before a job's first action it has
 # issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
 # requests each. The ignored "wait" lets the next stamp count; stamps that go back, after "add", wait for nothing.
-_FEED = r"""said=$(($(date +%s%N) / 1000 + LEAD)) && awk -v base="$said" '
+_FEED = r"""load=$(cut -d. -f1 /proc/loadavg) && cpus=$(nproc) &&
+said=$(($(date +%s%N) / 1000 + LEAD * (cpus + (load < 3 * cpus ? load : 3 * cpus)) / cpus)) && awk -v base="$said" '
 $1 == "@" {
   if (log_name) close(log_name)
   log_name = "NAME." $2 ".iolog"
@@ -53,7 +55,7 @@ $1 == "@" {
 class FioReplay:
     """A planned stretch of a trace on a device; what :meth:`Fio.start` runs.
 
-    Up to 512 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
+    Up to 256 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
     as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
     FioRun. Raises GuardRefused where the requests write and ``device`` is no WritableDrive.
     """
@@ -90,7 +92,7 @@ class FioReplay:
 
     @property
     def lead_s(self) -> float:
-        """How long after its start fio issues the first request: it must have every job ready by then."""
+        """How long after its start fio issues the first request on an idle host: it must have its jobs ready by then."""
         return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self._jobs())
 
     def files(self, name: str) -> dict[str, str]:

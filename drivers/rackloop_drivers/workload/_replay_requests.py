@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop.traces import Op
-from rackloop.units import format_quantity
+from rackloop.units import counted, format_quantity
 
 if TYPE_CHECKING:
     import polars
@@ -51,13 +51,15 @@ class Planned:
     """What will be replayed, and what became of the trace on the way.
 
     ``requests`` has ``due_ns`` (from the first request, at the replay's speed, ascending), ``op``, ``offset_bytes`` (on
-    the device) and ``size_bytes``. ``dropped`` counts what reads alone leave out, ``folded`` the requests whose offset
+    the device) and ``size_bytes``. ``dropped`` counts what reads alone leave out, ``trims`` the trims, which the iologs
+    of fio 3.33 do not know and are never replayed, ``folded`` the requests whose offset
     was brought back into the drive, ``aligned`` those that were widened to whole sectors, ``spread`` those moved away
     from a coarse stamp they shared; ``tick_s`` is the stamps' resolution.
     """
 
     requests: polars.DataFrame
     dropped: int
+    trims: int
     folded: int
     aligned: int
     spread: int
@@ -77,11 +79,12 @@ class Planned:
         """What was done to the trace, in sentences; empty where it is replayed as it was recorded."""
         counts = {
             "dropped: only reads are replayed": self.dropped,
+            "dropped: fio replays no trims": self.trims,
             "folded onto the smaller drive": self.folded,
             "widened to whole sectors": self.aligned,
             f"spread over stamps {format_quantity(self.tick_s, 's')} apart": self.spread,
         }
-        return [f"{count} requests were {what}" for what, count in counts.items() if count]
+        return [f"{counted(count, 'request')} {what}" for what, count in counts.items() if count]
 
 
 def plan_requests(
@@ -100,9 +103,10 @@ def plan_requests(
     import polars as pl
 
     recorded = _collect(batches, stretch)
-    kept = recorded.filter(pl.col("op") == int(Op.READ)) if stretch.reads_only else recorded
+    trims = 0 if stretch.reads_only else int((recorded["op"] == int(Op.TRIM)).sum())
+    kept = recorded.filter(pl.col("op") == int(Op.READ) if stretch.reads_only else pl.col("op") != int(Op.TRIM))
     if not (kept["op"] != int(Op.FLUSH)).any():
-        what = "no reads" if stretch.reads_only and recorded.height else "no requests"
+        what = "no reads" if stretch.reads_only and recorded.height else "nothing that fio replays"
         raise BadInput(f"the trace has {what} from {stretch.from_s:g} s on for {_until(stretch)}: choose another part")
     kept = kept.sort("t_ns", maintain_order=True)
     tick_ns = _tick_ns(kept["t_ns"])
@@ -119,7 +123,8 @@ def plan_requests(
             offset_bytes=pl.col("offset_bytes") + offset_bytes,
             size_bytes="size_bytes",
         ),
-        dropped=recorded.height - kept.height,
+        dropped=recorded.height - kept.height - trims,
+        trims=trims,
         folded=folded,
         aligned=aligned,
         spread=spread,
