@@ -140,6 +140,10 @@ mod tests {
                 r#""kind":"seek","name":"x","operation":"read","pairs":0"#,
                 "pairs is 0",
             ),
+            (
+                r#""kind":"seek","name":"x","operation":"read","inner_share":2,"pairs":1"#,
+                "inner_share 2",
+            ),
             (r#""kind":"idle","name":"x","seconds":1e300"#, "seconds 1"),
             (r#""kind":"nap","name":"x""#, "nap"),
         ] {

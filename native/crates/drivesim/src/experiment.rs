@@ -112,11 +112,19 @@ pub struct Seek {
     pub name: String,
     /// Of the second request of each pair.
     pub operation: Operation,
-    /// Shares of the drive that lie between the two requests of a pair; without them the pairs lie at random.
+    /// Shares of the stroke that lie between the two requests of a pair; without them the pairs lie at random.
     #[serde(default)]
     pub distances: Option<Vec<f64>>,
+    /// What an innermost track holds of what an outermost one does: places are drawn evenly over the cylinders, which
+    /// hold less and less from one to the next.
+    #[serde(default = "all_alike")]
+    pub inner_share: f64,
     /// Pairs for each distance.
     pub pairs: u32,
+}
+
+fn all_alike() -> f64 {
+    1.0
 }
 
 /// What a pair's second request does.
@@ -266,6 +274,12 @@ impl Seek {
         let odd = self.distances.iter().flatten();
         if let Some(distance) = odd.copied().find(|share| !(0.0..=1.0).contains(share)) {
             return Err(format!("distances: {distance} is not from 0 to 1"));
+        }
+        if !(0.01..=1.0).contains(&self.inner_share) {
+            return Err(format!(
+                "inner_share {} is not from 0.01 to 1",
+                self.inner_share
+            ));
         }
         if self.pairs == 0 {
             return Err("pairs is 0".to_owned());

@@ -25,7 +25,7 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// Where the requests of a pair lie, and what the second one took.
 #[derive(Debug, Serialize)]
 struct Distance {
-    /// Share of the drive between the two; `None` where they lie at random.
+    /// Share of the stroke between the two; `None` where they lie at random.
     distance: Option<f64>,
     /// Without the wait for the platter: command, arm and transfer; the mean of the pairs.
     positioning_ns: f64,
@@ -56,7 +56,7 @@ pub fn run<'a>(seek: &'a Seek, drive: &mut Drive, seed: u64) -> Result<SeekResul
     for distance in asked {
         let mut found = Vec::with_capacity(seek.pairs as usize);
         for _ in 0..seek.pairs {
-            found.push(Pair::draw(distance, drive, seek.operation, &mut rng).measure(drive)?);
+            found.push(Pair::draw(distance, drive, seek, &mut rng).measure(drive)?);
         }
         distances.push(Distance::of(distance, &found));
     }
@@ -83,37 +83,36 @@ impl Distance {
     }
 }
 
+/// The share of a drive's bytes that lies outside of a cylinder, which is given by its share of the stroke: the bytes
+/// that cylinders hold fall evenly from 1 at the edge to `inner` at the hub.
+fn share_within(stroke: f64, inner: f64) -> f64 {
+    stroke * (2.0 - (1.0 - inner) * stroke) / (1.0 + inner)
+}
+
 struct Pair {
     first: Io,
     second: Io,
 }
 
 impl Pair {
-    fn draw(
-        distance: Option<f64>,
-        drive: &Drive,
-        operation: Operation,
-        rng: &mut ChaCha8Rng,
-    ) -> Self {
-        let last = drive.bytes() / BLOCK_BYTES - 1;
-        let mut any_up_to = |most: u64| {
-            Uniform::new_inclusive(0, most)
-                .expect("0 is not above it")
-                .sample(rng)
-        };
+    fn draw(distance: Option<f64>, drive: &Drive, seek: &Seek, rng: &mut ChaCha8Rng) -> Self {
+        let stroke = Uniform::new_inclusive(0.0, 1.0).expect("0 is not above 1");
         let (from, to) = match distance {
-            None => (any_up_to(last), any_up_to(last)),
-            Some(share) => {
-                let far = (share * last as f64).round() as u64;
-                let low = any_up_to(last - far);
-                if any_up_to(1) == 0 {
-                    (low, low + far)
+            None => (stroke.sample(rng), stroke.sample(rng)),
+            Some(distance) => {
+                let low = stroke.sample(rng) * (1.0 - distance);
+                if stroke.sample(rng) < 0.5 {
+                    (low, low + distance)
                 } else {
-                    (low + far, low)
+                    (low + distance, low)
                 }
             }
         };
-        let kind = match operation {
+        let last = (drive.bytes() / BLOCK_BYTES - 1) as f64;
+        let block_at =
+            |stroke: f64| (share_within(stroke.min(1.0), seek.inner_share) * last).round() as u64;
+        let (from, to) = (block_at(from), block_at(to));
+        let kind = match seek.operation {
             Operation::Read => Kind::Read,
             Operation::Write => Kind::Write,
         };
@@ -198,6 +197,7 @@ mod tests {
             name: "arm".to_owned(),
             operation,
             distances,
+            inner_share: 1.0,
             pairs,
         };
         run(&seek, &mut drive(), 3).unwrap().distances
@@ -244,12 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn cylinders_are_drawn_evenly_where_tracks_get_shorter() {
+        assert_eq!(share_within(0.0, 0.5), 0.0);
+        assert!((share_within(1.0, 0.5) - 1.0).abs() < 1e-12);
+        // The outer half of the cylinders holds (1 + 0.75) of (1 + 0.75) + (0.75 + 0.5).
+        assert!((share_within(0.5, 0.5) - 1.75 / 3.0).abs() < 1e-12);
+        assert_eq!(share_within(0.3, 1.0), 0.3);
+    }
+
+    #[test]
     fn a_drive_without_platters_has_no_revolution() {
         let mut drive = Drive::new(Box::new(InOrder::new(|_: &Request, _| 80_000)), BYTES);
         let seek = Seek {
             name: "arm".to_owned(),
             operation: Operation::Read,
             distances: Some(vec![0.5]),
+            inner_share: 1.0,
             pairs: 3,
         };
         let found = run(&seek, &mut drive, 3).unwrap().distances;
