@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rackloop.profiles import Profile, Published
 from rackloop_models.drives._experiments import Depth, Load, Passes, Rate, Region, Requests, Seconds, Seek
-from rackloop_models.drives._figures import random_load, requests_for, state_for
+from rackloop_models.drives._figures import inner_share, random_load, requests_for, state_for
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
 from rackloop_models.drives._trials import (
     KIB,
@@ -67,7 +67,7 @@ def standard_curves(profile: Profile, size_bytes: int) -> tuple[Measurement[Curv
             shingled = (_shingled(),) if "smr" in profile.timing else ()
             return (
                 _by_depth(profile, _HDD_DEPTHS, ("read",)),
-                _seek(),
+                _seek(profile),
                 _zones(size_bytes),
                 _write_cache(),
                 *shingled,
@@ -170,9 +170,10 @@ def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[str]) -> 
     return Measurement(trials, curves)
 
 
-def _seek() -> Measurement[Curves]:
+def _seek(profile: Profile) -> Measurement[Curves]:
+    share = inner_share(profile)
     experiments = tuple(
-        Seek(name=f"seek.{operation}", operation=operation, distances=_DISTANCES, pairs=20)
+        Seek(name=f"seek.{operation}", operation=operation, distances=_DISTANCES, inner_share=share, pairs=50)
         for operation in ("read", "write")
     )
 

@@ -75,12 +75,16 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Seek:
-    """The arm alone, over ``distances`` (shares of the drive) or, without them, between any two sectors."""
+    """The arm alone, over ``distances`` (shares of the stroke) or, without them, between any two cylinders.
+
+    ``inner_share`` is what an innermost track holds of what an outermost one does.
+    """
 
     name: str
     operation: Literal["read", "write"]
     pairs: int
     distances: tuple[float, ...] | None = None
+    inner_share: float = 1.0
     kind: Literal["seek"] = "seek"
 
 

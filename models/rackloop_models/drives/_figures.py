@@ -24,8 +24,8 @@ from rackloop_models.drives._trials import (
     seeks,
 )
 
-_PAIRS = 400
-_REVOLUTION_S_RPM = 60.0
+_PAIRS = 1000
+_MINUTE_S = 60.0
 _RANDOM = re.compile(r"rand(?P<what>read|write)(?P<clean>\.clean)?\.iops\.depth(?P<depth>\d+)\.(?P<block>\d+[KM]iB)")
 _RANDOM_LATENCY = re.compile(r"rand(?P<what>read|write)\.latency\.average\.(?P<block>\d+[KM]iB)")
 
@@ -50,7 +50,7 @@ def _block_bytes(text: str) -> int:
 
 
 def random_load(what: str, block_bytes: int, depth: int, requests: int, *, read_percent: float | None = None) -> Load:
-    """Random reads or writes all over the drive, in a closed loop."""
+    """Random reads or writes all over the drive, in a closed loop; writes first fill what a rest has emptied."""
     if read_percent is None:
         read_percent = 100 if what == "read" else 0
     return Load(
@@ -59,7 +59,7 @@ def random_load(what: str, block_bytes: int, depth: int, requests: int, *, read_
         read_percent=read_percent,
         block_bytes=block_bytes,
         arrivals=Depth(depth),
-        warm_up=Requests(requests // 5),
+        warm_up=Requests(requests // 5 if read_percent == 100 else 2 * requests),
         until=Requests(requests),
     )
 
@@ -91,12 +91,18 @@ def _only(value: Callable[..., float]) -> Callable[[Sequence[Result]], float]:
     return lambda results: value(loads(results)[0])
 
 
-def _average_seek(operation: Literal["read", "write"]) -> Callable[[Profile, int], Measurement[float]]:
-    """The mean of seeks between any two places, less what a request takes where the arm stays."""
+def inner_share(profile: Profile) -> float:
+    """What an innermost track holds of what an outermost one does: at one speed, as their rates are."""
+    return float(profile.timing["inner_mb_s"] / profile.timing["outer_mb_s"])
 
-    def measurement(_profile: Profile, _size_bytes: int) -> Measurement[float]:
-        stays = Seek(name="stays", operation=operation, distances=(0.0,), pairs=_PAIRS // 10)
-        moves = Seek(name="moves", operation=operation, pairs=_PAIRS)
+
+def _average_seek(operation: Literal["read", "write"]) -> Callable[[Profile, int], Measurement[float]]:
+    """The mean of seeks between any two cylinders, less what a request takes where the arm stays."""
+
+    def measurement(profile: Profile, _size_bytes: int) -> Measurement[float]:
+        share = inner_share(profile)
+        stays = Seek(name="stays", operation=operation, distances=(0.0,), inner_share=share, pairs=_PAIRS // 10)
+        moves = Seek(name="moves", operation=operation, inner_share=share, pairs=_PAIRS)
         return Measurement((Trial(State.NEW, (stays, moves)),), _moving_s)
 
     return measurement
@@ -108,15 +114,18 @@ def _moving_s(results: Sequence[Result]) -> float:
 
 
 def _track_seek(profile: Profile, size_bytes: int) -> Measurement[float]:
-    """The quickest seek over what passes under all heads in a revolution each.
+    """The quickest seek over some more than a cylinder and less than two: wherever it is, the arm moves by one or two.
 
-    This is a little more than a cylinder holds: wherever the pair lies, the arm moves by a cylinder at least, and in
-    the outermost zone by no more.
+    A cylinder holds what passes under each of its heads in a revolution; switching from one to the next, which the
+    sustained rate includes, takes some of that time.
     """
     timing = profile.timing
-    cylinder_bytes = timing["heads"] * timing["outer_mb_s"] * 1e6 * _REVOLUTION_S_RPM / timing["rpm"]
-    distances = (0.0, min(1.0, cylinder_bytes / size_bytes))
-    seek = Seek(name="track", operation="read", distances=distances, pairs=_PAIRS // 4)
+    mean_rate = (timing["outer_mb_s"] + timing["inner_mb_s"]) / 2 * 1e6
+    cylinder_bytes = timing["heads"] * mean_rate * _MINUTE_S / timing["rpm"]
+    distances = (0.0, min(1.0, 1.5 * cylinder_bytes / size_bytes))
+    seek = Seek(
+        name="track", operation="read", distances=distances, inner_share=inner_share(profile), pairs=_PAIRS // 4
+    )
     return Measurement((Trial(State.NEW, (seek,)),), _least_s)
 
 
