@@ -61,9 +61,7 @@ def trace_stat(
         "rackloop trace convert vm.csv vm.iolog --from cloudphysics-us --strict",
     )
     + "\n\n\b\nFormats:\n"
-    + "\n".join(
-        f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()
-    ),
+    + "\n".join(f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()),
 )
 def trace_convert(
     trace: Annotated[Path, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst.")],
@@ -127,6 +125,9 @@ def trace_make(
     footprint: Annotated[
         str | None, typer.Option("--footprint", metavar="SIZE", help="What a long trace touches, such as '2 GiB'.")
     ] = None,
+    span: Annotated[
+        str | None, typer.Option("--span", metavar="SIZE", help="How much of the drive that is spread over, at least.")
+    ] = None,
     burstiness: Annotated[
         float | None, typer.Option("--burstiness", metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")
     ] = None,
@@ -164,6 +165,7 @@ def trace_make(
         read_percent=read_percent,
         sizes=sizes,
         footprint=footprint,
+        span=span,
         burstiness=burstiness,
         sequential_percent=sequential_percent,
         hot=hot,

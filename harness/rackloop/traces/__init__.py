@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from rackloop.traces._statistics import HeatMap, TraceMeter
     from rackloop.traces._statistics_result import Gaps, Statistics, read_statistics
     from rackloop.traces._synthetic import synthesize
-    from rackloop.traces._trace import Trace, open_trace
+    from rackloop.traces._trace import MAX_MALFORMED, Trace, open_trace
     from rackloop.traces._write import WrittenReport, format_for, write_trace
 
 __all__ = [
     "FORMATS",
+    "MAX_MALFORMED",
     "Clock",
     "Format",
     "Gaps",
@@ -43,6 +44,7 @@ __getattr__ = opening(
     __name__,
     {
         "FORMATS": "_recognise",
+        "MAX_MALFORMED": "_trace",
         "Clock": "_format",
         "Format": "_format",
         "Malformed": "_lines",

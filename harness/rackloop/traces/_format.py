@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 SECTOR_BYTES = 512
+SECTOR_DIGITS = 16  # of a sector's number: times 512 it stays within 64 bits
+ANY_NAME = r"[^\s,]+"
 NOT_A_REQUEST = 255  # the `op` of a line that has the shape of a request and is none
 
 
@@ -36,12 +38,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a line. ``digits`` bounds an integer, so that no product with it leaves 64 bits."""
+    """One field of a line.
+
+    ``digits`` bounds an integer, so that no product with it leaves 64 bits; ``shape`` is the pattern of a name.
+    """
 
     name: str
     kind: Kind
     digits: int = 15
     words: tuple[str, ...] = ()
+    shape: str = ANY_NAME
     may_be_empty: bool = False
 
     @property
@@ -55,7 +61,7 @@ class Field:
             case Kind.WORD:
                 pattern = "|".join(re.escape(word) for word in self.words)
             case Kind.TEXT:
-                pattern = r"[^\s,]+"
+                pattern = self.shape
         return f"(?:{pattern})?" if self.may_be_empty else f"(?:{pattern})"
 
     @property
@@ -83,8 +89,10 @@ class Field:
                 within = column.is_between(0, 10**self.digits - 1)
             case Kind.SECONDS:
                 within = column.is_between(0, 9 * NS_PER_S, closed="left")
-            case Kind.WORD | Kind.TEXT:
+            case Kind.WORD:
                 within = column.is_not_null()
+            case Kind.TEXT:
+                within = column.str.contains(f"^(?:{self.shape})$")
         return within | column.is_null() if self.may_be_empty else within.fill_null(value=False)
 
     def complaint(self, text: str) -> str | None:

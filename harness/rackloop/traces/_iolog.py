@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rackloop.traces._columns import Op
-from rackloop.traces._csv_formats import no_response, request_columns
+from rackloop.traces._expressions import no_response, request_columns
 from rackloop.traces._format import NOT_A_REQUEST, Clock, Field, Format, Kind, Loss
 
 if TYPE_CHECKING:

@@ -6,12 +6,18 @@ import re
 from collections.abc import Sequence
 
 from rackloop.errors import BadInput
-from rackloop.traces._csv_formats import ALIBABA, CLOUDPHYSICS, MSR, SPC, SYSTOR17, TENCENT
+from rackloop.traces._blktrace import BLKTRACE
+from rackloop.traces._cloudphysics import CLOUDPHYSICS, CLOUDPHYSICS_US, told_by_rate
+from rackloop.traces._csv_formats import ALIBABA, MSR, SPC, SYSTOR17, TENCENT
 from rackloop.traces._format import Format
 from rackloop.traces._iolog import IOLOG2, IOLOG3
 
 #: Every format that a trace may be in, by name.
-FORMATS = {form.name: form for form in (ALIBABA, CLOUDPHYSICS, IOLOG2, IOLOG3, MSR, SPC, SYSTOR17, TENCENT)}
+FORMATS = {
+    form.name: form
+    for form in (ALIBABA, BLKTRACE, CLOUDPHYSICS, CLOUDPHYSICS_US, IOLOG2, IOLOG3, MSR, SPC, SYSTOR17, TENCENT)
+}
+_CLOUDPHYSICS = (CLOUDPHYSICS, CLOUDPHYSICS_US)
 _SHOWN_CHARACTERS = 60
 
 
@@ -32,19 +38,21 @@ def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...
     texts = [line for line in lines if line.strip()]
     if not texts:
         raise BadInput(f"{where} is empty: there is no line in it")
-    counts = {form: sum(_is_line(form, text) for text in texts) for form in FORMATS.values()}
-    order = sorted(FORMATS.values(), key=lambda form: -counts[form])
-    best, *others = order
-    if 2 * counts[best] < len(texts):
+    counts = {form.name: sum(_is_line(form, text) for text in texts) for form in FORMATS.values()}
+    best, *others = sorted(FORMATS.values(), key=lambda form: -counts[form.name])
+    is_cloudphysics = best in _CLOUDPHYSICS
+    if is_cloudphysics:
+        others = [form for form in others if form not in _CLOUDPHYSICS]
+    if 2 * counts[best.name] < len(texts):
         raise BadInput(
             f"{where} is in no format that is known: its first line is {texts[0][:_SHOWN_CHARACTERS]!r}, and "
-            f"{counts[best]} of the first {len(texts)} lines would be {best.title}; say which format it is in, one of "
-            f"{', '.join(FORMATS)}"
+            f"{counts[best.name]} of the first {len(texts)} lines would be {best.title}; say which format it is in, "
+            f"one of {', '.join(FORMATS)}"
         )
     doubts = [
-        f"could also be {form.title}: {counts[form]} of the first {len(texts)} lines are well-formed as that"
+        f"could also be {form.title}: {counts[form.name]} of the first {len(texts)} lines are well-formed as that"
         for form in others
-        if counts[form] * 10 >= counts[best] * 9
+        if counts[form.name] * 10 >= counts[best.name] * 9
     ]
     unfit = [text for text in texts if not _is_line(best, text)]
     doubts += [
@@ -52,6 +60,9 @@ def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...
         for form in others
         if (found := sum(_is_line(form, text) for text in unfit))
     ]
+    if is_cloudphysics:
+        best, further = told_by_rate(texts)
+        doubts += further
     return best, tuple(doubts)
 
 

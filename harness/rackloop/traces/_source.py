@@ -56,8 +56,13 @@ def chunks(path: Path) -> Iterator[bytes]:
         elif magic == _ZSTD:
             import zstandard
 
-            zstd = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-            yield from _decompressed(file, path, "zstd", lambda: zstd.decompressobj(), zstandard.ZstdError)
+            yield from _decompressed(
+                file,
+                path,
+                "zstd",
+                lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
+                zstandard.ZstdError,
+            )
         else:
             while chunk := file.read(_READ_BYTES):
                 yield chunk

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from rackloop.errors import BadInput
-from rackloop.traces import _source
+from rackloop.traces import _blktrace, _source
 from rackloop.traces._format import Clock, Format, Origin
 from rackloop.traces._lines import LineReader, Malformed
 from rackloop.traces._order import ordered
@@ -40,7 +41,7 @@ def open_trace(
     """
     path = Path(path)
     wanted = None if format is None else format_named(format)
-    sample = b"".join(_head(_source.chunks(path), _SAMPLE_BYTES))
+    sample = b"".join(_head(_text(path), _SAMPLE_BYTES))
     if not sample:
         raise BadInput(f"{path} is empty: there is no request in it")
     if b"\0" in sample:
@@ -54,6 +55,14 @@ def open_trace(
     else:
         form, doubts = wanted, ()
     return Trace(path, form, "\n".join(lines).encode(), volume=volume, doubts=doubts, max_malformed=max_malformed)
+
+
+def _text(path: Path) -> Iterator[bytes]:
+    """The trace's lines in pieces; a recording of blktrace's is made text."""
+    pieces = _source.chunks(path)
+    first = next(pieces, b"")
+    whole = chain((first,), pieces)
+    return _blktrace.parsed(path, whole) if _blktrace.is_recording(first) else whole
 
 
 def _head(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -114,7 +123,7 @@ class Trace:
         self.volumes = Counter()
         latest_ns: int | None = None
         try:
-            for block in _source.blocks(_source.chunks(self.path), self.path):
+            for block in _source.blocks(_text(self.path), self.path):
                 frame = reader.read(block)
                 self._count_volumes(frame)
                 if self.volume is not None:
