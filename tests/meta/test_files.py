@@ -14,7 +14,7 @@ LONGEST_LINES = 450
 # Written apart, so that this file does not hold what it forbids.
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME)\b")
 VAGUE = re.compile(r".(Manager|Helper|Helpers|Util|Utils|Base|Impl)$")
-SCRIPTS = [ROOT / "rackloop", ROOT / "tools" / "new-driver", ROOT / "tools" / "new-sample-traces", ROOT / "tools" / "new-testplan"]
+SCRIPTS = [ROOT / "rackloop", *sorted((ROOT / "tools").glob("new-*"))]
 SOURCES = [*files(".py", ".rs", ".sh"), *SCRIPTS]
 LOCKS = [*(ROOT / "requirements").glob("*.txt"), ROOT / "reports" / "allure" / "package-lock.json"]
 

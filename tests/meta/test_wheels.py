@@ -32,7 +32,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_is_pure_and_holds_code_and_data(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     names = set(ZipFile(wheel).namelist())
-    data = [path for folder in ("playbooks", "testplans", "traces") for path in files() if path.is_relative_to(ROOT / folder)]
+    folders = ("playbooks", "testplans", "traces")
+    data = [path for folder in folders for path in files() if path.is_relative_to(ROOT / folder)]
     data += (ROOT / "labs").glob("*.yaml")
     assert data
     missing = sorted(shown(path) for path in data if f"rackloop_data/{shown(path)}" not in names)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.seed import choose_seed
-from rackloop.traces import Clock, Origin, TraceMeter, TraceProfile, open_trace, read_statistics, synthesize, write_trace
+from rackloop.traces import (
+    Clock,
+    Origin,
+    TraceMeter,
+    TraceProfile,
+    open_trace,
+    read_statistics,
+    synthesize,
+    write_trace,
+)
 from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.trace_progress import counting, print_findings
-
+from rackloop_cli.trace_progress import malformed_remarks, watched
 
 # Formats that stamp the time of day need one; always the same, so that the same seed makes the same file.
 _ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
@@ -33,6 +40,7 @@ class Request:
     read_percent: float | None = None
     sizes: str | None = None
     footprint: str | None = None
+    span: str | None = None
     burstiness: float | None = None
     sequential_percent: float | None = None
     hot: str | None = None
@@ -44,19 +52,16 @@ def run(request: Request) -> int:
     """Make the trace and say what it is; returns 0. Raises BadInput for options that cannot be, before writing."""
     if request.requests and request.duration_s and request.rate:
         raise BadInput("--requests, --duration and --rate say one thing too many: give two of them")
-    console = Console()
     seed = choose_seed() if request.seed is None else request.seed
     profile = _changed(_plain(request) if request.like is None else _profile_like(request.like, request), request)
     clock = RealClock()
     started_ns = clock.now_ns()
     frames = synthesize(profile, seed, request.requests)
-    written = write_trace(counting(frames, Console(stderr=True)), request.out, request.format, origin=_ORIGIN)
+    written = write_trace(watched(frames), request.out, request.format, origin=_ORIGIN)
     seconds = (clock.now_ns() - started_ns) / 1e9
-    console.print(
+    print(
         f"{request.out}: {counted(written.requests, 'request')}, {written.format.title}, seed {seed}, "
         f"made in {format_quantity(seconds, 's')}",
-        soft_wrap=True,
-        highlight=False,
     )
     return EXIT_PASS
 
@@ -69,14 +74,14 @@ def _profile_like(like: Path, request: Request) -> TraceProfile:
     if like.suffix == ".json":
         return TraceProfile.of(read_statistics(like))
     trace = open_trace(like)
-    errors = Console(stderr=True)
     meter = TraceMeter()
-    for frame in counting(trace.batches(), errors):
+    for frame in watched(trace.batches()):
         meter.add(frame)
     if not meter.requests:
         raise BadInput(f"{like} holds no request: nothing can be made like it")
     statistics = meter.result(trace.doubts)
-    print_findings(trace.malformed, statistics.doubts, errors)
+    for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
+        print(remark, file=sys.stderr)
     return TraceProfile.of(statistics)
 
 
@@ -104,6 +109,8 @@ def _changed(profile: TraceProfile, request: Request) -> TraceProfile:
         profile = profile.with_read_share(request.read_percent / 100)
     if request.footprint is not None:
         profile = profile.with_footprint(_size(request.footprint, "--footprint"))
+    if request.span is not None:
+        profile = profile.with_span(_size(request.span, "--span"))
     if request.sizes is not None:
         profile = profile.with_sizes(_weighted_sizes(request.sizes))
     if request.burstiness is not None:

@@ -1,14 +1,12 @@
-"""How the trace verbs show what they have read, and what was wrong with it."""
+"""How the trace verbs show that they go on, and say what was wrong with a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-from rackloop.units import counted
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
 if TYPE_CHECKING:
     import polars
@@ -18,24 +16,21 @@ if TYPE_CHECKING:
 _SHOWN_LINES = 5
 
 
-def counting(frames: Iterable[polars.DataFrame], console: Console) -> Iterator[polars.DataFrame]:
-    """The frames as they come, while a terminal counts their requests; where there is none, nothing is shown."""
-    columns = (TextColumn("{task.completed:,.0f} requests, {task.speed_text}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None, speed_text="")
+def watched(frames: Iterable[polars.DataFrame]) -> Iterator[polars.DataFrame]:
+    """``frames`` as they are, their requests counted on a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} requests"), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None, rate="")
         for frame in frames:
             yield frame
-            progress.advance(task, frame.height)
+            speed = progress.tasks[0].speed
+            progress.update(task, advance=frame.height, rate=f"{speed:,.0f}/s" if speed else "")
 
 
-def print_findings(malformed: Malformed, doubts: Sequence[str], console: Console) -> None:
-    """Say the doubts, and how many lines were no requests, with the first of them."""
-    for doubt in doubts:
-        console.print(f"doubt: {doubt}", soft_wrap=True, highlight=False, markup=False)
+def malformed_remarks(malformed: Malformed) -> Iterator[str]:
+    """How many lines were no requests, and the first of them, a line each; nothing where all were."""
     if malformed.count:
-        lines = counted(malformed.count, "malformed line")
-        console.print(f"{lines} of {malformed.total_lines:,} left out:", soft_wrap=True, highlight=False)
-        for line in malformed.first[:_SHOWN_LINES]:
-            console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
+        yield f"malformed: {malformed.count:,} of {malformed.total_lines:,} lines left out"
+        yield from (f"  {line}" for line in malformed.first[:_SHOWN_LINES])
         if malformed.count > _SHOWN_LINES:
-            console.print(f"  and {malformed.count - _SHOWN_LINES} more", highlight=False)
+            yield f"  and {malformed.count - _SHOWN_LINES:,} more"

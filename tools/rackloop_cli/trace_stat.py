@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.traces import TraceMeter, open_trace
-from rackloop_cli.trace_progress import counting, print_findings
+from rackloop_cli.trace_progress import malformed_remarks, watched
 
 
 def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, source: str | None) -> int:
@@ -20,25 +21,24 @@ def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, sour
         raise BadInput(f"--out {out} is a file: give a directory, new or not")
     trace = open_trace(path, source, volume)
     meter = TraceMeter()
-    errors = Console(stderr=True)
-    for frame in counting(trace.batches(), errors):
+    for frame in watched(trace.batches()):
         meter.add(frame)
     if not meter.requests:
         asked = f" on volume {volume!r}" if volume else ""
         raise BadInput(f"{path} holds no request{asked}: there is nothing to say of it")
     statistics = meter.result(trace.doubts)
-    console = Console()
     if as_json:
         print(statistics.model_dump_json(indent=1))
     else:
         from rackloop_reports.trace_report import tables
 
-        console.print(f"{path}: {trace.format.title}", soft_wrap=True, highlight=False)
-        console.print(tables(statistics), highlight=False)
-    print_findings(trace.malformed, statistics.doubts, errors if as_json else console)
+        print(f"{path}: {trace.format.title}")
+        Console().print(tables(statistics), highlight=False)
+    for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
+        print(remark, file=sys.stderr)
     if out is not None:
         from rackloop_reports.trace_report import write_report
 
         for written in write_report(statistics, meter.heat_map, path.name, out):
-            (errors if as_json else console).print(f"wrote {written}", soft_wrap=True, highlight=False)
+            print(f"wrote {written}", file=sys.stderr if as_json else sys.stdout)
     return EXIT_PASS

@@ -72,8 +72,8 @@ class TraceProfile:
             raise BadInput(
                 f"a rate swings by 0 to 100 % in a period longer than 0 s, not by {swing:.0%} in {period_s} s"
             )
-        bin_s = 10.0 if duration_s <= 4096 * 10 else duration_s / 4096
-        bins = max(1, math.ceil(duration_s / bin_s))
+        bins = min(4096, max(1, math.ceil(duration_s / 10)))
+        bin_s = duration_s / bins
         middles = (np.arange(bins) + 0.5) * bin_s
         course = rate * (1 + swing * np.sin(2 * math.pi * middles / period_s))
         return cls(
@@ -147,6 +147,10 @@ class TraceProfile:
         """The same load on so many distinct bytes, spread over as many times their number as before."""
         spread = self.extent_bytes / self.footprint_bytes
         return replace(self, footprint_bytes=footprint_bytes, extent_bytes=round(footprint_bytes * spread))
+
+    def with_span(self, span_bytes: int) -> TraceProfile:
+        """The same load, its footprint spread over this much of the drive, or over itself where that is more."""
+        return replace(self, extent_bytes=span_bytes)
 
     def with_bias(self, bias: float) -> TraceProfile:
         """The same load with this bias at every time scale below a bin's."""

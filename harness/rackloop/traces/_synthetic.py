@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _INTERLEAVED_RUNS = 8
 _MOST_REQUESTS = 2**40
+_MOST_BINS = 2**32
+_LONGEST_S = 2**33
 
 
 class _OpQueue:
@@ -78,6 +80,12 @@ def synthesize(profile: TraceProfile, seed: int, requests: int | None = None) ->
     if not 0 < total <= _MOST_REQUESTS:
         raise BadInput(
             f"a trace has 1 to {_MOST_REQUESTS} requests, not {total}: give a longer duration or a higher rate"
+        )
+    bins = total / (profile.mean_rate * profile.bin_s)
+    if bins > _MOST_BINS or bins * profile.bin_s >= _LONGEST_S:
+        raise BadInput(
+            f"{total} requests at {profile.mean_rate:.3g} per second take "
+            f"{total / profile.mean_rate:.3g} s, too long for the rate's course: give a higher rate or fewer requests"
         )
     return _batches(profile, seed, total)
 

@@ -14,6 +14,7 @@ from rackloop.traces._statistics_histogram import Ints
 
 _FINEST_NS = 10_000.0
 _AT_ONCE = 2**19
+_BINS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,20 @@ def stretches(profile: TraceProfile, requests: int, rng: np.random.Generator) ->
     left, first = requests, 0
     owed = np.zeros(len(MADE_OPS))
     while left:
-        places = np.arange(first, first + bins) % bins
-        first += bins
+        places = np.arange(first, first + _BINS_AT_ONCE) % bins
         # Whole requests, with what rounding owes carried on.
         sums = np.cumsum(rates[:, places] * profile.bin_s, axis=1) + owed[:, None]
         whole = np.floor(sums + 0.5)
         owed = sums[:, -1] - whole[:, -1]
         counts = np.diff(whole, axis=1, prepend=0).astype(np.int64)
         for part in _parts(counts.sum(axis=0)):
-            chosen = _cut(counts[:, part], left)
-            left -= int(chosen.sum())
             width_ns = profile.bin_s * 1e9
-            yield from _spread((first - bins + part.start) * width_ns, width_ns, chosen, profile, rng)
-            if not left:
-                return
+            for stretch in _spread((first + part.start) * width_ns, width_ns, counts[:, part], profile, rng):
+                yield stretch if stretch.t_ns.size <= left else _cut(stretch, left)
+                left -= min(left, stretch.t_ns.size)
+                if not left:
+                    return
+        first += _BINS_AT_ONCE
 
 
 def _parts(totals: Ints) -> Iterator[slice]:
@@ -58,19 +59,23 @@ def _parts(totals: Ints) -> Iterator[slice]:
         begin = end
 
 
-def _cut(counts: Ints, left: int) -> Ints:
-    """``counts`` by kind and bin, without those beyond the first ``left`` requests."""
-    reached = np.cumsum(counts.sum(axis=0))
-    if int(reached[-1]) <= left:
-        return counts
-    end = int(np.searchsorted(reached, left))
-    kept = counts[:, : end + 1].copy()
-    beyond = int(reached[end]) - left
-    for row in kept:
-        drop = min(beyond, int(row[-1]))
-        row[-1] -= drop
-        beyond -= drop
-    return kept
+def _cut(stretch: Stretch, left: int) -> Stretch:
+    """The first ``left`` arrivals; where that is in the middle of a bin, its kinds keep their proportion."""
+    totals = np.sum(list(stretch.reached.values()), axis=0)
+    end = int(np.searchsorted(totals, left))
+    before = int(totals[end - 1]) if end else 0
+    share = (left - before) / (int(totals[end]) - before)
+    reached, missing = {}, left
+    for op, sums in stretch.reached.items():
+        done = int(sums[end - 1]) if end else 0
+        kept = min(done + round((int(sums[end]) - done) * share), missing)
+        reached[op] = np.concatenate((sums[:end], [kept]))
+        missing -= kept
+    for op, sums in stretch.reached.items():
+        more = min(missing, int(sums[end] - reached[op][-1]))
+        reached[op][-1] += more
+        missing -= more
+    return Stretch(stretch.t_ns[:left], reached)
 
 
 def _spread(
