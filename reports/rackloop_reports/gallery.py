@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rackloop.distribution import Distribution
 from rackloop.events import Measured
 from rackloop.units import parse_size
+from rackloop_reports.characterized import drawings
 from rackloop_reports.record import RunRecord, TestRecord
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Gallery:
         timed = [test for test in tests if test.remaps or test.series]
         remapping = [test for test in timed if test.remaps]
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
-        if not (timed or latency or throughput):
+        characterizing = [test for test in tests if test.rounds]
+        if not (timed or latency or throughput or characterizing):
             return []
         from rackloop_reports import plots
 
@@ -65,6 +67,9 @@ class Gallery:
             ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
             (_TIMELINE, timed, lambda: self._timeline(timed, source)),
         ]
+        for test in characterizing:
+            about = test.id.rpartition("::")[2].replace("_", " ")
+            wanted += [(f"{name}: {about}", [test], draw) for name, draw in drawings(test, source)]
         return [self._draw(name, of, draw) for name, of, draw in wanted if of]
 
     def _draw(self, name: str, tests: Sequence[TestRecord], draw: Callable[[], Figure]) -> Plot:

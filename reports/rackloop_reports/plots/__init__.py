@@ -1,24 +1,44 @@
 """Plots of a run, each a function from its data to a figure."""
 
 from rackloop_reports.plots._style import Source, encode, in_paper_order
+from rackloop_reports.plots.characterize import (
+    Cell,
+    DemandPoint,
+    bandwidth_bars,
+    demand_curve,
+    iops_matrix,
+    latency_matrix,
+    measurement_window,
+    steady_state_convergence,
+    write_saturation,
+)
 from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
 
 __all__ = [
+    "Cell",
+    "DemandPoint",
     "ModelCurve",
     "PublishedPoint",
     "SimulatedDrive",
     "Source",
     "StackLatency",
     "ThroughputPoint",
+    "bandwidth_bars",
+    "demand_curve",
     "drive_model_sheet",
     "encode",
     "figure_2",
     "figure_3",
     "in_paper_order",
+    "iops_matrix",
     "latency_ecdf",
+    "latency_matrix",
+    "measurement_window",
     "remap_timeline",
     "stage_breakdown",
+    "steady_state_convergence",
+    "write_saturation",
 ]

@@ -1,0 +1,332 @@
+"""Plots of a drive's characterization, as readers of SNIA Performance Test Specification reports know them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rackloop.events import RoundsMeasured
+from rackloop.steady_state import Criteria, SteadySpan, Window, attained, steady_spans
+from rackloop.units import format_quantity, parse_size
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREEN,
+    ORANGE,
+    RED,
+    Source,
+    blank,
+    make_y_logarithmic,
+    put_caption,
+    styled,
+)
+
+QUANTITIES = {"IOPS": "IOPS", "B/s": "Throughput, MB/s", "s": "Average latency, us"}
+_SCALES = {"IOPS": 1.0, "B/s": 1e-6, "s": 1e6}
+_GIB = 1 << 30
+# As many rounds before the window as there are in it give the eye something to compare it with.
+_ROUNDS_BEFORE = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a matrix: what was measured at this block size and share of reads."""
+
+    block_bytes: int
+    read_percent: int
+    value: float
+
+
+@dataclass(frozen=True)
+class DemandPoint:
+    """IOPS and latency, in seconds, with this many I/Os outstanding."""
+
+    outstanding: int
+    iops: float
+    average_s: float
+    p99_s: float
+
+
+def criteria_of(rounds: RoundsMeasured) -> Criteria | None:
+    """The criteria that steady state was judged by from these rounds; None where it was not."""
+    if rounds.criteria is None:
+        return None
+    found = rounds.criteria
+    return Criteria(rounds=round(found["rounds"]), excursion=found["excursion"], slope=found["slope"])
+
+
+@styled
+def steady_state_convergence(series: Sequence[RoundsMeasured], source: Source) -> Figure:
+    """Each series round after round, on a logarithmic axis; what decided is drawn bold, its steady window shaded."""
+    figure = blank(8.6, 4.9)
+    axes = figure.subplots()
+    make_y_logarithmic(axes)
+    is_by_depth = len({rounds.labels.get("block") for rounds in series}) == 1
+    for place, rounds in enumerate(series):
+        criteria = criteria_of(rounds)
+        numbers = range(1, len(rounds.values) + 1)
+        scale = _SCALES[rounds.unit]
+        axes.plot(
+            numbers,
+            [value * scale for value in rounds.values],
+            color=CYCLE[place % len(CYCLE)],
+            linewidth=2.4 if criteria else 1.2,
+            marker="o",
+            markersize=5 if criteria else 3,
+            label=_name(rounds, is_by_depth=is_by_depth) + (" (decides)" if criteria else ""),
+        )
+        if criteria and (window := attained(rounds.values, criteria)):
+            axes.axvspan(window.first - 0.5, window.last + 0.5, color=GREEN, alpha=0.12, linewidth=0)
+    _rounds_axis(axes, max(len(rounds.values) for rounds in series))
+    axes.set_ylabel(QUANTITIES[series[0].unit])
+    axes.set_title(source.title(f"Steady state convergence, reads/writes {series[0].labels['mix']}"))
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="outstanding" if is_by_depth else "block size")
+    put_caption(figure, source.caption(_criteria_words(series), "Shaded: the steady window."))
+    return figure
+
+
+@styled
+def measurement_window(tracked: Sequence[RoundsMeasured], source: Source) -> Figure:
+    """The steady window of each series, or its last: average, the band it may range over, the line through it."""
+    figure = blank(8.6 if len(tracked) == 1 else 11.5, 4.7)
+    for axes, rounds in zip(figure.subplots(1, len(tracked), squeeze=False).flat, tracked, strict=True):
+        _window(axes, rounds)
+    figure.suptitle(source.title("Steady state measurement window"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption(_criteria_words(tracked)))
+    return figure
+
+
+def _window(axes: Axes, rounds: RoundsMeasured) -> None:
+    criteria = criteria_of(rounds) or Criteria()
+    scale, count = _SCALES[rounds.unit], len(rounds.values)
+    axes.set_title(f"{_name(rounds)}, reads/writes {rounds.labels['mix']}", fontsize=10)
+    axes.set_ylabel(QUANTITIES[rounds.unit])
+    axes.set_xlabel("Round")
+    window = attained(rounds.values, criteria)
+    if window is None and count < criteria.rounds:
+        axes.plot(range(1, count + 1), [value * scale for value in rounds.values], color=BLUE, marker="o")
+        return
+    is_steady = window is not None
+    window = window or Window.over(rounds.values, count, criteria.rounds)
+    first = max(1, window.first - _ROUNDS_BEFORE)
+    shown = range(first, window.last + 1)
+    axes.plot(shown, [rounds.values[number - 1] * scale for number in shown], color=BLUE, marker="o", label="measured")
+    edges = (window.first, window.last)
+    average, half = window.average * scale, criteria.excursion / 2
+    axes.hlines(
+        average, *edges, color=BLACK, linewidth=1.2, label=f"average {format_quantity(window.average, rounds.unit)}"
+    )
+    axes.fill_between(
+        edges,
+        average * (1 - half),
+        average * (1 + half),
+        color=GREEN if is_steady else RED,
+        alpha=0.12,
+        linewidth=0,
+        label=f"average ± {half:.0%}",
+    )
+    ends = [window.start, window.start + window.slope * (criteria.rounds - 1)]
+    axes.plot(edges, [value * scale for value in ends], color=ORANGE, linestyle=(0, (5, 2)), label="least squares")
+    axes.set_xticks(list(shown))
+    highest = max(*(rounds.values[number - 1] * scale for number in shown), average * (1 + half))
+    lowest = min(*(rounds.values[number - 1] * scale for number in shown), average * (1 - half))
+    axes.set_ylim(max(0.0, lowest - 0.5 * (highest - lowest)), highest + 0.25 * (highest - lowest))
+    verdict = "steady" if is_steady else "not steady"
+    words = f"{verdict}: excursion {window.excursion:.1%}, slope {window.slope_excursion:.1%}"
+    axes.text(0.5, 0.97, words, transform=axes.transAxes, ha="center", va="top", fontweight="bold", fontsize=9)
+    axes.legend(loc="lower left", fontsize=8)
+
+
+@styled
+def iops_matrix(cells: Sequence[Cell], source: Source) -> Figure:
+    """IOPS by block size and mix: every figure in a table, and as one curve for each mix."""
+    figure = blank(11.5, 4.9)
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    _table(left, cells, _thousands, is_high_good=True)
+    left.set_title("IOPS", fontsize=10)
+    right.set_xscale("log", base=2)
+    make_y_logarithmic(right)
+    blocks = sorted({cell.block_bytes for cell in cells})
+    for place, reads in enumerate(sorted({cell.read_percent for cell in cells}, reverse=True)):
+        chosen = sorted((cell.block_bytes, cell.value) for cell in cells if cell.read_percent == reads)
+        right.plot(
+            [block for block, _ in chosen],
+            [value for _, value in chosen],
+            marker="o",
+            markersize=4,
+            color=CYCLE[place % len(CYCLE)],
+            label=_mix(reads),
+        )
+    right.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], rotation=30, ha="right")
+    right.minorticks_off()
+    right.set_xlabel("Block size")
+    right.set_ylabel("IOPS")
+    right.legend(title="reads/writes", fontsize=8)
+    figure.suptitle(source.title("Random IOPS in steady state"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption("Averages over the rounds of the steady window."))
+    return figure
+
+
+@styled
+def latency_matrix(panels: Sequence[tuple[str, Sequence[Cell]]], source: Source) -> Figure:
+    """Latency by block size and mix, a table for each statistic named in ``panels``."""
+    figure = blank(11.5, 3.9)
+    for axes, (name, cells) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
+        _table(axes, cells, _microseconds, is_high_good=False)
+        axes.set_title(f"{name}, us", fontsize=10)
+    figure.suptitle(source.title("Latency in steady state, one I/O outstanding"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption("Over all I/O of the rounds of the steady window."))
+    return figure
+
+
+def _table(axes: Axes, cells: Sequence[Cell], word: Callable[[float], str], *, is_high_good: bool) -> None:
+    """Every cell's figure on a ground that is the darker the better it is, on a logarithmic scale."""
+    import numpy as np
+
+    blocks = sorted({cell.block_bytes for cell in cells})
+    mixes = sorted({cell.read_percent for cell in cells}, reverse=True)
+    values = np.full((len(blocks), len(mixes)), np.nan)
+    for cell in cells:
+        values[blocks.index(cell.block_bytes), mixes.index(cell.read_percent)] = cell.value
+    logs = np.log10(np.where(values > 0, values, np.nan))
+    axes.imshow(logs, cmap="Blues" if is_high_good else "Oranges", aspect="auto", alpha=0.75)
+    middle = (np.nanmin(logs) + np.nanmax(logs)) / 2
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            is_dark = logs[row, column] > middle + 0.5 * (np.nanmax(logs) - middle)
+            color = "white" if is_dark and np.nanmax(logs) > np.nanmin(logs) else BLACK
+            axes.text(column, row, word(float(value)), ha="center", va="center", fontsize=8.5, color=color)
+    axes.set_xticks(range(len(mixes)), [_mix(reads) for reads in mixes])
+    axes.set_yticks(range(len(blocks)), [format_quantity(block, "B") for block in blocks])
+    axes.set_xlabel("Reads/writes, %")
+    axes.set_ylabel("Block size")
+    axes.grid(visible=False)
+
+
+@styled
+def bandwidth_bars(cells: Sequence[Cell], source: Source) -> Figure:
+    """Sequential throughput by block size, reads beside writes."""
+    figure = blank(6.4, 4.2)
+    axes = figure.subplots()
+    blocks = sorted({cell.block_bytes for cell in cells})
+    for shift, reads, name, color in ((-0.2, 100, "reads", BLUE), (0.2, 0, "writes", ORANGE)):
+        chosen = {cell.block_bytes: cell.value / 1e6 for cell in cells if cell.read_percent == reads}
+        places = [place + shift for place, block in enumerate(blocks) if block in chosen]
+        bars = axes.bar(places, [chosen[block] for block in blocks if block in chosen], 0.36, color=color, label=name)
+        axes.bar_label(bars, fmt="%.0f", fontsize=9, padding=2)
+    axes.set_xticks(range(len(blocks)), [format_quantity(block, "B") for block in blocks])
+    axes.set_xlabel("Block size")
+    axes.set_ylabel("Throughput, MB/s")
+    axes.grid(visible=False, axis="x")
+    axes.margins(y=0.15)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+    axes.set_title(source.title("Sequential throughput in steady state"))
+    put_caption(figure, source.caption("Averages over the rounds of the steady window."))
+    return figure
+
+
+@styled
+def write_saturation(iops: RoundsMeasured, longest: RoundsMeasured | None, source: Source) -> Figure:
+    """IOPS of random writes to a new drive over time and over what was written; the longest latency over time."""
+    figure = blank(11.5, 6.2)
+    over_time, over_bytes, stalls = figure.subplot_mosaic([["time", "bytes"], ["stalls", "bytes"]]).values()
+    criteria = criteria_of(iops) or Criteria()
+    spans = steady_spans(iops.values, criteria)
+    times_s = [iops.round_s * number for number in range(1, len(iops.values) + 1)]
+    block = parse_size(iops.labels["block"])
+    written = [total / _GIB for total in accumulate(value * iops.round_s * block for value in iops.values)]
+    for axes, along, what in ((over_time, times_s, "Time, s"), (over_bytes, written, "Written, GiB")):
+        _saturating(axes, along, iops.values, spans)
+        axes.set_xlabel(what)
+        axes.set_ylabel("IOPS")
+        axes.set_ylim(bottom=0)
+    over_bytes.legend(loc="best", fontsize=8)
+    if longest is not None:
+        times_s = [longest.round_s * number for number in range(1, len(longest.values) + 1)]
+        stalls.plot(times_s, [value * 1e3 for value in longest.values], color=RED, linewidth=1.2)
+        make_y_logarithmic(stalls)
+    stalls.set_xlabel("Time, s")
+    stalls.set_ylabel("Longest latency, ms")
+    stalls.sharex(over_time)
+    figure.suptitle(
+        source.title(f"Write saturation, {iops.labels['block']} random writes to a purged drive"),
+        x=0.012,
+        ha="left",
+        fontweight="bold",
+    )
+    put_caption(figure, source.caption(f"Rounds of {iops.round_s:g} s.", _criteria_words([iops])))
+    return figure
+
+
+def _saturating(axes: Axes, along: Sequence[float], values: Sequence[float], spans: Sequence[SteadySpan]) -> None:
+    axes.plot(along, values, color=BLUE, linewidth=1.4, label="IOPS of a round")
+    for number, span in enumerate(spans):
+        end = along[(span.left or len(values)) - 1]
+        label = "steady" if number == 0 else "_nolegend_"
+        axes.axvspan(along[span.attained.first - 1], end, color=GREEN, alpha=0.12, linewidth=0, label=label)
+        axes.hlines(span.attained.average, along[span.attained.first - 1], end, color=BLACK, linewidth=1)
+    if spans and spans[0].left is not None:
+        left_at = along[spans[0].left - 1]
+        axes.axvline(left_at, color=ORANGE, linestyle=(0, (4, 3)), label="left the state it was new in")
+
+
+@styled
+def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source) -> Figure:
+    """Latency against IOPS as more is outstanding: the number stands at each point."""
+    figure = blank(8.6, 4.9)
+    axes = figure.subplots()
+    make_y_logarithmic(axes)
+    chosen = sorted(points, key=lambda point: point.outstanding)
+    iops = [point.iops for point in chosen]
+    axes.plot(iops, [point.average_s * 1e6 for point in chosen], color=BLUE, marker="o", label="average")
+    axes.plot(iops, [point.p99_s * 1e6 for point in chosen], color=ORANGE, marker="s", markersize=4, label="p99")
+    for point in chosen:
+        place = (point.iops, point.average_s * 1e6)
+        axes.annotate(f"{point.outstanding}", place, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
+    axes.set_xlim(left=0)
+    axes.margins(y=0.15)
+    axes.set_xlabel("IOPS")
+    axes.set_ylabel("Latency, us")
+    axes.legend(loc="upper left")
+    axes.set_title(source.title(f"Demand curve, {workload}"))
+    put_caption(figure, source.caption("The number at a point is how many I/Os were outstanding."))
+    return figure
+
+
+def _name(rounds: RoundsMeasured, *, is_by_depth: bool = False) -> str:
+    return rounds.labels["outstanding"] if is_by_depth and "outstanding" in rounds.labels else rounds.labels["block"]
+
+
+def _mix(reads: int) -> str:
+    return f"{reads}/{100 - reads}"
+
+
+def _rounds_axis(axes: Axes, rounds: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("Round")
+    axes.set_xlim(0.5, rounds + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _criteria_words(series: Sequence[RoundsMeasured]) -> str:
+    criteria = next((found for found in map(criteria_of, series) if found), None)
+    if criteria is None:
+        return ""
+    return (
+        f"Steady: over {criteria.rounds} rounds, excursion at most {criteria.excursion:.0%} and slope at most "
+        f"{criteria.slope:.0%} of the average (SNIA PTS 2.0.2: 20% and 10%)."
+    )
+
+
+def _thousands(value: float) -> str:
+    return format_quantity(value, "IOPS").removesuffix("IOPS").replace(" ", "")
+
+
+def _microseconds(value_s: float) -> str:
+    return f"{value_s * 1e6:.4g}"

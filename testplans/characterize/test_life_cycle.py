@@ -1,0 +1,110 @@
+"""A drive's whole life in a lab: identified, erased, preconditioned, measured, verified, and how healthy it stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import SanitizeMethod
+from rackloop.errors import ProductFailed
+from rackloop.health import health_changes
+from rackloop.lab import Lab
+from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_bytes, measured_drives
+
+KIB = 1 << 10
+# An active range of 0 is the whole drive, an empty name the first scratch drive.
+PARAMETERS: dict[str, Any] = {
+    "drive": "",
+    "active_range": 0,
+    "purge": True,
+    "fills": 2,
+    "block": 4 * KIB,
+    "read_percents": [100, 65, 0],
+    "iodepth": 32,
+    "threads": 1,
+    "seconds": 60.0,
+    "round_bytes": 0,
+    "most_rounds": 25,
+    "excursion": 0.2,
+    "slope": 0.1,
+}
+MEASURES = {
+    "life.differs": "1",
+    "life.not_erased": "1",
+    "life.corrupt": "1",
+    "life.alarms": "1",
+    "steady.round": "1",
+    "steady.iops": "IOPS",
+    "health.before": "1",
+    "health.after": "1",
+    "health.change": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="take a drive through inventory, erasure, preconditioning, measuring and verifying, and compare its health",
+    requires=["fio", "probe"],
+    destructive=True,
+    time_class="hours",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drive that is qualified."""
+    return measured_drives(lab, parameters)
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Two fills and five rounds; the region is written and read twice more with identified sectors, at 500 MB/s."""
+    region_bytes = measured_bytes(lab, parameters)
+    measuring_s = Conditions.of(parameters).estimate_s(len(_workloads(parameters)), region_bytes)
+    return measuring_s + 4 * region_bytes / 500e6
+
+
+def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
+    depth, threads = parameters["iodepth"], parameters["threads"]
+    return [
+        Workload(parameters["block"], reads, iodepth=depth, threads=threads) for reads in parameters["read_percents"]
+    ]
+
+
+def test_life_cycle(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], measure: Measure) -> None:
+    """Ask the drive who and how it is, erase it, measure it, verify it, and ask again how it is."""
+    drive, conditions, workloads = drive_under_test, Conditions.of(parameters), _workloads(parameters)
+    wrong = drive.inventory()
+    measure("life.differs", len(wrong))
+    before = drive.health()
+
+    old = drive.identify_sectors()
+    method = drive.purge() if conditions.purge else None
+    if method is not None:
+        found = drive.verify(old)
+        # Where only the key is thrown away, what is read afterwards is noise and not zeros.
+        erased = found.verdicts["blank"] + (found.verdicts["foreign"] if method == SanitizeMethod.CRYPTO_ERASE else 0)
+        measure("life.not_erased", found.sectors - erased)
+        if found.sectors != erased:
+            wrong.append(f"{found.sectors - erased} of {found.sectors} sectors do not read back erased after {method}")
+
+    drive.fill(conditions.fills)
+    rounds = drive.rounds(workloads, conditions, tracked=workloads[-1])
+
+    verified = drive.verify(drive.identify_sectors())
+    corrupt = verified.sectors - verified.verdicts["right"]
+    measure("life.corrupt", corrupt)
+    if corrupt:
+        wrong.append(f"{corrupt} of {verified.sectors} sectors do not read back what was written")
+
+    changes = health_changes(before, drive.health())
+    for change in changes:
+        for name, value in (("before", change.before), ("after", change.after), ("change", change.difference)):
+            if value is not None:
+                measure(f"health.{name}", value, counter=change.counter)
+    alarms = [change.alarm for change in changes if change.alarm]
+    measure("life.alarms", len(alarms))
+    if wrong or alarms:
+        raise ProductFailed("; ".join((*wrong, *alarms)))
+
+    measure("steady.round", rounds.steady().last)
+    for workload in workloads:
+        measure("steady.iops", [job.iops for job in rounds.in_window(workload)], **workload.labels)
