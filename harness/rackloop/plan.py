@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rackloop.errors import BadInput
 from rackloop.limits import Limit
 from rackloop.units import parse_quantity
 
-__all__ = ["Plan", "PlanEntry", "find_testplans", "load_plan"]
+__all__ = ["Plan", "PlanEntry", "find_testplans", "load_plan", "override"]
 
 _STAND_INS: dict[tuple[str, ...], Plain] = {("plan",): "unnamed", ("purpose",): "unknown"}
 
@@ -79,6 +79,39 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
     )
     written_plan = examined.finish()
     return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute())
+
+
+def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = None) -> Plan:
+    """The plan with parameters set from outside: each ``KEY=VALUE`` goes to every test that declares ``KEY``.
+
+    A list is written with commas. What was set stands in the entries' labels too. Raises BadInput for a setting
+    without ``=``, a key that no test of the plan declares, and a value that is not of the parameter's type.
+    """
+    files = files_by_name(testplans_root or data_path("testplans"))
+    declared = {entry.file: read_declared(files[entry.file]).parameters for entry in plan.tests}
+    known = {key for parameters in declared.values() for key in parameters}
+    entries = plan.tests
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise BadInput(
+                f"--set {setting}: write KEY=VALUE; parameters of plan {plan.plan}: {', '.join(sorted(known))}"
+            )
+        if key not in known:
+            raise BadInput(f"--set {setting}: no test of plan {plan.plan} has a parameter {key!r}; {guess(key, known)}")
+        entries = tuple(
+            _overridden(entry, key, text, declared[entry.file][key]) if key in declared[entry.file] else entry
+            for entry in entries
+        )
+    return replace(plan, tests=entries)
+
+
+def _overridden(entry: PlanEntry, key: str, text: str, default: Any) -> PlanEntry:
+    try:
+        value = converted(text.split(",") if isinstance(default, list) else text, default)
+    except ValueError as error:
+        raise BadInput(f"--set {key}={text}: {entry.file}: {error}") from error
+    return replace(entry, parameters={**entry.parameters, key: value}, labels={**entry.labels, key: text})
 
 
 def _entry(

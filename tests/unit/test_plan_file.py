@@ -12,7 +12,7 @@ from rackloop.description._field_texts import field_texts
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenOn, WrittenPlan
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.limits import Limit
-from rackloop.plan import Plan, PlanEntry, load_plan
+from rackloop.plan import Plan, PlanEntry, load_plan, override
 
 TEST_FILE = '''
 """A test file, read and never run."""
@@ -234,3 +234,28 @@ def test_no_edit_of_a_plan_ends_in_a_traceback(tmp_path_factory: pytest.TempPath
     except DescriptionError as error:
         sound = bool(error.problems)
     assert sound
+
+
+SETTINGS: list[tuple[str, str]] = [
+    ("remaps", "--set remaps: write KEY=VALUE; parameters of plan nightly: blocks,"),
+    ("remap=4", "--set remap=4: no test of plan nightly has a parameter 'remap'; did you mean 'remaps'?"),
+    ("remaps=many", "--set remaps=many: fabric/remap_latency: expected a whole number"),
+    ("wait=perhaps", "--set wait=perhaps: fabric/remap_latency: "),
+]
+
+
+@pytest.mark.parametrize(("setting", "words"), SETTINGS)
+def test_a_setting_that_fits_no_test_is_bad_input(setting: str, words: str, root: Path) -> None:
+    plan = load(PLAN, root)
+    with pytest.raises(BadInput) as caught:
+        override(plan, [setting], root)
+    assert words in str(caught.value)
+
+
+def test_settings_replace_what_the_plan_says_and_are_recorded(root: Path) -> None:
+    plan = override(load(PLAN, root), ["remaps=7", "blocks=8 KiB,2 MiB", "note=a=b"], root)
+    entry = plan.tests[0]
+    assert entry.parameters["remaps"] == 7
+    assert entry.parameters["blocks"] == [8 << 10, 2 << 20]
+    assert entry.parameters["note"] == "a=b"
+    assert {"remaps": "7", "note": "a=b"}.items() <= entry.labels.items()

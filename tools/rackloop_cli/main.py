@@ -66,6 +66,10 @@ SeedOption = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen."),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter of the plan's tests; may be given again."),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,20 +90,29 @@ def _root(
     pass
 
 
-@app.command(epilog=examples("rackloop demo", "rackloop demo --out first --seed 42"))
-def demo(out: OutOption = None, seed: SeedOption = None) -> None:
+@app.command(
+    epilog=examples(
+        "rackloop demo",
+        "rackloop demo --out first --seed 42",
+        "rackloop demo --set trace=recorded.csv.gz --set fold=true",
+    )
+)
+def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = None) -> None:
     """Run the smoke plan on a mock rack.
 
     Brings a simulated rack up, runs the plan, leaves an Allure report and takes the rack down.
     """
     from rackloop_cli import run as verb
 
-    raise typer.Exit(verb.run(verb.Request(plan="smoke", lab="mock", out=out, seed=seed)))
+    raise typer.Exit(
+        verb.run(verb.Request(plan="smoke", lab="mock", out=out, seed=seed, settings=tuple(settings or ())))
+    )
 
 
 @app.command(
     epilog=examples(
         "rackloop run smoke --lab mock",
+        "rackloop run replay --lab mock --set trace=recorded.csv.gz --set speed=10",
         "rackloop run smoke --lab mock -n 2 -k 'identity or phy_drop'",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
@@ -118,6 +131,7 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
     ] = None,
+    settings: SetOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
@@ -136,6 +150,7 @@ def run(
         expression=expression,
         workers=workers,
         testplans=testplans,
+        settings=tuple(settings or ()),
         dry_run=dry_run,
     )
     raise typer.Exit(verb.run(request))

@@ -19,7 +19,7 @@ from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, ToolError
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.plan import Plan, find_testplans, load_plan
+from rackloop.plan import Plan, find_testplans, load_plan, override
 from rackloop.state import LabState
 from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
@@ -39,6 +39,7 @@ class Request:
     expression: str | None = None
     workers: int = 1
     testplans: Path | None = None
+    settings: tuple[str, ...] = ()
     dry_run: bool = False
 
 
@@ -46,7 +47,7 @@ def run(request: Request) -> int:
     """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched."""
     tests_root = find_testplans(request.testplans)
     lab = load_lab(request.lab)
-    plan = load_plan(request.plan, tests_root)
+    plan = override(load_plan(request.plan, tests_root), request.settings, tests_root)
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.workers > 1 and lab.kind is not LabKind.MOCK:
         raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
@@ -99,6 +100,7 @@ def _common_arguments(request: Request, files: list[str], tests_root: Path) -> l
         f"--rackloop-plan={request.plan}",
         f"--rackloop-lab={request.lab}",
     ]
+    arguments += (f"--rackloop-set={setting}" for setting in request.settings)
     if request.seed is not None:
         arguments.append(f"--rackloop-seed={request.seed}")
     if request.expression:

@@ -92,7 +92,7 @@ class FioReplay:
 
     @property
     def lead_s(self) -> float:
-        """How long after its start fio issues the first request on an idle host: it must have its jobs ready by then."""
+        """How long after its start, on an idle host, fio issues the first request: its jobs must be ready by then."""
         return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self._jobs())
 
     def files(self, name: str) -> dict[str, str]:
