@@ -95,6 +95,10 @@ def wording(act: Act) -> str:
             return f"Drop the PHY of ports {_ports(ports)} for {down_ms} ms"
         case "phy", {"do": "flap", "ports": [*ports], "down_ms": down_ms, "up_ms": up_ms, "count": count}:
             return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
+        case "drive", {"do": "sanitize", "resource": drive, "method": method}:
+            return f"Have {drive} erase itself by {method}"
+        case "drive", {"do": "trim", "resource": drive}:
+            return f"Trim all of {drive}, which cannot sanitize itself"
     return f"{act.ability}: " + ", ".join(f"{key} {value}" for key, value in act.what.items())
 
 

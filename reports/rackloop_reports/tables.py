@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from rackloop.events import Exchange, Measured, RemapSeen
+from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
 from rackloop_reports.gallery import Plot
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
@@ -17,10 +18,13 @@ STAGES = ("commanded", "executed", "phy_up", "online", "verified")
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:
-    """What a reader sees first of a test: its purpose, what it measured, and a plot of it."""
+    """What a reader sees first of a test: its purpose, its drive, what it measured, and a plot of it."""
     parts = [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
-    if test.measurements:
-        parts.append(measurements_html(test.measurements, is_simulated=run.is_simulated))
+    parts += [identity_card_html(seen) for seen in test.drives]
+    if health := health_html(test.measurements):
+        parts.append(health)
+    if listed := [measured for measured in test.measurements if measured.limits or measured.name not in HEALTH]:
+        parts.append(measurements_html(listed, is_simulated=run.is_simulated))
     if plot:
         data = base64.b64encode(plot.data).decode("ascii")
         parts.append(

@@ -29,8 +29,8 @@ from rackloop_reports.plots._style import (
 QUANTITIES = {"IOPS": "IOPS", "B/s": "Throughput, MB/s", "s": "Average latency, us"}
 _SCALES = {"IOPS": 1.0, "B/s": 1e-6, "s": 1e6}
 _GIB = 1 << 30
-# As many rounds before the window as there are in it give the eye something to compare it with.
-_ROUNDS_BEFORE = 5
+# Some rounds before the window, for the eye to compare it with.
+_ROUNDS_BEFORE = 2
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def iops_matrix(cells: Sequence[Cell], source: Source) -> Figure:
     right.minorticks_off()
     right.set_xlabel("Block size")
     right.set_ylabel("IOPS")
-    right.legend(title="reads/writes", fontsize=8)
+    right.legend(title="reads/writes", fontsize=8, loc="lower left")
     figure.suptitle(source.title("Random IOPS in steady state"), x=0.012, ha="left", fontweight="bold")
     put_caption(figure, source.caption("Averages over the rounds of the steady window."))
     return figure
@@ -287,7 +287,7 @@ def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source) -
     axes.plot(iops, [point.p99_s * 1e6 for point in chosen], color=ORANGE, marker="s", markersize=4, label="p99")
     for point in chosen:
         place = (point.iops, point.average_s * 1e6)
-        axes.annotate(f"{point.outstanding}", place, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
+        axes.annotate(f"{point.outstanding}", place, (6, -11), textcoords="offset points", fontsize=8.5)
     axes.set_xlim(left=0)
     axes.margins(y=0.15)
     axes.set_xlabel("IOPS")
@@ -329,4 +329,4 @@ def _thousands(value: float) -> str:
 
 
 def _microseconds(value_s: float) -> str:
-    return f"{value_s * 1e6:.4g}"
+    return f"{value_s * 1e6:,.0f}" if value_s >= 1e-4 else f"{value_s * 1e6:.3g}"
