@@ -157,3 +157,117 @@ impl Geometry {
         (self.first_byte((cylinder, head)) + along).min(self.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [u64; 5] = [4096, 1 << 20, 100_000_000, 8 << 30, 4_000_787_030_016];
+
+    fn geometries() -> impl Iterator<Item = Geometry> {
+        let parameters: HddParameters = serde_json::from_str(
+            r#"{"rpm": 7200, "heads": 10, "zones": 16, "outer_mb_s": 175, "inner_mb_s": 83, "track_to_track_ms": 1,
+                "average_seek_ms": 8.5, "full_stroke_ms": 16, "write_settle_ms": 1, "head_switch_ms": 0.8,
+                "command_overhead_us": 50, "interface_mb_s": 600, "queue_depth": 32, "longest_wait_ms": 1000,
+                "physical_sector_bytes": 512, "read_segments": 16, "segment_kib": 2048, "read_ahead_kib": 1024,
+                "write_cache_kib": 65536, "write_cache_extents": 256, "destage_after_ms": 20,
+                "read_error_probability": 0, "retry_ms": [20, 40]}"#,
+        )
+        .unwrap();
+        SIZES
+            .map(|bytes| Geometry::new(&parameters, bytes))
+            .into_iter()
+    }
+
+    #[test]
+    fn every_byte_lies_on_exactly_one_track_and_the_drive_on_no_more_than_it_needs() {
+        for geometry in geometries() {
+            let tracks = geometry.cylinders * geometry.heads;
+            let step = (tracks / 5000).max(1);
+            for track in (0..tracks).step_by(step as usize) {
+                let at = (track / geometry.heads, track % geometry.heads);
+                let next = ((track + 1) / geometry.heads, (track + 1) % geometry.heads);
+                let first = geometry.first_byte(at);
+                let end = if track + 1 < tracks {
+                    geometry.first_byte(next)
+                } else {
+                    geometry.bytes
+                };
+                if first == end {
+                    continue;
+                }
+                assert_eq!(geometry.start(first).track, at);
+                assert_eq!(geometry.end(end).track, at);
+                assert_eq!(geometry.start(end - 1).track, at);
+            }
+            // With few cylinders, one more moves zone borders inwards and can leave the last one empty.
+            let last = geometry.start(geometry.bytes - 1).track.0;
+            assert!(
+                last + 2 >= geometry.cylinders,
+                "{last} of {}",
+                geometry.cylinders
+            );
+        }
+    }
+
+    #[test]
+    fn the_angle_goes_on_from_byte_to_byte_and_over_a_switch_to_the_next_track() {
+        for geometry in geometries() {
+            let tracks = geometry.cylinders * geometry.heads;
+            for track in (1..tracks).step_by((tracks / 5000).max(1) as usize) {
+                let first = geometry.first_byte((track / geometry.heads, track % geometry.heads));
+                if first == geometry.bytes {
+                    continue;
+                }
+                let switch_ns = geometry.start(first).sweep_ns - geometry.end(first).sweep_ns;
+                let is_next_cylinder = track % geometry.heads == 0;
+                assert_eq!(
+                    switch_ns,
+                    if is_next_cylinder { 1_000_000 } else { 800_000 }
+                );
+                let middle = (first + 300_000).min(geometry.bytes);
+                assert_eq!(
+                    geometry.end(middle).sweep_ns,
+                    geometry.place(middle - 1, 1).sweep_ns
+                );
+            }
+            for byte in (1..geometry.bytes).step_by((geometry.bytes / 5000).max(1) as usize) {
+                let (end_ns, start_ns) =
+                    (geometry.end(byte).sweep_ns, geometry.start(byte).sweep_ns);
+                assert!(
+                    end_ns == start_ns || geometry.start(byte).track != geometry.end(byte).track
+                );
+                assert!(geometry.start(byte - 1).sweep_ns <= end_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_leads_back_to_its_byte() {
+        for geometry in geometries() {
+            for byte in (0..geometry.bytes).step_by((geometry.bytes / 5000).max(1) as usize) {
+                let found = geometry.byte_at(geometry.start(byte).sweep_ns);
+                assert!(
+                    found <= byte && byte <= found + 1,
+                    "{byte} is found at {found}"
+                );
+            }
+            let end_ns = geometry.end(geometry.bytes).sweep_ns;
+            assert_eq!(geometry.byte_at(end_ns + 1_000_000_000), geometry.bytes);
+        }
+    }
+
+    #[test]
+    fn a_cylinder_is_transferred_at_the_rate_of_its_zone() {
+        let geometry = geometries().nth(3).unwrap();
+        for (cylinder, mb_s) in [(0, 175.0), (geometry.cylinders - 3, 83.0)] {
+            let (first, next) = (
+                geometry.first_byte((cylinder, 0)),
+                geometry.first_byte((cylinder + 1, 0)),
+            );
+            let taken_ns = geometry.start(next).sweep_ns - geometry.start(first).sweep_ns;
+            let ratio = (next - first) as f64 * 1e3 / taken_ns as f64 / mb_s;
+            assert!((ratio - 1.0).abs() < 4e-3, "{ratio}");
+        }
+    }
+}

@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
 
 use super::geometry::{Geometry, Place};
+use super::media::Piece;
 use super::seek::Arm;
-use super::shingles::Piece;
 use super::weak::{WeakSectors, UNIT};
 use super::HddParameters;
 use crate::OnReadError;
@@ -28,7 +28,9 @@ pub(super) struct Mechanics {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transfer {
     pub(super) done_ns: u64,
-    /// Time of a byte's end minus its sweep, on the last piece.
+    /// The piece that came last.
+    pub(super) last: Piece,
+    /// The time of a byte of that piece, less its sweep.
     anchor_ns: i64,
     /// The logical byte where it failed.
     pub(super) failed_at: Option<u64>,
@@ -67,9 +69,17 @@ impl Mechanics {
         self.geometry.start(media)
     }
 
-    /// The first byte of the media from which a sequential transfer could go on at `now_ns`.
-    pub(super) fn nearest(&self) -> u64 {
+    /// The first byte of the track that the head is on.
+    pub(super) fn track_start(&self) -> u64 {
         self.geometry.first_byte(self.track)
+    }
+
+    /// Read errors as [`Hdd`](super::Hdd) tells them.
+    pub(super) fn health(&self) -> [(&'static str, u64); 2] {
+        [
+            ("read_errors", self.weak.errors),
+            ("read_retries", self.weak.retries),
+        ]
     }
 
     /// Time from `now_ns` until the head is at a place: the move, then the rotation.
@@ -93,25 +103,24 @@ impl Mechanics {
         now_ns: u64,
         policy: OnReadError,
     ) -> Transfer {
-        let mut done = Transfer {
-            done_ns: now_ns,
-            anchor_ns: 0,
-            failed_at: None,
-        };
+        let mut free_ns = now_ns;
+        let mut done = None;
         for piece in pieces {
             let place = self.place(piece.media);
-            let begin_ns = done.done_ns + self.positioning_ns(done.done_ns, place, piece.writes);
+            let begin_ns = free_ns + self.positioning_ns(free_ns, place, piece.writes);
             let anchor_ns = begin_ns as i64 - place.sweep_ns as i64;
-            done = if piece.writes {
+            let transfer = if piece.writes {
                 self.write(piece, anchor_ns)
             } else {
                 self.read(piece, anchor_ns, piece.logical / UNIT, policy)
             };
-            if done.failed_at.is_some() {
+            free_ns = transfer.done_ns;
+            done = Some(transfer);
+            if transfer.failed_at.is_some() {
                 break;
             }
         }
-        done
+        done.expect("there is something to transfer")
     }
 
     fn write(&mut self, piece: &Piece, mut anchor_ns: i64) -> Transfer {
@@ -123,6 +132,7 @@ impl Mechanics {
         self.track = end.track;
         Transfer {
             done_ns: (anchor_ns + end.sweep_ns as i64) as u64,
+            last: *piece,
             anchor_ns,
             failed_at: None,
         }
@@ -156,13 +166,15 @@ impl Mechanics {
         self.track = end.track;
         Transfer {
             done_ns: (anchor_ns + end.sweep_ns as i64) as u64,
+            last: *piece,
             anchor_ns,
             failed_at,
         }
     }
 
-    /// Read on after a transfer that ended with `last`, up to `until` at most.
-    pub(super) fn read_ahead(&self, transfer: &Transfer, last: &Piece, until: u64) -> ReadAhead {
+    /// Read on after a transfer, up to `until` at most.
+    pub(super) fn read_ahead(&self, transfer: &Transfer, until: u64) -> ReadAhead {
+        let last = transfer.last;
         let from = last.logical + last.length;
         let mut ahead = ReadAhead {
             anchor_ns: transfer.anchor_ns,
@@ -201,19 +213,13 @@ impl Mechanics {
     }
 
     /// Read on to the end of a request that the head is just about to come to.
-    pub(super) fn ride(
-        &mut self,
-        ahead: &ReadAhead,
-        end: u64,
-        policy: OnReadError,
-    ) -> (Transfer, Piece) {
+    pub(super) fn ride(&mut self, ahead: &ReadAhead, end: u64, policy: OnReadError) -> Transfer {
         let piece = Piece {
             logical: ahead.from,
             media: ahead.home + ahead.from,
             length: end - ahead.from,
             writes: false,
         };
-        let transfer = self.read(&piece, ahead.anchor_ns, ahead.from.div_ceil(UNIT), policy);
-        (transfer, piece)
+        self.read(&piece, ahead.anchor_ns, ahead.from.div_ceil(UNIT), policy)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::media::Piece;
 use super::SmrParameters;
 
 const SMALLEST_CACHE: u64 = 8 << 20;
@@ -13,15 +14,6 @@ const STREAM: u64 = 256 << 10;
 
 /// So many arrivals of ranges that are gone may be remembered.
 const MOST_STALE: usize = 1024;
-
-/// One transfer: logical bytes and where they lie on the media.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) logical: u64,
-    pub(super) media: u64,
-    pub(super) length: u64,
-    pub(super) writes: bool,
-}
 
 /// The state of the bands and of the media cache, which lies on the outermost tracks, before the bands. Bands and
 /// logical bytes belong together for good (static mapping, as found by Aghayev and Desnoyers, "Skylight", FAST 2015).
@@ -42,6 +34,7 @@ pub(super) struct Shingles {
     /// Starts and places of cached ranges as they came; some are gone by now.
     arrivals: VecDeque<(u64, u64)>,
     next_at: u64,
+    rewritten: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,16 +73,22 @@ impl Shingles {
             cached_bytes: 0,
             arrivals: VecDeque::new(),
             next_at: 0,
+            rewritten: 0,
         }
     }
 
-    /// What the media hold: the cache and the bands.
-    pub(super) fn media_bytes(&self) -> u64 {
-        self.cache_bytes + self.bytes
+    /// How far the bands lie from the outermost track.
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.cache_bytes
+    }
+
+    /// Bands that were read and written again.
+    pub(super) fn rewritten(&self) -> u64 {
+        self.rewritten
     }
 
     /// Where logical bytes lie in their bands.
-    pub(super) fn home(&self, logical: u64) -> u64 {
+    fn home(&self, logical: u64) -> u64 {
         self.cache_bytes + logical
     }
 
@@ -250,6 +249,7 @@ impl Shingles {
             last = last.max(cached.end - start);
         }
         self.forget(start, end);
+        self.rewritten += 1;
         self.written[band as usize] = last;
         push(self.piece(start, self.home(start), last, true));
     }
@@ -344,3 +344,6 @@ impl Shingles {
         self.next_at = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

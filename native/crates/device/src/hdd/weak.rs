@@ -17,11 +17,15 @@ const ROUNDING_NS: u64 = 1000;
 #[derive(Debug)]
 pub(super) struct WeakSectors {
     distance: Option<Geometric>,
-    retries: Uniform<u64>,
+    revolutions: Uniform<u64>,
     revolution_ns: u64,
     rng: ChaCha8Rng,
     /// Units that will be read well before the next that is not.
     good: u64,
+    /// Units that failed so far.
+    pub(super) errors: u64,
+    /// Those of them that were read again.
+    pub(super) retries: u64,
 }
 
 impl WeakSectors {
@@ -33,10 +37,12 @@ impl WeakSectors {
         let mut weak = Self {
             distance: (probability > 0.0)
                 .then(|| Geometric::new(probability).expect("a checked probability is one")),
-            retries: Uniform::new_inclusive(fewest, most).expect("checked bounds are ordered"),
+            revolutions: Uniform::new_inclusive(fewest, most).expect("checked bounds are ordered"),
             revolution_ns,
             rng,
             good: 0,
+            errors: 0,
+            retries: 0,
         };
         weak.good = weak.draw();
         weak
@@ -59,6 +65,7 @@ impl WeakSectors {
             self.good -= if self.distance.is_some() { units } else { 0 };
             return None;
         }
+        self.errors += 1;
         let failed = self.good;
         self.good = self.draw();
         Some(failed)
@@ -66,6 +73,7 @@ impl WeakSectors {
 
     /// What a unit that failed takes to be read after all: whole revolutions.
     pub(super) fn retry_ns(&mut self) -> u64 {
-        self.retries.sample(&mut self.rng) * self.revolution_ns
+        self.retries += 1;
+        self.revolutions.sample(&mut self.rng) * self.revolution_ns
     }
 }

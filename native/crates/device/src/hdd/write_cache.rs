@@ -131,3 +131,75 @@ impl WriteCache {
         self.bytes = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use rand_distr::{Distribution, Uniform};
+
+    use super::*;
+
+    const BYTES: u64 = 200;
+
+    /// Against one flag a byte.
+    #[test]
+    fn ranges_are_what_was_written_less_what_was_removed_or_left() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut below = |n: u64| Uniform::new(0, n).unwrap().sample(&mut rng);
+        let mut cache = WriteCache::new(BYTES, 1000);
+        let mut flags = [false; BYTES as usize];
+        for _ in 0..5000 {
+            let start = below(BYTES - 1);
+            let end = start + 1 + below((BYTES - start).min(30));
+            match below(4) {
+                0 => {
+                    cache.remove(start, end);
+                    flags[start as usize..end as usize].fill(false);
+                }
+                1 => {
+                    cache.left();
+                    let first = cache.candidates(start).next();
+                    if let Some((start, end)) = first {
+                        cache.leave(start, end);
+                        assert!(cache.holds(start, end), "on its way, it is still there");
+                        flags[start as usize..end as usize].fill(false);
+                        cache.left();
+                    }
+                }
+                _ => {
+                    cache.insert(start, end);
+                    flags[start as usize..end as usize].fill(true);
+                    assert!(cache.holds(start, end));
+                }
+            }
+            assert_eq!(
+                cache.bytes,
+                flags.iter().filter(|&&flag| flag).count() as u64
+            );
+            let starts = (0..BYTES as usize)
+                .filter(|&at| flags[at] && (at == 0 || !flags[at - 1]))
+                .count();
+            assert_eq!(cache.dirty.len(), starts, "ranges that touch are one");
+            assert_eq!(
+                cache.holds(start, end),
+                flags[start as usize..end as usize].iter().all(|&flag| flag)
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_and_ranges_are_bounded() {
+        let mut cache = WriteCache::new(100, 2);
+        assert!(cache.takes(100) && !cache.takes(101));
+        cache.insert(0, 10);
+        cache.insert(20, 30);
+        assert!(cache.fits(30, 40), "a range grows");
+        assert!(!cache.fits(50, 60), "a third range");
+        assert!(!cache.fits(30, 111), "too many bytes");
+        cache.leave(0, 10);
+        assert!(!cache.fits(30, 111), "what leaves needs its room");
+        cache.left();
+        assert!(cache.fits(30, 111) && cache.fits(50, 60));
+    }
+}

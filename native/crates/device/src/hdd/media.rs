@@ -1,0 +1,128 @@
+//! Which bytes of the media logical bytes are on.
+
+use std::collections::VecDeque;
+
+use super::shingles::Shingles;
+use super::HddParameters;
+
+/// One transfer: logical bytes and where they lie on the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) logical: u64,
+    pub(super) media: u64,
+    pub(super) length: u64,
+    pub(super) writes: bool,
+}
+
+/// The order of logical bytes on the media: as they are numbered, or as a shingled drive keeps them.
+#[derive(Debug)]
+pub(super) struct Media {
+    /// Logical bytes.
+    pub(super) bytes: u64,
+    shingles: Option<Shingles>,
+    /// The steps left of merging a band.
+    cleaning: VecDeque<Piece>,
+}
+
+impl Media {
+    pub(super) fn new(parameters: &HddParameters, bytes: u64) -> Self {
+        Self {
+            bytes,
+            shingles: parameters.smr.as_ref().map(|smr| Shingles::new(smr, bytes)),
+            cleaning: VecDeque::new(),
+        }
+    }
+
+    /// What the platters have to hold.
+    pub(super) fn media_bytes(&self) -> u64 {
+        self.home(self.bytes)
+    }
+
+    /// Where a logical byte lies unless it is in a shingled drive's cache.
+    pub(super) fn home(&self, logical: u64) -> u64 {
+        logical + self.shingles.as_ref().map_or(0, Shingles::cache_bytes)
+    }
+
+    /// Whether logical bytes lie at home, all of them.
+    pub(super) fn is_home(&self, start: u64, end: u64) -> bool {
+        self.end_of_home(start) >= end
+    }
+
+    /// Where the logical bytes end that lie at home, from this one on.
+    pub(super) fn end_of_home(&self, start: u64) -> u64 {
+        let cached = self
+            .shingles
+            .as_ref()
+            .and_then(|shingles| shingles.next_cached(start));
+        cached.unwrap_or(self.bytes)
+    }
+
+    /// Where bytes are read from.
+    pub(super) fn read(&self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
+        match &self.shingles {
+            Some(shingles) => shingles.read(start, end, pieces),
+            None => pieces.push(self.piece(start, end, false)),
+        }
+    }
+
+    /// Write bytes; what the head does for it.
+    pub(super) fn write(&mut self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
+        match &mut self.shingles {
+            Some(shingles) => shingles.write(start, end, pieces),
+            None => pieces.push(self.piece(start, end, true)),
+        }
+    }
+
+    fn piece(&self, start: u64, end: u64, writes: bool) -> Piece {
+        Piece {
+            logical: start,
+            media: start,
+            length: end - start,
+            writes,
+        }
+    }
+
+    /// Bytes need not be kept.
+    pub(super) fn trim(&mut self, start: u64, end: u64) {
+        if let Some(shingles) = &mut self.shingles {
+            shingles.trim(start, end);
+        }
+    }
+
+    /// Whether these bytes cannot be written before a band has been merged.
+    pub(super) fn must_clean(&self, start: u64, end: u64) -> bool {
+        let has_room = |shingles: &Shingles| shingles.has_room(start, end);
+        !self.cleaning.is_empty() || !self.shingles.as_ref().is_none_or(has_room)
+    }
+
+    /// Whether there is nothing to merge into bands.
+    pub(super) fn is_clean(&self) -> bool {
+        self.cleaning.is_empty() && self.shingles.as_ref().is_none_or(Shingles::is_clean)
+    }
+
+    /// The next step of merging a band, where there is one to merge.
+    pub(super) fn clean(&mut self) -> Option<Piece> {
+        if let Some(shingles) = self.shingles.as_mut().filter(|_| self.cleaning.is_empty()) {
+            shingles.clean(&mut self.cleaning);
+        }
+        self.cleaning.pop_front()
+    }
+
+    /// Power is lost: a band that was being merged counts as merged, as the drive's journal has it.
+    pub(super) fn cut_power(&mut self) {
+        self.cleaning.clear();
+    }
+
+    /// As delivered: nothing is written.
+    pub(super) fn reset(&mut self) {
+        self.cleaning.clear();
+        if let Some(shingles) = &mut self.shingles {
+            shingles.reset();
+        }
+    }
+
+    /// Bands that were read and written again.
+    pub(super) fn rewritten(&self) -> Option<u64> {
+        self.shingles.as_ref().map(Shingles::rewritten)
+    }
+}

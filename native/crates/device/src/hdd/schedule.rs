@@ -1,0 +1,159 @@
+//! What the arm does next.
+
+use super::{Entry, Hdd, Work};
+use crate::{ms_to_ns, Kind, OnReadError, Request};
+
+/// What the arm could do.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Serve(usize),
+    Destage(u64, u64),
+    Clean,
+}
+
+impl Hdd {
+    /// Give the arm something to do, if there is anything that may interrupt what it does for itself.
+    pub(super) fn dispatch(&mut self, now_ns: u64) {
+        if self.work.done_ns().is_some() {
+            return;
+        }
+        let must_destage = !self.blocked.is_empty() || self.flush.is_some();
+        if self.queue.is_empty() && !must_destage && !self.in_background {
+            return;
+        }
+        self.follow(now_ns);
+        match self.choose(now_ns, must_destage) {
+            None => self.in_background = false,
+            Some(Next::Serve(at)) => self.serve(at, now_ns),
+            Some(Next::Destage(start, end)) if self.media.must_clean(start, end) => {
+                self.clean(now_ns)
+            }
+            Some(Next::Destage(start, end)) => {
+                self.cache.leave(start, end);
+                self.pieces.clear();
+                self.media.write(start, end, &mut self.pieces);
+                self.work = Work::Destages(self.mechanics.transfer(
+                    &self.pieces,
+                    now_ns,
+                    OnReadError::Retry,
+                ));
+            }
+            Some(Next::Clean) => self.clean(now_ns),
+        }
+    }
+
+    /// The nearest of what there is to do; what has waited too long before that.
+    fn choose(&self, now_ns: u64, must_destage: bool) -> Option<Next> {
+        let late_ns = now_ns.saturating_sub(ms_to_ns(self.parameters.longest_wait_ms));
+        let is_late = |entry: &Entry| entry.arrived_ns < late_ns;
+        if self.queue.first().is_some_and(is_late) {
+            return Some(Next::Serve(0));
+        }
+        let mut nearest_ns = u64::MAX;
+        let mut next = None;
+        let blocked_is_late = self.blocked.front().is_some_and(is_late);
+        if !blocked_is_late {
+            for (at, entry) in self.queue.iter().enumerate() {
+                let writes = entry.request.io.kind != Kind::Read;
+                let cost_ns = self.mechanics.positioning_ns(now_ns, entry.place, writes);
+                if cost_ns < nearest_ns {
+                    (nearest_ns, next) = (cost_ns, Some(Next::Serve(at)));
+                }
+            }
+        }
+        if must_destage || (next.is_none() && self.in_background) {
+            let from = self
+                .mechanics
+                .track_start()
+                .saturating_sub(self.media.home(0));
+            for (start, end) in self.cache.candidates(from) {
+                let place = self.mechanics.place(self.media.home(start));
+                let cost_ns = self.mechanics.positioning_ns(now_ns, place, true);
+                if cost_ns < nearest_ns {
+                    (nearest_ns, next) = (cost_ns, Some(Next::Destage(start, end)));
+                }
+            }
+        }
+        let may_clean = next.is_none() && self.in_background && !self.media.is_clean();
+        next.or(may_clean.then_some(Next::Clean))
+    }
+
+    fn serve(&mut self, at: usize, now_ns: u64) {
+        let Request {
+            io, on_read_error, ..
+        } = self.queue[at].request;
+        let (start, end) = (io.offset, io.offset + io.length);
+        if io.kind != Kind::Read && self.media.must_clean(start, end) {
+            self.clean(now_ns);
+            return;
+        }
+        let entry = self.queue.remove(at);
+        self.in_background = false;
+        self.pieces.clear();
+        if io.kind == Kind::Read {
+            self.media.read(start, end, &mut self.pieces);
+        } else {
+            self.media.write(start, end, &mut self.pieces);
+        }
+        let transfer = self.mechanics.transfer(&self.pieces, now_ns, on_read_error);
+        self.work = Work::Serves(entry, transfer);
+    }
+
+    fn clean(&mut self, now_ns: u64) {
+        if let Some(step) = self.media.clean() {
+            self.work = Work::Cleans(self.mechanics.transfer(&[step], now_ns, OnReadError::Retry));
+        }
+    }
+
+    /// When the drive begins to use a pause.
+    pub(super) fn background_ns(&self) -> Option<u64> {
+        let idle_since_ns = self.idle_since_ns?;
+        if self.in_background || self.work.done_ns().is_some() {
+            return None;
+        }
+        let after_ms = if !self.cache.is_clean() {
+            self.parameters.destage_after_ms
+        } else if !self.media.is_clean() {
+            self.parameters.smr.as_ref()?.clean_after_ms
+        } else {
+            return None;
+        };
+        Some(idle_since_ns + ms_to_ns(after_ms))
+    }
+
+    /// What the arm did is done.
+    pub(super) fn arm_done(&mut self, now_ns: u64) {
+        self.idle_since_ns = Some(now_ns);
+        match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Nothing | Work::Ahead(_) => {}
+            Work::Serves(entry, transfer) => self.served(&entry, &transfer, now_ns),
+            Work::Destages(_) => {
+                self.cache.left();
+                self.fill_cache(now_ns);
+                self.finish_flush(now_ns);
+                self.in_background &= !self.cache.is_clean();
+            }
+            Work::Cleans(_) => self.in_background &= !self.media.is_clean(),
+        }
+    }
+
+    /// How far the drive reads ahead of a byte.
+    pub(super) fn limit(&self, from: u64) -> u64 {
+        let ahead = u64::from(self.parameters.read_ahead_kib) << 10;
+        (from + ahead).min(self.media.end_of_home(from))
+    }
+
+    /// Remember what has been read ahead.
+    pub(super) fn follow(&mut self, now_ns: u64) {
+        if let Work::Ahead(ahead) = &mut self.work {
+            let from = ahead.from;
+            self.mechanics.follow(ahead, now_ns);
+            if ahead.from > from {
+                self.buffer.record(from, ahead.from);
+            }
+            if ahead.from >= ahead.until {
+                self.work = Work::Nothing;
+            }
+        }
+    }
+}
