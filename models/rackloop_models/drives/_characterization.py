@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from rackloop.clock import Deadline
 from rackloop.profiles import Profile, Published
 from rackloop_models.drives._curves import Curves, load_curve, marked, standard_curves
-from rackloop_models.drives._experiments import Idle
 from rackloop_models.drives._figures import figure
 from rackloop_models.drives._results import Result
 from rackloop_models.drives._simulation import DriveSim
 from rackloop_models.drives._trials import PREPARATIONS, Measurement, State, Trial
-
-# Longer than any model destages or collects garbage once the host leaves it alone.
-_REST = Idle(name="rest", seconds=10)
 
 Progress = Callable[[int, int], None]
 """Told of lives that are over, and of how many there are."""
@@ -114,11 +110,10 @@ def _lived(
 
 
 def _live(sim: DriveSim, life: Sequence[Trial], deadline: Deadline) -> _Found:
-    """Put one drive through a life's trials; before each experiment it rests, so that none pays for what was before."""
-    wanted = [(trial, experiment) for trial in life for experiment in trial.experiments]
     preparation = PREPARATIONS[life[0].state]
-    results = sim.run([*preparation, *(act for _, experiment in wanted for act in (_REST, experiment))], deadline)
-    found: _Found = dict.fromkeys(life, ())
-    for (trial, _), result in zip(wanted, results[len(preparation) + 1 :: 2], strict=True):
-        found[trial] += (result,)
+    results = sim.run([*preparation, *(experiment for trial in life for experiment in trial.experiments)], deadline)
+    found, at = {}, len(preparation)
+    for trial in life:
+        found[trial] = results[at : at + len(trial.experiments)]
+        at += len(trial.experiments)
     return found

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rackloop.profiles import Profile, Published
-from rackloop_models.drives._experiments import Depth, Load, Passes, Rate, Region, Requests, Seconds, Seek
-from rackloop_models.drives._figures import inner_share, random_load, requests_for, state_for
+from rackloop_models.drives._experiments import (
+    Depth,
+    Load,
+    Operation,
+    Passes,
+    Pattern,
+    Rate,
+    Region,
+    Requests,
+    Seconds,
+    Seek,
+)
+from rackloop_models.drives._figures import closed_loop, inner_share, requests_for, state_for
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
 from rackloop_models.drives._trials import (
     KIB,
     MIB,
+    REST,
     Measurement,
     State,
     Trial,
@@ -35,7 +47,13 @@ _LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 _READ_PERCENTS = (100.0, 95.0, 90.0, 80.0, 70.0, 50.0, 30.0, 10.0, 0.0)
 _CACHE_S = 60.0
 _SHINGLED_S = 1800.0
-_CLIFF_PASSES = 3.0
+_CLIFF_PASSES = {State.NEW: 3.0, State.FILLED: 1.5}
+_BLOCK_LINES: tuple[tuple[Pattern, Operation], ...] = (
+    ("random", "read"),
+    ("random", "write"),
+    ("sequential", "read"),
+    ("sequential", "write"),
+)
 
 
 @dataclass(frozen=True)
@@ -110,13 +128,12 @@ def load_curve(profile: Profile, most_iops: float) -> Measurement[Curves]:
 
 def marked(curve: Curve, published: Sequence[Published]) -> Curve:
     """The curve with those of the published figures that lie in its plane."""
-    marks = [
-        Mark(entry.figure, x, entry.value, entry.source)
+    marks = tuple(
+        Mark(entry.figure, place[1], entry.value, entry.source)
         for entry in published
         if (place := _place(entry.figure)) is not None and place[0] == curve.name
-        for x in [place[1]]
-    ]
-    return Curve(curve.name, curve.lines, tuple(marks))
+    )
+    return replace(curve, marks=marks)
 
 
 _PLACES = {
@@ -144,11 +161,11 @@ def _points(found: Sequence[LoadResult], x: Callable[[LoadResult], float], y: Ca
     return tuple((x(result), y(result)) for result in found)
 
 
-def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[str]) -> Measurement[Curves]:
+def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[Operation]) -> Measurement[Curves]:
     trials = tuple(
         Trial(
             state_for(profile, what),
-            tuple(random_load(what, 4 * KIB, depth, requests_for(profile)) for depth in depths),
+            tuple(closed_loop("random", what, 4 * KIB, depth, requests_for(profile)) for depth in depths),
         )
         for what in kinds
     )
@@ -266,67 +283,81 @@ def _shingled() -> Measurement[Curves]:
 
 
 def _by_block(profile: Profile) -> Measurement[Curves]:
-    """Bytes a second by block size; small blocks are read and written at random, as data sheets do."""
+    """Bytes a second by block size."""
     trials = tuple(
         Trial(
-            state_for(profile, what),
-            tuple(random_load(what, block, 32, _requests_of(profile, block)) for block in _SSD_BLOCKS),
+            State.FILLED if pattern == "sequential" else state_for(profile, what),
+            tuple(_blocks(profile, pattern, what, block_bytes) for block_bytes in _SSD_BLOCKS),
         )
-        for what in ("read", "write")
+        for pattern, what in _BLOCK_LINES
     )
 
     def curves(results: Sequence[Result]) -> Curves:
-        found = loads(results)
-        reads, writes = found[: len(_SSD_BLOCKS)], found[len(_SSD_BLOCKS) :]
+        rates = [bytes_per_s(result) for result in loads(results)]
         lines = {
-            "random read": tuple(zip(_SSD_BLOCKS, map(bytes_per_s, reads), strict=True)),
-            "random write": tuple(zip(_SSD_BLOCKS, map(bytes_per_s, writes), strict=True)),
+            f"{pattern} {what}": tuple(
+                zip(_SSD_BLOCKS, rates[at * len(_SSD_BLOCKS) : (at + 1) * len(_SSD_BLOCKS)], strict=True)
+            )
+            for at, (pattern, what) in enumerate(_BLOCK_LINES)
         }
         return (Curve("blocks", lines),)
 
     return Measurement(trials, curves)
 
 
-def _requests_of(profile: Profile, block_bytes: int) -> int:
+def _blocks(profile: Profile, pattern: Pattern, what: Operation, block_bytes: int) -> Load:
     """As many bytes for each block size as the usual number of requests of 4 KiB, and a thousand requests at least."""
-    return max(1000, requests_for(profile) * 4 * KIB // block_bytes)
+    requests = max(1000, requests_for(profile) * 4 * KIB // block_bytes)
+    return closed_loop(pattern, what, block_bytes, 32, requests)
 
 
 def _cliff() -> Measurement[Curves]:
-    """Random writes to a new drive until they have covered it several times."""
-    load = Load(
-        name="cliff",
-        pattern="random",
-        read_percent=0,
-        block_bytes=4 * KIB,
-        arrivals=Depth(32),
-        until=Passes(_CLIFF_PASSES),
-        interval_s=0.05,
+    """Random writes that go on until they have covered the drive several times."""
+    trials = tuple(
+        Trial(
+            state,
+            (
+                Load(
+                    name=f"cliff.{state.value}",
+                    pattern="random",
+                    read_percent=0,
+                    block_bytes=4 * KIB,
+                    arrivals=Depth(32),
+                    until=Passes(passes),
+                    interval_s=0.1,
+                ),
+            ),
+        )
+        for state, passes in _CLIFF_PASSES.items()
     )
 
-    def points(result: LoadResult, passes: float) -> Points:
-        written, found = 0, []
-        for interval in result.intervals or ():
-            written += interval.bytes
-            found.append((passes * written / result.total.bytes, interval.bytes / (result.interval_s or 1.0)))
-        return tuple(found[:-1])
-
     def curves(results: Sequence[Result]) -> Curves:
-        new, filled = loads(results)
-        lines = {"new": points(new, _CLIFF_PASSES), "filled": points(filled, _CLIFF_PASSES)}
+        lines = {
+            f"{state.value} drive": _rate_by_passes(result, passes)
+            for (state, passes), result in zip(_CLIFF_PASSES.items(), loads(results), strict=True)
+        }
         return (Curve("cliff", lines),)
 
-    return Measurement((Trial(State.NEW, (load,)), Trial(State.FILLED, (load,))), curves)
+    return Measurement(trials, curves)
+
+
+def _rate_by_passes(result: LoadResult, passes: float) -> Points:
+    """Bytes a second over what has been written; the last interval is not a whole one."""
+    written, found = 0, []
+    for interval in (result.intervals or ())[:-1]:
+        written += interval.bytes
+        found.append((passes * written / result.total.bytes, interval.bytes / (result.interval_s or 1.0)))
+    return tuple(found)
 
 
 def _mix(profile: Profile) -> Measurement[Curves]:
     """Requests a second by the share of reads, on a fragmented drive."""
     experiments = tuple(
-        random_load("mixed", 4 * KIB, 128, requests_for(profile), read_percent=percent) for percent in _READ_PERCENTS
+        closed_loop("random", percent, 4 * KIB, 128, requests_for(profile)) for percent in _READ_PERCENTS
     )
 
     def curves(results: Sequence[Result]) -> Curves:
         shares = [1 - percent / 100 for percent in _READ_PERCENTS]
         return (Curve("mix", {"all requests": tuple(zip(shares, map(iops, loads(results)), strict=True))}),)
 
-    return Measurement((Trial(State.FRAGMENTED, experiments),), curves)
+    return Measurement((Trial(State.FRAGMENTED, (REST, *experiments)),), curves)

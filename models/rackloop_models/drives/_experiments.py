@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+Pattern = Literal["random", "sequential"]
+Operation = Literal["read", "write"]
+
 
 @dataclass(frozen=True)
 class Depth:
@@ -60,7 +63,7 @@ class Load:
     """
 
     name: str
-    pattern: Literal["random", "sequential"]
+    pattern: Pattern
     block_bytes: int
     arrivals: Depth | Rate
     until: Amount
@@ -81,7 +84,7 @@ class Seek:
     """
 
     name: str
-    operation: Literal["read", "write"]
+    operation: Operation
     pairs: int
     distances: tuple[float, ...] | None = None
     inner_share: float = 1.0

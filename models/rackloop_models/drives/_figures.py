@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from rackloop.errors import BadInput
 from rackloop.profiles import Profile
 from rackloop.units import parse_size
-from rackloop_models.drives._experiments import Depth, Load, Region, Requests, Seek
+from rackloop_models.drives._experiments import Depth, Load, Operation, Passes, Pattern, Region, Requests, Seek
 from rackloop_models.drives._results import Result
 from rackloop_models.drives._trials import (
     KIB,
     MIB,
+    REST,
     Measurement,
     State,
     Trial,
@@ -26,7 +26,7 @@ from rackloop_models.drives._trials import (
 
 _PAIRS = 1000
 _MINUTE_S = 60.0
-_RANDOM = re.compile(r"rand(?P<what>read|write)(?P<clean>\.clean)?\.iops\.depth(?P<depth>\d+)\.(?P<block>\d+[KM]iB)")
+_RANDOM = re.compile(r"rand(?P<what>read|write(?P<clean>\.clean)?)\.iops\.depth(?P<depth>\d+)\.(?P<block>\d+[KM]iB)")
 _RANDOM_LATENCY = re.compile(r"rand(?P<what>read|write)\.latency\.average\.(?P<block>\d+[KM]iB)")
 
 
@@ -36,9 +36,12 @@ def figure(name: str, profile: Profile, size_bytes: int) -> Measurement[float]:
     Raises BadInput for a figure that nothing measures.
     """
     if found := _RANDOM.fullmatch(name):
-        return _random_iops(profile, found["what"], int(found["depth"]), _block_bytes(found["block"]), found["clean"])
+        depth, block_bytes = int(found["depth"]), _block_bytes(found["block"])
+        if found["clean"]:
+            return Measurement((_clean_writes(block_bytes, depth),), _only(iops))
+        return _random_iops(profile, _operation(found["what"]), depth, block_bytes)
     if found := _RANDOM_LATENCY.fullmatch(name):
-        return _random_latency(profile, found["what"], _block_bytes(found["block"]))
+        return _random_latency(profile, _operation(found["what"]), _block_bytes(found["block"]))
     if measurement := _NAMED.get(name):
         return measurement(profile, size_bytes)
     known = ", ".join(["rand(read|write).iops.depthN.SIZE", "randwrite.clean.iops.depthN.SIZE", *_NAMED])
@@ -49,22 +52,24 @@ def _block_bytes(text: str) -> int:
     return parse_size(re.sub(r"(\d)([KM])", r"\1 \2", text))
 
 
-def random_load(what: str, block_bytes: int, depth: int, requests: int, *, read_percent: float | None = None) -> Load:
-    """Random reads or writes all over the drive, in a closed loop; writes first fill what a rest has emptied."""
-    if read_percent is None:
-        read_percent = 100 if what == "read" else 0
+def _operation(text: str) -> Operation:
+    return "read" if text == "read" else "write"
+
+
+def closed_loop(pattern: Pattern, what: Operation | float, block_bytes: int, depth: int, requests: int) -> Load:
+    """Reads, writes, or a mix with so many percent of reads, all over the drive."""
     return Load(
-        name=f"rand{what}.depth{depth}",
-        pattern="random",
-        read_percent=read_percent,
+        name=f"{pattern}.{what}.depth{depth}",
+        pattern=pattern,
+        read_percent={"read": 100.0, "write": 0.0}[what] if isinstance(what, str) else what,
         block_bytes=block_bytes,
         arrivals=Depth(depth),
-        warm_up=Requests(requests // 5 if read_percent == 100 else 2 * requests),
+        warm_up=Requests(requests // 5),
         until=Requests(requests),
     )
 
 
-def state_for(profile: Profile, what: str) -> State:
+def state_for(profile: Profile, what: Operation) -> State:
     """The state that data sheets mean: reads of what was written, and writes in the steady state."""
     if profile.is_rotational:
         return State.NEW
@@ -76,14 +81,27 @@ def requests_for(profile: Profile) -> int:
     return 10_000 if profile.is_rotational else 100_000
 
 
-def _random_iops(profile: Profile, what: str, depth: int, block_bytes: int, clean: str | None) -> Measurement[float]:
-    state = State.FILLED if clean else state_for(profile, what)
-    load = random_load(what, block_bytes, depth, requests_for(profile))
-    return Measurement((Trial(state, (load,)),), _only(iops))
+def _random_iops(profile: Profile, what: Operation, depth: int, block_bytes: int) -> Measurement[float]:
+    load = closed_loop("random", what, block_bytes, depth, requests_for(profile))
+    return Measurement((Trial(state_for(profile, what), (load,)),), _only(iops))
 
 
-def _random_latency(profile: Profile, what: str, block_bytes: int) -> Measurement[float]:
-    load = random_load(what, block_bytes, 1, requests_for(profile))
+def _clean_writes(block_bytes: int, depth: int) -> Trial:
+    """So few random writes that a drive which was filled in order has flash enough left for them."""
+    load = Load(
+        name=f"clean.depth{depth}",
+        pattern="random",
+        read_percent=0,
+        block_bytes=block_bytes,
+        arrivals=Depth(depth),
+        warm_up=Passes(0.01),
+        until=Passes(0.04),
+    )
+    return Trial(State.FILLED, (load,))
+
+
+def _random_latency(profile: Profile, what: Operation, block_bytes: int) -> Measurement[float]:
+    load = closed_loop("random", what, block_bytes, 1, requests_for(profile))
     return Measurement((Trial(state_for(profile, what), (load,)),), _only(mean_latency_s))
 
 
@@ -96,7 +114,7 @@ def inner_share(profile: Profile) -> float:
     return float(profile.timing["inner_mb_s"] / profile.timing["outer_mb_s"])
 
 
-def _average_seek(operation: Literal["read", "write"]) -> Callable[[Profile, int], Measurement[float]]:
+def _average_seek(operation: Operation) -> Callable[[Profile, int], Measurement[float]]:
     """The mean of seeks between any two cylinders, less what a request takes where the arm stays."""
 
     def measurement(profile: Profile, _size_bytes: int) -> Measurement[float]:
@@ -145,7 +163,7 @@ def _rotation(_profile: Profile, _size_bytes: int) -> Measurement[float]:
     return Measurement((Trial(State.NEW, (seek,)),), lambda results: seeks(results)[0].distances[0].revolution_ns / 2e9)
 
 
-def _sequential_at(what: str, *, inner: bool = False) -> Callable[[Profile, int], Measurement[float]]:
+def _sequential_at(what: Operation, *, inner: bool = False) -> Callable[[Profile, int], Measurement[float]]:
     """A sixteenth of the drive, at its edge; its first half fills caches."""
 
     def measurement(_profile: Profile, size_bytes: int) -> Measurement[float]:
@@ -166,18 +184,12 @@ def _sequential_at(what: str, *, inner: bool = False) -> Callable[[Profile, int]
     return measurement
 
 
-def _sequential(what: str) -> Callable[[Profile, int], Measurement[float]]:
+def _sequential(what: Operation) -> Callable[[Profile, int], Measurement[float]]:
+    """Half of the drive, in the order it was filled in."""
+
     def measurement(_profile: Profile, size_bytes: int) -> Measurement[float]:
-        blocks = size_bytes // (128 * KIB)
-        load = Load(
-            name=f"sequential.{what}",
-            pattern="sequential",
-            read_percent=100 if what == "read" else 0,
-            block_bytes=128 * KIB,
-            arrivals=Depth(32),
-            warm_up=Requests(blocks // 4),
-            until=Requests(blocks // 2),
-        )
+        block_bytes = 128 * KIB
+        load = closed_loop("sequential", what, block_bytes, 32, size_bytes // block_bytes // 2)
         return Measurement((Trial(State.FILLED, (load,)),), _only(bytes_per_s))
 
     return measurement
@@ -185,8 +197,8 @@ def _sequential(what: str) -> Callable[[Profile, int], Measurement[float]]:
 
 def _fragmented_ratio(profile: Profile, _size_bytes: int) -> Measurement[float]:
     """Random writes to a fragmented drive against those to a clean one."""
-    load = random_load("write", 4 * KIB, 32, requests_for(profile))
-    trials = (Trial(State.FILLED, (load,)), Trial(State.FRAGMENTED, (load,)))
+    load = closed_loop("random", "write", 4 * KIB, 32, requests_for(profile))
+    trials = (_clean_writes(4 * KIB, 32), Trial(State.FRAGMENTED, (load,)))
 
     def ratio(results: Sequence[Result]) -> float:
         clean, fragmented = loads(results)
@@ -197,14 +209,14 @@ def _fragmented_ratio(profile: Profile, _size_bytes: int) -> Measurement[float]:
 
 def _mixed_loss(profile: Profile, _size_bytes: int) -> Measurement[float]:
     """The share of all requests a second that is lost when one request in twenty becomes a write."""
-    reads = random_load("read", 4 * KIB, 128, requests_for(profile))
-    mixed = random_load("mixed", 4 * KIB, 128, requests_for(profile), read_percent=95)
+    reads = closed_loop("random", "read", 4 * KIB, 128, requests_for(profile))
+    mixed = closed_loop("random", 95.0, 4 * KIB, 128, requests_for(profile))
 
     def loss(results: Sequence[Result]) -> float:
         alone, together = loads(results)
         return 1 - iops(together) / iops(alone)
 
-    return Measurement((Trial(State.FRAGMENTED, (reads, mixed)),), loss)
+    return Measurement((Trial(State.FRAGMENTED, (REST, reads, mixed)),), loss)
 
 
 _NAMED: dict[str, Callable[[Profile, int], Measurement[float]]] = {

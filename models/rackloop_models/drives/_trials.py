@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from rackloop.errors import ProtocolError
-from rackloop_models.drives._experiments import Depth, Experiment, Load, Passes
+from rackloop_models.drives._experiments import Depth, Experiment, Idle, Load, Passes
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
 
 KIB = 1 << 10
@@ -50,6 +50,8 @@ PREPARATIONS: dict[State, tuple[Experiment, ...]] = {
     State.FILLED: (_FILL,),
     State.FRAGMENTED: (_FILL, _OVERWRITE),
 }
+# Longer than any model destages or collects garbage once the host leaves it alone.
+REST = Idle(name="rest", seconds=10)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLACK, CYCLE, blank, make_y_logarithmic, put_caption, styled
+from rackloop_reports.plots._style import BLACK, CYCLE, blank, put_caption, styled
 
 _COLUMNS = 2
 _KIB = 1024.0
@@ -63,7 +63,7 @@ class _Look:
 
 _MS, _MB, _PERCENT = 1e3, 1e-6, 100.0
 _LOOKS = {
-    "seek": _Look("Seek time", "Distance, % of the drive", "Seek time, ms", _PERCENT, _MS),
+    "seek": _Look("Seek time", "Distance, % of the stroke", "Seek time, ms", _PERCENT, _MS),
     "zones": _Look("Sequential reads", "Place, % of the drive", "Throughput, MB/s", _PERCENT, _MB),
     "depth": _Look("Random requests of 4 KiB", "Requests in flight", "IOPS", x_scale="log2", y_scale="log"),
     "depth.latency": _Look(
@@ -73,7 +73,7 @@ _LOOKS = {
     "cache": _Look("Random writes, one at a time", "Time, s", "IOPS", y_scale="log"),
     "shingled": _Look("Random writes to shingled tracks", "Time, s", "IOPS", y_scale="log"),
     "blocks": _Look(
-        "Random requests, 32 in flight", "Block size, KiB", "Throughput, MB/s", 1 / _KIB, _MB, "log2", "log"
+        "Throughput by block size, 32 in flight", "Block size, KiB", "Throughput, MB/s", 1 / _KIB, _MB, "log2", "log"
     ),
     "cliff": _Look("Random writes of 4 KiB", "Written, times the drive's size", "Throughput, MB/s", y_per=_MB),
     "mix": _Look("Mixed requests of 4 KiB on a fragmented drive", "Writes, %", "IOPS", _PERCENT),
@@ -133,9 +133,21 @@ def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
 def _scale(axes: Axes, look: _Look) -> None:
     if look.x_scale == "log2":
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter(_plain)
         axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.xaxis.set_major_formatter(_plain)
     if look.y_scale == "log":
-        make_y_logarithmic(axes)
+        axes.set_yscale("log")
+        # Within one decade the powers of ten alone would leave an axis without labels.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(_plain)
+
+
+@FuncFormatter
+def _plain(value: float, _position: int | None) -> str:
+    """``0.5``, ``200``, ``50k``."""
+    return f"{value / 1e3:g}k" if abs(value) >= 10_000 else f"{value:g}"
