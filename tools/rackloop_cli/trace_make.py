@@ -91,9 +91,8 @@ def _plain(request: Request) -> TraceProfile:
     duration_s, rate = request.duration_s, request.rate
     if duration_s is None:
         duration_s = request.requests / (rate or plain.mean_rate) if request.requests else plain.duration_s
-    return TraceProfile.plain(
-        duration_s=duration_s, swing=(request.swing_percent or 0) / 100, period_s=request.period_s or 86400.0
-    )
+    period_s = 86400.0 if request.period_s is None else request.period_s
+    return TraceProfile.plain(duration_s=duration_s, swing=(request.swing_percent or 0) / 100, period_s=period_s)
 
 
 def _changed(profile: TraceProfile, request: Request) -> TraceProfile:

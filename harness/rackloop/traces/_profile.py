@@ -20,6 +20,7 @@ MADE_OPS = (Op.READ, Op.WRITE, Op.TRIM)
 BLOCK_BYTES = 4096
 MOST_BIAS = 0.9
 _HIGHEST_RATE = 1e7
+_LONGEST_S = 2**33
 _LARGEST_FOOTPRINT = 2**53
 _LONGEST_RUN_SHARE = 0.999
 
@@ -72,6 +73,8 @@ class TraceProfile:
             raise BadInput(
                 f"a rate swings by 0 to 100 % in a period longer than 0 s, not by {swing:.0%} in {period_s} s"
             )
+        if fault := _wrong_duration(duration_s):
+            raise BadInput(fault)
         bins = min(4096, max(1, math.ceil(duration_s / 10)))
         bin_s = duration_s / bins
         middles = (np.arange(bins) + 0.5) * bin_s
@@ -167,8 +170,8 @@ class TraceProfile:
     def __post_init__(self) -> None:
         """Raises BadInput with everything that is out of its range."""
         faults = []
-        if not 1e-9 <= self.duration_s < 2**33:
-            faults.append(f"a duration is more than 0 s and less than 272 years, not {self.duration_s:g} s")
+        if fault := _wrong_duration(self.duration_s):
+            faults.append(fault)
         elif not 0 < self.mean_rate <= _HIGHEST_RATE:
             faults.append(f"a rate is above 0 and at most 10 million requests per second, not {self.mean_rate:g}")
         if any(rate < 0 for rates in self.rates.values() for rate in rates):
@@ -190,6 +193,12 @@ class TraceProfile:
             )
         if faults:
             raise BadInput("; ".join(faults))
+
+
+def _wrong_duration(seconds: float) -> str:
+    if 1e-9 <= seconds < _LONGEST_S:
+        return ""
+    return f"a duration is more than 0 s and less than 272 years, not {seconds:g} s"
 
 
 def _hot(blocks: float, touches: float) -> tuple[tuple[float, float], ...]:
