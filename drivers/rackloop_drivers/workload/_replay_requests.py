@@ -75,6 +75,16 @@ class Planned:
         """Whether anything but reads is left."""
         return bool((self.requests["op"] != int(Op.READ)).any())
 
+    def changes(self) -> dict[str, int]:
+        """How many requests were changed or left out, by what was done to them."""
+        return {
+            "dropped": self.dropped,
+            "trims": self.trims,
+            "folded": self.folded,
+            "aligned": self.aligned,
+            "spread": self.spread,
+        }
+
     def remarks(self) -> list[str]:
         """What was done to the trace, in sentences; empty where it is replayed as it was recorded."""
         counts = {

@@ -1,0 +1,121 @@
+"""A recorded workload on one drive, and how faithful the replay was; other drives may move meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import allure
+from rackloop.errors import BadInput, NotSupported
+from rackloop.lab import Lab
+from rackloop.portmap import Partial, PortMap
+from rackloop_drivers.workload import Stretch
+from rackloop_fixtures import Measure, Progress, Rack, find_trace
+
+PARAMETERS: dict[str, Any] = {
+    "trace": "demo",
+    "volume": "",
+    "drive": "",
+    "speed": 1.0,
+    "from_s": 0.0,
+    "duration_s": 0.0,
+    "fold": False,
+    "reads_only": False,
+    "spread": True,
+    "moving": False,
+}
+MEASURES = {
+    "replay.lateness": "s",
+    "replay.drift": "1",
+    "replay.requests": "1",
+    "replay.missing": "1",
+    "replay.changed": "1",
+    "replay.errors": "1",
+    "replay.latency": "s",
+    "replay.stall": "s",
+    "replay.remaps": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="replay a trace on one drive and say how late its requests were, how long they took and what failed",
+    requires=["fio"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drive that is replayed on, unless only reads are."""
+    server, port = _place(lab, parameters["drive"])
+    return [] if parameters["reads_only"] else [lab.baseline[server][port]]
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """Remaps of the ports beside the replay, where it is asked for."""
+    return ["remaps of every other port for as long as the replay takes"] if parameters["moving"] else []
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The stretch at its speed and a few seconds to begin; for a whole trace the shipped one's minute."""
+    return float(5 + (parameters["duration_s"] or 60) / parameters["speed"])
+
+
+def _place(lab: Lab, drive: str) -> tuple[str, str]:
+    """The server and port that have the drive at the baseline; by default the first of all."""
+    places = {drive: (server, port) for server, ports in lab.baseline.items() for port, drive in ports.items()}
+    if not places:
+        raise NotSupported(f"no server of lab {lab.name} has a drive at the baseline")
+    if not drive:
+        return next(iter(places.values()))
+    if drive not in places:
+        raise BadInput(f"drive {drive!r} is on no server at the baseline of lab {lab.name}: {', '.join(places)} are")
+    return places[drive]
+
+
+def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Replay the stretch, with the other ports' drives dealt anew all the while if asked."""
+    server, port = _place(rack.lab, parameters["drive"])
+    stretch = Stretch(
+        speed=parameters["speed"],
+        from_s=parameters["from_s"],
+        duration_s=parameters["duration_s"] or None,
+        fold=parameters["fold"],
+        reads_only=parameters["reads_only"],
+        spread=parameters["spread"],
+    )
+    trace = find_trace(parameters["trace"])
+    remaps = 0
+    with rack.replaying(server, port, trace, stretch, volume=parameters["volume"] or None) as replay:
+        allure.attach("\n".join(replay.planned.remarks()) or "nothing was changed", "How the trace was fitted")
+        total_s = max(1, round(replay.planned.span_s))
+        others = rack.baseline.without(
+            {rack.lab.switch_port(server, port), rack.lab.where_is(rack.drive_at(server, port))}
+        )
+        while replay.is_due():
+            if parameters["moving"]:
+                rack.fabric.apply(Partial(_shuffled(rack, others)), rack.deadline())
+                remaps += 1
+            progress(max(0, round(replay.elapsed_s)), total_s, "seconds")
+            rack.clock.sleep_until_ns(rack.clock.now_ns() + rack.chance.randrange(20, 60) * 1_000_000)
+
+    seen = replay.seen
+    measure("replay.lateness", seen.lateness.late_s, seen_by=seen.seen_by)
+    measure("replay.drift", seen.lateness.drift, seen_by=seen.seen_by)
+    measure("replay.requests", seen.lateness.due)
+    measure("replay.missing", seen.lateness.missing)
+    measure("replay.errors", seen.errors)
+    measure("replay.stall", seen.stall_s)
+    measure("replay.remaps", remaps)
+    for change, count in replay.planned.changes().items():
+        measure("replay.changed", count, change=change)
+    for direction, latency_s in seen.latency_s.items():
+        measure("replay.latency", latency_s, direction=direction)
+
+
+def _shuffled(rack: Rack, pairs: PortMap) -> PortMap:
+    """The same server ports with the same drives, dealt anew."""
+    highs = [high for _, high in pairs]
+    rack.chance.shuffle(highs)
+    return PortMap.of(zip((low for low, _ in pairs), highs, strict=True))
