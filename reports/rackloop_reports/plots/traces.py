@@ -114,14 +114,15 @@ def _sizes(axes: Axes, statistics: Statistics) -> None:
     for op, sizes in seen.items():
         values, counts = np.asarray(sizes).T
         _steps(axes, values, np.cumsum(counts) / counts.sum(), color=_COLORS[op], label=_NAMES[op])
-    if not seen:
+    if seen:
+        axes.legend(loc="upper left")
+    else:
         _say(axes, "no sizes")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_quantity(value, "B")))
     axes.tick_params(axis="x", labelrotation=35)
     _share_axis(axes, "Requests not larger, %")
     axes.set_title("Sizes")
-    axes.legend(loc="upper left")
 
 
 def _gaps(axes: Axes, statistics: Statistics) -> None:
