@@ -18,8 +18,9 @@ _KEY = ("op", "offset_bytes", "size_bytes")
 class Lateness:
     """What became of each request that was due.
 
-    ``requests`` holds those that were seen: ``due_ns`` and ``reached_ns``, both from the first request of the replay,
-    and ``late_ns``, their difference: negative where a request came early. ``due`` counts all that should have come,
+    ``requests`` holds those that were seen, by the time they were due: ``due_ns``, ``reached_ns`` and ``late_ns``, their
+    difference, 0 for the one that was least late: where replay and drive have no clock in common, that one says how
+    the two lie to each other, and none is flattered by a first that was late itself. ``due`` counts all that should have come,
     ``unexpected`` requests nobody had planned. Stamps are good to ``resolution_ns``.
     """
 
@@ -57,7 +58,7 @@ def judge_lateness(due: polars.DataFrame, reached: polars.DataFrame, *, resoluti
 
     ``due`` has ``due_ns``, ``reached`` has ``reached_ns`` on any clock; both have ``op``, ``offset_bytes`` and
     ``size_bytes``. The n-th request of one kind, place and size is the n-th that was due; neither needs to be sorted.
-    Times count from the first request that was due and seen. Raises BadInput where not one was seen.
+    Raises BadInput where not one was seen.
     """
     import polars as pl
 
@@ -68,9 +69,9 @@ def judge_lateness(due: polars.DataFrame, reached: polars.DataFrame, *, resoluti
     joined = numbered(due, "due_ns").join(numbered(reached, "reached_ns"), on=[*_KEY, "nth"], how="inner")
     if joined.is_empty():
         raise BadInput(f"none of the {due.height} requests that were due was seen at the drive: was it the right one?")
-    joined = joined.sort("due_ns", maintain_order=True)
-    since_first = pl.col("reached_ns") - pl.col("reached_ns").first() + pl.col("due_ns").first()
-    seen = joined.with_columns(reached_ns=since_first).with_columns(late_ns=pl.col("reached_ns") - pl.col("due_ns"))
+    behind = pl.col("reached_ns") - pl.col("due_ns")
+    seen = joined.sort("due_ns", maintain_order=True).with_columns(late_ns=behind - behind.min())
+    seen = seen.with_columns(reached_ns=pl.col("due_ns") + pl.col("late_ns"))
     return Lateness(
         requests=seen.select("due_ns", "reached_ns", "late_ns"),
         due=due.height,

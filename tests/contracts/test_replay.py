@@ -72,7 +72,6 @@ def test_every_request_comes_once_and_near_its_time(executor: LocalExecutor, exp
     lateness = result.lateness()
     assert (lateness.missing, lateness.unexpected) == (0, 0)
     assert lateness.late_s.quantile(0.5) < NEAR_S
-    assert lateness.late_s.minimum > -NEAR_S
 
 
 def test_jobs_with_several_requests_each_keep_their_times(executor: LocalExecutor, export: NbdExport) -> None:
@@ -80,7 +79,6 @@ def test_jobs_with_several_requests_each_keep_their_times(executor: LocalExecuto
     lateness = result.lateness()
     assert (lateness.requests.height, lateness.missing, lateness.unexpected) == (2000, 0, 0)
     assert lateness.late_s.quantile(0.5) < NEAR_S
-    assert lateness.late_s.minimum > -NEAR_S
 
 
 def test_a_file_is_replayed_onto_as_well(executor: LocalExecutor, tmp_path: Path) -> None:

@@ -173,3 +173,66 @@ def trace_make(
         period_s=period,
     )
     raise typer.Exit(verb.run(request))
+
+
+@trace_app.command(
+    "replay",
+    epilog=examples(
+        "rackloop trace replay demo --lab mock",
+        "rackloop trace replay recorded.csv.gz --lab mock --fold --for 60",
+        "rackloop trace replay recorded.csv.gz --lab labs/rack7.yaml --drive d05 --speed 10 --reads-only --out results",
+    ),
+)
+def trace_replay(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="A block trace in any format, or the name of a shipped one.")
+    ],
+    lab: Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")],
+    drive: Annotated[
+        str | None, typer.Option("--drive", metavar="ID", help="The drive to replay on; else the first of the lab.")
+    ] = None,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    speed: Annotated[
+        float | None, typer.Option("--speed", metavar="X", help="Times as fast as it was recorded; else 1.")
+    ] = None,
+    from_s: Annotated[
+        float | None, typer.Option("--from", metavar="S", help="Begin at this second of the trace.")
+    ] = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--for", metavar="S", help="Replay so many of the trace's seconds.")
+    ] = None,
+    reads_only: Annotated[bool, typer.Option("--reads-only", help="Leave out what writes; erases nothing.")] = False,
+    fold: Annotated[bool, typer.Option("--fold", help="Bring offsets beyond the drive back into it.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The run's seed; else one is chosen."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the drive erased and a time estimate; do nothing.")
+    ] = False,
+) -> None:
+    """Replay a trace on a drive of a lab, through fio.
+
+    A run of the plan `replay`, with its guard, report and exit codes. The report says how late the requests were.
+    """
+    from rackloop_cli import trace_replay as verb
+
+    request = verb.Request(
+        trace=trace,
+        lab=lab,
+        drive=drive,
+        volume=volume,
+        speed=speed,
+        from_s=from_s,
+        duration_s=duration_s,
+        reads_only=reads_only,
+        fold=fold,
+        out=out,
+        seed=seed,
+        dry_run=dry_run,
+    )
+    raise typer.Exit(verb.run(request))

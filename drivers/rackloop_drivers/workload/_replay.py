@@ -35,20 +35,40 @@ _LATE_START_S = 0.1
 _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 
 # Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch: later on a host
-# whose processors are wanted by many, up to four times.
+# whose processors are wanted by many, up to three times.
 #
 # fio waits from the last issue, so that every late one delays all that follow; but before a job's first action it has
 # issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
 # requests each. The ignored "wait" lets the next stamp count; stamps that go back, after "add", wait for nothing.
-_FEED = r"""load=$(cut -d. -f1 /proc/loadavg) && cpus=$(nproc) &&
-said=$(($(date +%s%N) / 1000 + LEAD * (cpus + (load < 3 * cpus ? load : 3 * cpus)) / cpus)) && awk -v base="$said" '
+#
+# Every wait, one for each half second, ends a little late on any host; 200 waits of a millisecond on fio's null engine
+# tell by how much, and the stamps are that much closer together.
+_PREPARE = r"""if chrt --rr --pid 1 $$ 2>/dev/null; then how=real-time; fi
+awk 'BEGIN {
+  print "fio version 3 iolog\n1 d add\n1 d open"
+  for (n = 1; n <= 200; n++) print 1 + n * 1000, "d read 0 512"
+}' > NAME.calibration &&
+took=$(fio --name=calibration --ioengine=null --size=1m --thread --read_iolog=NAME.calibration --replay_redirect=d \
+  --output-format=json | sed -n 's/.*"job_runtime" : \([0-9]*\).*/\1/p') &&
+late=$((took > 200 && took < 300 ? (took - 200) * 5 : 0)) &&
+load=$(cut -d. -f1 /proc/loadavg) && cpus=$(nproc) &&
+said=$(($(date +%s%N) / 1000 + LEAD * (cpus + (load < 2 * cpus ? load : 2 * cpus)) / cpus)) &&
+awk -v base="$said" -v late="$late" '
 $1 == "@" {
   if (log_name) close(log_name)
   log_name = "NAME." $2 ".iolog"
   printf "fio version 3 iolog\n1 d wait 0 0\n%.0f d add\n1 d open\n", base + $3 + 1 > log_name
+  due = out = 1
   next
 }
-{ print > log_name }' NAME.feed && if chrt --rr --pid 1 $$ 2>/dev/null; then said="$said real-time"; fi"""
+{
+  gap = $1 - due - late * (1 + int(($1 - due) / 500000))
+  due = $1
+  if (gap > 0) out += gap
+  $1 = sprintf("%.0f", out)
+  print > log_name
+}' NAME.feed && said="$said $late $how"
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +122,7 @@ class FioReplay:
 
     def preparation(self, name: str) -> str:
         """Make an iolog for each job, and choose the moment of the first request."""
-        return _FEED.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
+        return _PREPARE.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """The one log of all jobs."""
