@@ -18,10 +18,10 @@ _KEY = ("op", "offset_bytes", "size_bytes")
 class Lateness:
     """What became of each request that was due.
 
-    ``requests`` holds those that were seen, by the time they were due: ``due_ns``, ``reached_ns`` and ``late_ns``, their
-    difference, 0 for the one that was least late: where replay and drive have no clock in common, that one says how
-    the two lie to each other, and none is flattered by a first that was late itself. ``due`` counts all that should have come,
-    ``unexpected`` requests nobody had planned. Stamps are good to ``resolution_ns``.
+    ``requests`` holds those that were seen, by the time they were due: ``due_ns``, ``reached_ns`` and ``late_ns``,
+    their difference, 0 for the one that was least late: where replay and drive have no clock in common, that one says
+    how the two lie to each other, and none is flattered by a first that was late itself. ``due`` counts all that
+    should have come, ``unexpected`` requests nobody had planned. Stamps are good to ``resolution_ns``.
     """
 
     requests: polars.DataFrame
