@@ -92,13 +92,14 @@ def test_fio_sees_the_time_the_drive_takes(rack: Rack) -> None:
     assert 30 * 6_000_000 < sum(taken) < 30 * job["read"]["lat_ns"]["mean"] + 1
 
 
-def test_a_drive_without_a_model_beside_it_is_as_quick_as_ever(rack: Rack) -> None:
-    with rack.open_export("drive.d01") as disk, rack.open_export("drive.d03") as ideal:
-        send_reads(disk)
+def test_a_drive_that_takes_its_time_holds_no_other_up(rack: Rack) -> None:
+    rack.ask("fault", drive="d01", fault={"kind": "slow", "extra_us": 600_000_000})
+    with rack.open_export("drive.d01") as slow, rack.open_export("drive.d03") as ideal:
+        send_reads(slow)
         for number in range(MANY):
-            assert ideal.write(number * STRIDE, b"x") == 0
-        disk.reply(SECTOR)
-    assert len(written_strides(rack, "d03")) == 0
+            assert ideal.write(number * STRIDE, pattern(1, SECTOR)) == 0
+    assert written_strides(rack, "d03") == set(range(MANY))
+    assert rack.ask("drive_stats", drive="d01")["reads"] == 0
 
 
 def test_what_queues_in_a_drive_when_it_is_mapped_away_goes_to_the_next_one(rack: Rack) -> None:
