@@ -172,6 +172,7 @@ def test_response_times_are_told_where_recorded() -> None:
     assert found.ops["read"].response_us is not None
     assert found.ops["read"].response_us[0.5] == pytest.approx(2000, rel=0.001)
     assert found.ops["write"].response_us is None
+    assert measured([frame([(0, R, 0, 512)], response_ns=0)]).ops["read"].response_us is None
 
 
 def test_one_huge_request_is_cut_short_and_that_is_said() -> None:

@@ -74,6 +74,10 @@ def test_burstiness_comes_out_at_every_scale(known: Statistics) -> None:
     assert compared[-1][0] > 100  # else the source was no test
     for ours, found in compared:
         assert found == pytest.approx(ours, rel=0.35)
+    wide = [scale for scale in known.arrivals.scales if scale.interval_s >= 10 * known.arrivals.rate.bin_s]
+    assert wide
+    for scale in wide:
+        assert theirs[scale.interval_s] == pytest.approx(scale.dispersion, rel=0.05)
 
 
 def test_the_rate_over_time_is_kept(known: Statistics) -> None:

@@ -53,9 +53,7 @@ class _OpRecord:
             bytes=self._bytes,
             quantiles_bytes=dict(zip(_POINTS, self._sizes.quantiles(*_POINTS), strict=True)),
             sizes=list(zip(values.tolist(), counts.tolist(), strict=True)),
-            response_us={q: ns / 1e3 for q, ns in zip(_POINTS, responses, strict=True)}
-            if self._responses.total
-            else None,
+            response_us={q: ns / 1e3 for q, ns in zip(_POINTS, responses, strict=True)} if responses[-1] else None,
         )
 
 

@@ -26,14 +26,15 @@ class OpStatistics(_Part):
     """One kind of request: how many, and their sizes in bytes.
 
     ``sizes`` is (size, requests), ascending: exact for multiples of 512 up to 1 MiB, else within 0.1 %; within 6 %
-    where there are more than 1024 different sizes.
+    where there are more than 1024 different sizes. ``response_us`` are quantiles, None where the trace records none or
+    all are 0.
     """
 
     requests: int = Field(ge=0)
     bytes: int = Field(ge=0)
     quantiles_bytes: dict[float, int]
     sizes: list[tuple[int, int]]
-    response_us: dict[float, float] | None = Field(description="quantiles, where the trace records response times")
+    response_us: dict[float, float] | None
 
 
 class ScaleStatistics(_Part):
