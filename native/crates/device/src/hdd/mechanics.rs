@@ -74,6 +74,11 @@ impl Mechanics {
         self.geometry.first_byte(self.track)
     }
 
+    /// The longest that positioning can take.
+    pub(super) fn slowest_ns(&self) -> u64 {
+        self.arm.slowest_ns() + self.geometry.revolution_ns
+    }
+
     /// Read errors as [`Hdd`](super::Hdd) tells them.
     pub(super) fn health(&self) -> [(&'static str, u64); 2] {
         [

@@ -36,7 +36,7 @@ pub struct HddParameters {
     pub interface_mb_s: f64,
     /// Requests that the drive knows at a time; the others wait outside.
     pub queue_depth: u32,
-    /// A request that has waited this long goes before nearer ones.
+    /// A request that has waited this long goes before any that has just come, however much nearer that is.
     pub longest_wait_ms: f64,
     /// What the media stores at once; a write of part of it reads first, for another revolution.
     pub physical_sector_bytes: u32,

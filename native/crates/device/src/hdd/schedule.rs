@@ -1,7 +1,13 @@
 //! What the arm does next.
 
-use super::{Entry, Hdd, Work};
+use super::{Hdd, Place, Work};
 use crate::{ms_to_ns, Kind, OnReadError, Request};
+
+/// Binary places of the credit for waiting.
+const FRACTION: u32 = 16;
+
+/// Nothing waits longer; keeps the credit within its integer.
+const MOST_WAIT_NS: u64 = 60_000_000_000;
 
 /// What the arm could do.
 #[derive(Debug, Clone, Copy)]
@@ -42,35 +48,43 @@ impl Hdd {
         }
     }
 
-    /// The nearest of what there is to do; what has waited too long before that.
+    /// The nearest of what there is to do, where what has waited counts as nearer: shortest access time first with
+    /// aging (Jacobson and Wilkes, "Disk Scheduling Algorithms Based on Rotational Position", HPL-CSP-91-7, 1991).
+    /// What has waited for the longest wait goes before anything that has just come.
     fn choose(&self, now_ns: u64, must_destage: bool) -> Option<Next> {
-        let late_ns = now_ns.saturating_sub(ms_to_ns(self.parameters.longest_wait_ms));
-        let is_late = |entry: &Entry| entry.arrived_ns < late_ns;
-        if self.queue.first().is_some_and(is_late) {
-            return Some(Next::Serve(0));
-        }
-        let mut nearest_ns = u64::MAX;
+        let longest_ns = ms_to_ns(self.parameters.longest_wait_ms);
+        let credit = (self.mechanics.slowest_ns() << FRACTION) / longest_ns;
+        let cost = |place: Place, writes: bool, arrived_ns: u64| {
+            let waited_ns = (now_ns - arrived_ns).min(MOST_WAIT_NS);
+            let positioning_ns = self.mechanics.positioning_ns(now_ns, place, writes);
+            positioning_ns as i64 - ((waited_ns * credit) >> FRACTION) as i64
+        };
+        let mut least = i64::MAX;
         let mut next = None;
-        let blocked_is_late = self.blocked.front().is_some_and(is_late);
-        if !blocked_is_late {
-            for (at, entry) in self.queue.iter().enumerate() {
-                let writes = entry.request.io.kind != Kind::Read;
-                let cost_ns = self.mechanics.positioning_ns(now_ns, entry.place, writes);
-                if cost_ns < nearest_ns {
-                    (nearest_ns, next) = (cost_ns, Some(Next::Serve(at)));
-                }
+        for (at, entry) in self.queue.iter().enumerate() {
+            let writes = entry.request.io.kind != Kind::Read;
+            let this = cost(entry.place, writes, entry.arrived_ns);
+            if this < least {
+                (least, next) = (this, Some(Next::Serve(at)));
             }
         }
         if must_destage || (next.is_none() && self.in_background) {
+            let arrived_ns = self
+                .blocked
+                .front()
+                .map_or(now_ns, |entry| entry.arrived_ns);
             let from = self
                 .mechanics
                 .track_start()
                 .saturating_sub(self.media.home(0));
             for (start, end) in self.cache.candidates(from) {
-                let place = self.mechanics.place(self.media.home(start));
-                let cost_ns = self.mechanics.positioning_ns(now_ns, place, true);
-                if cost_ns < nearest_ns {
-                    (nearest_ns, next) = (cost_ns, Some(Next::Destage(start, end)));
+                let this = cost(
+                    self.mechanics.place(self.media.home(start)),
+                    true,
+                    arrived_ns,
+                );
+                if this < least {
+                    (least, next) = (this, Some(Next::Destage(start, end)));
                 }
             }
         }

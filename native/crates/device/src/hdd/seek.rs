@@ -111,6 +111,11 @@ impl Arm {
         }
     }
 
+    /// Over all cylinders, to write.
+    pub(super) fn slowest_ns(&self) -> u64 {
+        self.curve.ns(1.0) + self.write_settle_ns
+    }
+
     /// From one cylinder and head to another. The next track costs what the skew between tracks allows for, so that
     /// a sequential transfer goes on there at once.
     pub(super) fn move_ns(&self, from: (u64, u64), to: (u64, u64), writes: bool) -> u64 {
