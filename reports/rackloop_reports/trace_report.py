@@ -34,8 +34,7 @@ def write_report(statistics: Statistics, heat_map: HeatMap, name: str, out: Path
 
     Raises BadInput where the disk refuses.
     """
-    from rackloop_reports.plots import encode
-    from rackloop_reports.plots.traces import trace_page
+    from rackloop_reports.plots import encode, trace_page
 
     page = encode(trace_page(statistics, heat_map, name), "svg")
     with writing(out):

@@ -141,9 +141,11 @@ class TraceMeter:
                 f"a request of {int(size.max())} bytes: no drive takes one, so the file is damaged or in another format"
             )
         self._arrivals.add(since_start, op, size)
+        counts = np.bincount(op, minlength=len(Op))
         for kind, record in self._ops.items():
-            chosen = frame.filter(frame["op"] == kind.value) if frame["op"].n_unique() > 1 or op[0] != kind else frame
-            record.add(chosen["size_bytes"].to_numpy(), chosen["response_ns"].drop_nulls().to_numpy())
+            if counts[kind]:
+                chosen = frame if counts[kind] == frame.height else frame.filter(frame["op"] == kind.value)
+                record.add(chosen["size_bytes"].to_numpy(), chosen["response_ns"].drop_nulls().to_numpy())
         has_place = (op != Op.FLUSH) & (size > 0)
         if has_place.any():
             columns = (since_start, self._numbered(frame["volume"]), op, frame["offset_bytes"].to_numpy(), size)

@@ -16,6 +16,7 @@ from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, Simu
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
+from rackloop_reports.plots.traces import trace_page
 
 __all__ = [
     "Cell",
@@ -41,4 +42,5 @@ __all__ = [
     "stage_breakdown",
     "steady_state_convergence",
     "write_saturation",
+    "trace_page",
 ]
