@@ -41,6 +41,6 @@ __all__ = [
     "remap_timeline",
     "stage_breakdown",
     "steady_state_convergence",
-    "write_saturation",
     "trace_page",
+    "write_saturation",
 ]
