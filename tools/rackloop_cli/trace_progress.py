@@ -19,7 +19,8 @@ _SHOWN_LINES = 5
 def watched(frames: Iterable[polars.DataFrame]) -> Iterator[polars.DataFrame]:
     """``frames`` as they are, their requests counted on a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} requests"), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None, rate="")
         for frame in frames:
             yield frame

@@ -111,7 +111,7 @@ CLOUDPHYSICS_US = replace(
     CLOUDPHYSICS,
     name="cloudphysics-us",
     title="CloudPhysics vscsi as CSV, time in microseconds",
-    fields=tuple(Field("time", Kind.INTEGER) if field is _TIME else field for field in CLOUDPHYSICS.fields),
+    fields=tuple(Field("time", Kind.INTEGER, digits=18) if field is _TIME else field for field in CLOUDPHYSICS.fields),
     tick_ns=1000,
     read=_read_us,
     write=_write_us,

@@ -254,4 +254,5 @@ SPC = Format(
     write=_write_spc,
     losses=(READS_AND_WRITES, SECTOR_STARTS),
     numbers_volumes=True,
+    in_order=True,
 )

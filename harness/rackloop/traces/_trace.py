@@ -46,7 +46,7 @@ def open_trace(
         raise BadInput(f"{path} is empty: there is no request in it")
     if b"\0" in sample:
         raise BadInput(f"{path} is a binary file and no blktrace recording: a trace is text, or gzip or zstd of text")
-    lines = sample.decode("utf-8", "replace").splitlines()
+    lines = sample.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     if len(sample) >= _SAMPLE_BYTES:
         lines = lines[:-1]
     lines = lines[:_SAMPLE_LINES]
@@ -122,6 +122,7 @@ class Trace:
         self.requests = self.out_of_order = 0
         self.volumes = Counter()
         latest_ns: int | None = None
+        block = b""
         try:
             for block in _source.blocks(_text(self.path), self.path):
                 frame = reader.read(block)
@@ -134,7 +135,7 @@ class Trace:
                     self.out_of_order += int((frame["t_ns"] < latest).sum())
                     latest_ns = latest[-1]
                     yield frame
-            if not block.endswith(b"\n"):
+            if block and not block.endswith(b"\n"):
                 self._doubt("the last line has no line end: it may be cut short")
         except _source.CutShort as error:
             raise BadInput(f"{error}, after {counted(self.requests, 'request')}") from error
@@ -147,9 +148,6 @@ class Trace:
             self.volumes["0"] += frame.height
 
     def _check_not_empty(self) -> None:
-        if not self.volumes.total():
-            first = f": {self.malformed.first[0]}" if self.malformed.first else ""
-            raise BadInput(f"{self.path} has no request that can be read as {self.format.title}{first}")
         if self.volume is not None and not self.requests:
             from rackloop.description._names import guess
 
@@ -160,10 +158,13 @@ class Trace:
             self._doubts.append(doubt)
 
     def _first_moment(self, sample: bytes) -> Origin:
-        """The origin, from the first lines; a trace without a request in them has none."""
-        reader = LineReader(self.format, (), str(self.path), len(sample))
+        """The origin, from the first lines; raises BadInput where none of them is a request."""
+        reader = LineReader(self.format, list(FORMATS.values()), str(self.path), len(sample))
         reader.read(sample)
-        stamp_ns = (reader.first_stamp or 0) * self.format.tick_ns + self.format.epoch_ns
+        if reader.first_stamp is None:
+            first = f": {reader.malformed.first[0]}" if reader.malformed.first else ""
+            raise BadInput(f"{self.path} has no request in its first lines that is {self.format.title}{first}")
+        stamp_ns = reader.first_stamp * self.format.tick_ns + self.format.epoch_ns
         if self.format.clock is Clock.UNIX:
             year = 1970 + stamp_ns // _NS_PER_YEAR
             if not _FIRST_YEAR <= year <= _LAST_YEAR:

@@ -131,7 +131,8 @@ class _Writer:
     def _text(self, frame: polars.DataFrame) -> bytes:
 
         form = self._form
-        self._check_order(frame["t_ns"])
+        if form.in_order:
+            self._check_order(frame["t_ns"])
         since = frame["t_ns"] + self._rest_ns
         if rounded := int((since % form.tick_ns != 0).sum()):
             self.changed[f"given a time rounded down to {format_quantity(form.tick_ns / NS_PER_S, 's')}"] += rounded
@@ -146,8 +147,9 @@ class _Writer:
         return (announced + lines).encode()
 
     def _check_order(self, t_ns: polars.Series) -> None:
-        if not self._form.in_order:
-            return
+        if self._latest_ns is None:  # the first of all may come before the one that the times count from
+            early = (self._form.starts_at or 0) - self._first_tick - (t_ns[0] + self._rest_ns) // self._form.tick_ns
+            self._rest_ns += max(0, early) * self._form.tick_ns
         if not t_ns.is_sorted() or (self._latest_ns is not None and t_ns[0] < self._latest_ns):
             raise BadInput(f"{self._form.title} needs requests in the order of their time, and these are not")
         self._latest_ns = t_ns[-1]
@@ -157,5 +159,5 @@ def _first_tick(form: Format, origin: Origin) -> tuple[int, int]:
     """The stamp of a request at ``t_ns`` 0 in ticks of ``form``, and the nanoseconds that it is later than that."""
     if form.starts_at is not None:
         return form.starts_at, 0
-    keeps = form.clock is Clock.UNIX or origin.clock is not Clock.UNIX
+    keeps = form.clock is not Clock.START or origin.clock is not Clock.UNIX
     return divmod((origin.ns if keeps else 0) - form.epoch_ns, form.tick_ns)
