@@ -1,9 +1,15 @@
 //! Garbage collection: making a block free by copying what is live in it.
+//!
+//! A die collects the block with the least live data while free blocks are few: at the pace of host writes, or as fast
+//! as it can where the host must wait for space, or has been idle for a while.
 
 use super::ftl::Ftl;
 
 /// A die collects while it has fewer free blocks than this.
 pub(super) const FREE_BLOCKS_WANTED: usize = 3;
+
+/// Collections go on in the background when the host has asked for nothing during this time.
+pub(super) const IDLE_NS: u64 = 10_000_000;
 
 /// What a collection does to its die next.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +25,7 @@ pub(super) enum Step {
 /// The collection of one block.
 #[derive(Debug, Clone)]
 pub(super) struct Collection {
+    pub die: u32,
     pub block: u32,
     /// The first row not gathered yet.
     next_row: u32,
@@ -34,8 +41,11 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    pub fn new(block: u32, live: u32, ftl: &Ftl) -> Self {
-        Self {
+    /// Begin with the block of a die that costs least; `None` where no block would give anything.
+    pub fn begin(die: u32, ftl: &Ftl) -> Option<Self> {
+        let (block, live) = ftl.cheapest(die)?;
+        Some(Self {
+            die,
             block,
             next_row: 0,
             live,
@@ -43,11 +53,11 @@ impl Collection {
             copied: 0,
             programmed: 0,
             full_rows: Vec::new(),
-        }
+        })
     }
 
-    /// Whether it is the collection's turn rather than the host's. They alternate so that a block's worth of copying
-    /// is spread over the host data that its space will take.
+    /// Whether copying lags behind what the host has had programmed: the work for a block is spread over the host
+    /// data that will take its space.
     pub fn is_due(&self) -> bool {
         u64::from(self.copied) * u64::from(self.gain)
             <= u64::from(self.programmed) * u64::from(self.live)

@@ -86,6 +86,10 @@ impl Ssd {
         if let Some(request) = self.outside.pop_front() {
             self.begin(request, now_ns);
         }
+        if self.commands.is_empty() {
+            self.idle_since_ns = now_ns;
+            self.expect_quiet();
+        }
     }
 
     /// One of the things that a command waits for has come; its data had moved by `moved_ns`.
@@ -300,7 +304,7 @@ impl Ssd {
         let Some(die) = shortest else {
             return false;
         };
-        self.stripe = (die, self.ftl.geometry().page_units);
+        self.stripe = (die, self.ftl.geometry().row_units);
         true
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::collection::{Collection, Step};
-use super::ftl::Ftl;
+use super::ftl::{Ftl, Stream};
 
 /// Part of a command: units of one page to read.
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +63,10 @@ pub(super) struct Die {
 }
 
 impl Die {
-    /// What an idle die turns to: reads first, but no more than `reads_ahead` before a program or erase that waits.
-    pub fn next(&mut self, ftl: &Ftl, reads_ahead: u32) -> Option<Work> {
-        let waiting = self.next_change(ftl);
+    /// What a die that does nothing turns to: reads first, but no more than `reads_ahead` before a program or erase
+    /// that waits. It collects without need where `in_background`.
+    pub fn next(&mut self, ftl: &Ftl, reads_ahead: u32, in_background: bool) -> Option<Work> {
+        let waiting = self.next_change(ftl, in_background);
         if waiting.is_none() {
             self.passed = 0;
         } else if self.passed >= reads_ahead || self.reads.is_empty() {
@@ -77,11 +78,15 @@ impl Die {
         self.reads.pop_front().map(Work::Read)
     }
 
-    /// The program or erase, or the copying in preparation of one, that is next.
-    fn next_change(&self, ftl: &Ftl) -> Option<Work> {
+    /// The program or erase, or the reading in preparation of one, that is next.
+    fn next_change(&self, ftl: &Ftl, in_background: bool) -> Option<Work> {
         let has_row = self.filled > 0;
         match &self.collection {
-            Some(collection) if !has_row || collection.is_due() => {
+            Some(collection)
+                if collection.is_due()
+                    || !has_row
+                        && (in_background || !ftl.has_room(collection.die, Stream::Host)) =>
+            {
                 Some(Work::Collect(collection.step(ftl)))
             }
             _ => has_row.then_some(Work::Program),

@@ -1,6 +1,6 @@
 //! The side of the flash: what dies do, and what comes of it.
 
-use super::collection::{Collection, Step, FREE_BLOCKS_WANTED};
+use super::collection::{Collection, Step, FREE_BLOCKS_WANTED, IDLE_NS};
 use super::die::{PageRead, Work};
 use super::geometry::UNIT_BYTES;
 use super::timeline::Event;
@@ -9,17 +9,15 @@ use super::Ssd;
 impl Ssd {
     /// Let an idle die begin what is next for it.
     pub(super) fn start(&mut self, number: u32, now_ns: u64) {
+        let in_background = self.commands.is_empty() && now_ns >= self.idle_since_ns + IDLE_NS;
         let die = &mut self.dies[number as usize];
         if die.work.is_some() {
             return;
         }
         if die.collection.is_none() && self.ftl.free_blocks(number) < FREE_BLOCKS_WANTED {
-            die.collection = self
-                .ftl
-                .cheapest(number)
-                .map(|(block, live)| Collection::new(block, live, &self.ftl));
+            die.collection = Collection::begin(number, &self.ftl);
         }
-        die.work = die.next(&self.ftl, self.parameters.reads_ahead);
+        die.work = die.next(&self.ftl, self.parameters.reads_ahead, in_background);
         let Some(work) = die.work else {
             return;
         };
@@ -39,6 +37,29 @@ impl Ssd {
             Work::Collect(Step::Erase) => (now_ns + self.costs.erase_ns, Event::Finished(number)),
         };
         self.timeline.add(at_ns, event);
+    }
+
+    /// Nothing may have been asked for a while: see to what can be done meanwhile.
+    pub(super) fn quiet(&mut self, now_ns: u64) {
+        self.is_quiet_expected = false;
+        if !self.commands.is_empty() {
+            return;
+        }
+        if now_ns < self.idle_since_ns + IDLE_NS {
+            self.expect_quiet();
+            return;
+        }
+        for die in 0..self.dies.len() as u32 {
+            self.start(die, now_ns);
+        }
+    }
+
+    /// Have a look when the host will have been idle for a while.
+    pub(super) fn expect_quiet(&mut self) {
+        if !std::mem::replace(&mut self.is_quiet_expected, true) {
+            self.timeline
+                .add(self.idle_since_ns + IDLE_NS, Event::Quiet);
+        }
     }
 
     /// A die has a page in its register, which stays there until it has gone over the channel.

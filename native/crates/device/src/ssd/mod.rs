@@ -72,6 +72,9 @@ pub struct Ssd {
     unprogrammed_rows: usize,
     /// The die that takes host data, and how many units of a page are left for it.
     stripe: (u32, u32),
+    /// When the last command was complete.
+    idle_since_ns: u64,
+    is_quiet_expected: bool,
     flash_work: FlashWork,
 }
 
@@ -132,6 +135,8 @@ impl Ssd {
             buffered: 0,
             unprogrammed_rows: 0,
             stripe: (geometry.dies - 1, 0),
+            idle_since_ns: 0,
+            is_quiet_expected: false,
             flash_work: FlashWork {
                 blocks: u64::from(geometry.dies * geometry.blocks),
                 ..FlashWork::default()
@@ -157,6 +162,7 @@ impl Ssd {
                     self.dies[die as usize].filled += 1;
                     self.start(die, at_ns);
                 }
+                Event::Quiet => self.quiet(at_ns),
                 Event::Complete(command) => self.complete(command, at_ns),
             }
         }
@@ -187,6 +193,7 @@ impl Ssd {
         self.buffered = 0;
         self.unprogrammed_rows = 0;
         self.stripe.1 = 0;
+        self.is_quiet_expected = false;
         self.controller = Lane::default();
         self.interface.clear();
         self.channels.iter_mut().for_each(Path::clear);

@@ -14,6 +14,8 @@ pub(super) enum Event {
     Finished(u32),
     /// The last bytes of a row have come from the host.
     Filled(u32),
+    /// The host may have been idle for a while.
+    Quiet,
     /// A command is complete.
     Complete(usize),
 }
