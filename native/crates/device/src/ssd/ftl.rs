@@ -254,3 +254,6 @@ impl Ftl {
         address / self.geometry.block_units()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ pub(super) const UNIT_BYTES: u64 = 4096;
 
 /// Blocks that a die has at least for what the host can store, unless the drive is too small: with few blocks, the
 /// ones that are open or kept free would eat up the over-provisioning.
-const LEAST_USER_BLOCKS: u64 = 256;
+const LEAST_USER_BLOCKS: u64 = 128;
 
 /// Blocks of a die beyond those for what the host can store, at least: open for host data, open for copies, kept free
 /// for copies, and some for the garbage collector to gain.
