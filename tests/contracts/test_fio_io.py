@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import DeadlineExceeded, LabError, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop.guard import WritableDrive
 from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite
+from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady
 from tests.minted_drive import minted
 
 pytestmark = [
@@ -238,3 +238,37 @@ def test_the_same_seed_reads_the_same_blocks(fio: Fio, on_file: DevicePath, scra
 
     assert written(1) == written(1)
     assert written(1) != written(2)
+
+
+def test_a_job_ends_when_fio_finds_it_steady(fio: Fio, on_file: DevicePath) -> None:
+    calm = UntilSteady(metric=SteadyMetric.IOPS, limit_percent=100, window_s=2)
+    job = FioJob(
+        name="calm", device=on_file, rw=ReadWrite.RANDREAD, runtime_s=40, rate_iops=500, until_steady=calm, direct=False
+    )
+    result = fio.run(once(job), soon()).job("calm")
+    assert result.steady is not None
+    assert result.steady.attained
+    assert result.runtime_s < 40
+    assert len(result.steady.iops) == len(result.steady.bandwidth_bytes_per_s) == 2
+
+
+def test_any_quantile_comes_from_the_bins(fio: Fio, on_file: DevicePath) -> None:
+    job = FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)
+    latency_s = fio.run(once(job), soon()).job("scan").transfers["read"].latency_s
+    quantiles = [latency_s.quantile(q) for q in (0.001, 0.5, 0.937, 0.999, 0.9999)]
+    assert quantiles == sorted(quantiles)
+    assert 0 < quantiles[0] <= quantiles[-1] <= latency_s.maximum
+
+
+def test_a_fio_that_is_killed_in_the_middle_says_so(fio: Fio, on_file: DevicePath) -> None:
+    job = FioJob(name="long", device=on_file, rw=ReadWrite.RANDREAD, runtime_s=600, direct=False)
+    with fio.start(once(job), soon()) as running:
+        running.wait_for_io(soon())
+        assert running.shell('kill -KILL "$2"', soon()).status == 0
+        with pytest.raises(ToolError, match="was killed by signal 9"):
+            running.wait(soon())
+
+
+def test_a_drive_too_small_for_its_job_is_refused_before_fio_starts(on_file: DevicePath) -> None:
+    with pytest.raises(BadInput, match="the region ends at byte 16777216, the device at 8388608"):
+        FioJob(name="big", device=on_file, rw=ReadWrite.READ, size_bytes=16 * MIB)

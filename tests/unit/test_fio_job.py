@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rackloop.abilities import BlockUsage
 from rackloop.errors import BadInput, GuardRefused
-from rackloop_drivers.workload import FioJob, FioRun, ReadWrite
+from rackloop_drivers.workload import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
 
 MIB = 1 << 20
 
@@ -212,3 +212,25 @@ def test_what_would_end_a_value_is_escaped_in_uris_and_refused_in_names() -> Non
             text(ioengine="psync", filename=name)
     with pytest.raises(BadInput, match="not an absolute path"):
         text(ioengine="psync", filename="sda")
+
+
+STEADY: list[tuple[dict[str, Any], str]] = [
+    ({"limit_percent": 0, "window_s": 5}, "limit_percent is 0"),
+    ({"limit_percent": 20, "window_s": 1}, "a window of 1 s after 0 s"),
+    ({"limit_percent": 20, "window_s": 5, "ramp_s": -1}, "a window of 5 s after -1 s"),
+]
+
+
+@pytest.mark.parametrize(("what", "message"), STEADY)
+def test_a_criterion_that_fio_cannot_judge_by_is_refused(what: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        UntilSteady(metric=SteadyMetric.IOPS, **what)
+
+
+def test_a_job_until_steady_has_fios_criterion_and_an_end() -> None:
+    steady = UntilSteady(metric=SteadyMetric.IOPS_SLOPE, limit_percent=0.3, window_s=30, ramp_s=10)
+    options = replace(READS, runtime_s=600, until_steady=steady).options(run_seed=1)
+    assert options["steadystate"] == "iops_slope:0.3%"
+    assert (options["steadystate_duration"], options["steadystate_ramp_time"]) == ("30s", "10s")
+    with pytest.raises(BadInput, match="until_steady needs runtime_s"):
+        replace(READS, runtime_s=None, until_steady=steady)

@@ -8,8 +8,9 @@ from rackloop.door import opening
 
 if TYPE_CHECKING:
     from rackloop_drivers.workload._fio import Fio, RunningFio
-    from rackloop_drivers.workload._fio_job import FioJob, FioRun, ReadWrite
-    from rackloop_drivers.workload._fio_result import Direction, FioJobResult, FioResult, FioTransfer
+    from rackloop_drivers.workload._fio_fleet import FioFleet, FleetResult, RunningFleet
+    from rackloop_drivers.workload._fio_job import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
+    from rackloop_drivers.workload._fio_result import Direction, FioJobResult, FioResult, FioSteady, FioTransfer
     from rackloop_drivers.workload._fio_series import Sample
     from rackloop_drivers.workload._rackprobe import SECTOR_BYTES, RackProbe
     from rackloop_drivers.workload._rackprobe_results import (
@@ -34,12 +35,15 @@ __all__ = [
     "Direction",
     "Expected",
     "Fio",
+    "FioFleet",
     "FioJob",
     "FioJobResult",
     "FioReplay",
     "FioResult",
     "FioRun",
+    "FioSteady",
     "FioTransfer",
+    "FleetResult",
     "GaveUp",
     "Offender",
     "Planned",
@@ -49,13 +53,16 @@ __all__ = [
     "RemapSession",
     "ReplayResult",
     "RunningFio",
+    "RunningFleet",
     "RunningReplay",
     "Sample",
+    "SteadyMetric",
     "Stretch",
     "SwapRead",
     "SwapResult",
     "SwapSession",
     "Unreadable",
+    "UntilSteady",
     "Verification",
     "VerifiedRead",
     "Watch",
@@ -71,12 +78,15 @@ __getattr__ = opening(
         "Direction": "_fio_result",
         "Expected": "_rackprobe_results",
         "Fio": "_fio",
+        "FioFleet": "_fio_fleet",
         "FioJob": "_fio_job",
         "FioJobResult": "_fio_result",
         "FioReplay": "_replay",
         "FioResult": "_fio_result",
         "FioRun": "_fio_job",
+        "FioSteady": "_fio_result",
         "FioTransfer": "_fio_result",
+        "FleetResult": "_fio_fleet",
         "GaveUp": "_rackprobe_results",
         "Offender": "_rackprobe_results",
         "Planned": "_replay_requests",
@@ -86,14 +96,17 @@ __getattr__ = opening(
         "RemapSession": "_rackprobe_sessions",
         "ReplayResult": "_replay",
         "RunningFio": "_fio",
+        "RunningFleet": "_fio_fleet",
         "RunningReplay": "_replay",
         "SECTOR_BYTES": "_rackprobe",
         "Sample": "_fio_series",
+        "SteadyMetric": "_fio_job",
         "Stretch": "_replay_requests",
         "SwapRead": "_rackprobe_results",
         "SwapResult": "_rackprobe_results",
         "SwapSession": "_rackprobe_sessions",
         "Unreadable": "_rackprobe_results",
+        "UntilSteady": "_fio_job",
         "Verification": "_rackprobe_results",
         "VerifiedRead": "_rackprobe_results",
         "Watch": "_rackprobe_sessions",

@@ -216,6 +216,11 @@ class RunningFio:
         """When fio was started, on the wall clock of its host."""
         return self._start.unix_s
 
+    def shell(self, script: str, deadline: Deadline) -> Completed:
+        """Run a shell script in the folder that fio runs in; ``$1`` is the run's name, ``$2`` the process to signal."""
+        folder, pid = self._folder, str(self._start.pid)
+        return self._executor.run(("sh", "-c", f'cd "$3" && {script}', "sh", self._name, pid, folder), deadline)
+
     def progress(self, deadline: Deadline) -> tuple[FioResult, ...]:
         """The status reports since the last call, oldest first: totals so far, without series.
 

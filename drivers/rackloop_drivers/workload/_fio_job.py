@@ -37,6 +37,46 @@ _READING = frozenset({ReadWrite.READ, ReadWrite.RANDREAD})
 _MIXED = frozenset({ReadWrite.READWRITE, ReadWrite.RANDRW})
 
 
+class SteadyMetric(StrEnum):
+    """What fio judges steady state by: the largest deviation from the mean, or the slope, of IOPS or bandwidth."""
+
+    IOPS = "iops"
+    IOPS_SLOPE = "iops_slope"
+    BANDWIDTH = "bw"
+    BANDWIDTH_SLOPE = "bw_slope"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntilSteady:
+    """fio's own criterion for steady state, by which it ends a job before its ``runtime_s``.
+
+    The criterion is held against a sliding window of ``window_s`` one-second means that begins ``ramp_s`` after the
+    job: the deviation, or the slope a second, is at most ``limit_percent`` of their mean. Raises BadInput where fio
+    could not judge by it.
+    """
+
+    metric: SteadyMetric
+    limit_percent: float
+    window_s: int
+    ramp_s: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.limit_percent <= 100:
+            raise BadInput(f"limit_percent is {self.limit_percent:g}, must be above 0 and at most 100")
+        if self.window_s < 2 or self.ramp_s < 0:
+            raise BadInput(
+                f"a window of {self.window_s} s after {self.ramp_s} s: fio needs 2 s or more, after 0 or more"
+            )
+
+    def options(self) -> dict[str, str]:
+        """The options of a job's section."""
+        return {
+            "steadystate": f"{self.metric}:{self.limit_percent:g}%",
+            "steadystate_duration": f"{self.window_s}s",
+            "steadystate_ramp_time": f"{self.ramp_s}s",
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class FioJob:
     """One section of a job file: I/O of one pattern on one device.
@@ -47,7 +87,8 @@ class FioJob:
     ``rate_bytes_per_s`` and ``rate_iops`` bound each of ``numjobs`` threads in each direction. ``read_percent`` is the
     share of reads in a mixed pattern. ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put
     it into every block and read it back, jobs that read check what an earlier job with the same seed, block size and
-    region left. ``seed`` None means one drawn from the run's seed and the job's name.
+    region left. ``until_steady`` ends a job with ``runtime_s`` early. ``seed`` None means one drawn from the run's seed
+    and the job's name.
 
     Raises BadInput for what fio could not do, and GuardRefused when a job that writes or trims is given anything
     but a WritableDrive.
@@ -68,6 +109,7 @@ class FioJob:
     rate_iops: int | None = None
     read_percent: int | None = None
     verify: str | None = None
+    until_steady: UntilSteady | None = None
     direct: bool = True
     seed: int | None = None
 
@@ -127,6 +169,8 @@ class FioJob:
             options["rate_iops"] = str(self.rate_iops)
         if self.read_percent is not None:
             options["rwmixread"] = str(self.read_percent)
+        if self.until_steady is not None:
+            options |= self.until_steady.options()
         if self.verify is not None:
             # State files would be left in the current directory; one bad block must not hide the next.
             options |= {"verify": self.verify, "verify_fatal": "0", "verify_state_save": "0"}
@@ -166,6 +210,8 @@ class FioJob:
             problems.append("io_bytes and runtime_s both say when the job ends: give one")
         if self.read_percent is not None and (self.rw not in _MIXED or not 0 <= self.read_percent <= 100):
             problems.append(f"read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for {self.rw}")
+        if self.until_steady is not None and self.runtime_s is None:
+            problems.append("until_steady needs runtime_s: when to end a job that never gets there")
         if self.verify is not None and not self.verify.isalnum():
             problems.append(f"verify is the name of one of fio's checksums, such as crc32c, not {self.verify!r}")
         if self.verify is not None and self.writes and self.numjobs > 1:
@@ -215,10 +261,14 @@ class FioRun:
 
     def job_file(self, log_name: str) -> str:
         """The job file; the same run and name give the same text. Logs are named by :meth:`log_names`."""
+        return job_file(self.sections(log_name))
+
+    def sections(self, log_name: str) -> dict[str, dict[str, str]]:
+        """The sections of the job file with their options."""
         sections = {"global": dict(_GLOBAL)}
         for number, job in enumerate(self.jobs):
             sections[job.name] = job.options(self.seed) | self._log_options(f"{log_name}.{number}")
-        return job_file(sections)
+        return sections
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """Every log file fio will write -> the number of its job and what it holds, ``clat`` or ``clat_hist``."""

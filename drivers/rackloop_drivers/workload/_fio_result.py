@@ -43,8 +43,22 @@ class FioTransfer:
 
 
 @dataclass(frozen=True)
+class FioSteady:
+    """What fio says of a job's steady state. The last window's one-second means are ``iops`` and their like.
+
+    ``criterion_percent`` is the deviation or slope that was held against the limit; a job that ``attained`` steady
+    state ended then, ``runtime_s`` of its result.
+    """
+
+    attained: bool
+    criterion_percent: float
+    iops: tuple[float, ...]
+    bandwidth_bytes_per_s: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FioJobResult:
-    """What one job did. ``transfers`` holds the directions in which I/O completed.
+    """What one job did. ``transfers`` holds the directions in which I/O completed; ``steady`` is for until_steady.
 
     ``total_err`` is how many I/Os failed, verification included; a job that an error ended counts at least one.
     ``error`` is the errno of the first, 0 without any.
@@ -54,6 +68,7 @@ class FioJobResult:
     total_err: int
     error: int
     transfers: Mapping[Direction, FioTransfer] = field(default_factory=dict)
+    steady: FioSteady | None = None
 
     @property
     def io_bytes(self) -> int:
@@ -146,7 +161,18 @@ def _job(job: Mapping[str, Any]) -> FioJobResult:
     # An error that is not an errno, -1, comes as an unsigned number.
     error = job["error"] if job["error"] < 1 << 31 else job["error"] - (1 << 32)
     transfers = {direction: _transfer(job[direction]) for direction in DIRECTIONS if job[direction]["clat_ns"]["N"]}
-    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers)
+    steady = _steady(job["steadystate"]) if "steadystate" in job else None
+    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers, steady)
+
+
+def _steady(said: Mapping[str, Any]) -> FioSteady:
+    window = said["data"]
+    return FioSteady(
+        attained=bool(said["attained"]),
+        criterion_percent=float(said["criterion"].removesuffix("%")),
+        iops=tuple(map(float, window["iops"])),
+        bandwidth_bytes_per_s=tuple(map(float, window["bw"])),
+    )
 
 
 def _transfer(side: Mapping[str, Any]) -> FioTransfer:

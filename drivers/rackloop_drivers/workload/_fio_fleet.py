@@ -1,0 +1,198 @@
+"""fio on several hosts at once, its I/O begun at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, RackloopError, ToolError
+from rackloop_drivers.workload._fio import Fio, RunningFio
+from rackloop_drivers.workload._fio_job import FioRun, job_file
+from rackloop_drivers.workload._fio_result import FioResult
+
+_T = TypeVar("_T")
+
+_AHEAD_S = 0.25
+_AHEAD_PER_HOST_S = 0.05
+
+# What every thread of every job runs before its first I/O: it says that it is ready, waits for the moment to be named,
+# then for the moment. A fio that was killed leaves none of these behind.
+_HOLD = r""": > "NAME.ready.$$"
+while [ ! -e NAME.go ]; do
+  kill -0 "$PPID" 2>/dev/null || exit 1
+  sleep 0.01
+done
+read -r at < NAME.go
+left=$((at - $(date +%s%N)))
+if [ "$left" -gt 0 ]; then sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"; fi
+date +%s%N >> NAME.began
+"""
+_UNTIL_READY = """while [ "$(ls "$1".ready.* 2>/dev/null | wc -l)" -lt COUNT ]; do
+  grep -qs "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$2/status" || exit 1
+  sleep 0.01
+done"""
+_RELEASE = """echo AT > "$1.tmp" && mv "$1.tmp" "$1.go" """
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A run whose jobs are ready and do nothing until they are let go; what Fio.start runs for a fleet."""
+
+    run: FioRun
+
+    @property
+    def engines(self) -> frozenset[str]:
+        return self.run.engines
+
+    @property
+    def writes(self) -> bool:
+        return self.run.writes
+
+    @property
+    def interval_s(self) -> float | None:
+        return self.run.interval_s
+
+    @property
+    def status_s(self) -> float | None:
+        return self.run.status_s
+
+    @property
+    def threads(self) -> int:
+        return sum(job.numjobs for job in self.run.jobs)
+
+    def files(self, name: str) -> dict[str, str]:
+        sections = self.run.sections(name)
+        sections["global"]["exec_prerun"] = f"sh {name}.hold"
+        return {f"{name}.fio": job_file(sections), f"{name}.hold": _HOLD.replace("NAME", name)}
+
+    def preparation(self, name: str) -> str:
+        return self.run.preparation(name)
+
+    def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
+        """The run's logs, when each thread was let go, and where fio puts what the hold prints."""
+        began = {f"{log_name}.began": (-1, "began")}
+        return self.run.log_names(log_name) | began | {f"{job.name}.prerun.txt": (-1, "") for job in self.run.jobs}
+
+
+@dataclass(frozen=True)
+class FleetResult:
+    """What the fios of a fleet came to, by host.
+
+    ``agreed_ns`` is the moment they were to begin at, on the run's clock, ``began_s`` how long after it each host's
+    last job was let go, by that host's own clock; the two clocks were read together to within ``time_error_s``.
+    """
+
+    results: Mapping[str, FioResult]
+    agreed_ns: int
+    began_s: Mapping[str, float]
+    time_error_s: float
+
+    @property
+    def skew_s(self) -> float:
+        """How far apart the first and the last host began, as far as their clocks tell."""
+        return max(self.began_s.values()) - min(self.began_s.values())
+
+
+class FioFleet:
+    """Starts fio on several hosts, each an executor's, so that their I/O begins together.
+
+    ``clock`` is the run's. A host has one fio of a fleet.
+    """
+
+    def __init__(self, hosts: Mapping[str, Fio], clock: Clock) -> None:
+        if not hosts:
+            raise BadInput("a fleet needs at least one host")
+        self._hosts = dict(hosts)
+        self._clock = clock
+
+    def start(self, runs: Mapping[str, FioRun], deadline: Deadline) -> RunningFleet:
+        """Start the run of each host, wait until all are ready, and let them go at one moment.
+
+        Raises ToolError with every host that failed, once no fio of the fleet runs any more; BadInput for a run on a
+        host that the fleet does not have.
+        """
+        if not runs or (unknown := set(runs) - set(self._hosts)):
+            raise BadInput(
+                f"a fleet of {', '.join(self._hosts)} cannot run on {', '.join(unknown) if runs else 'none'}"
+            )
+        held = {host: _Held(run) for host, run in runs.items()}
+        started: dict[str, RunningFio] = {}
+
+        def begin(host: str) -> None:
+            started[host] = self._hosts[host].start(held[host], deadline)
+            script = _UNTIL_READY.replace("COUNT", str(held[host].threads))
+            if started[host].shell(script, deadline).status != 0:
+                started[host].wait(deadline)
+                raise ToolError("fio ended before its first I/O")
+
+        try:
+            _on_all({host: partial(begin, host) for host in runs})
+            agreed_ns = self._clock.now_ns() + round((_AHEAD_S + _AHEAD_PER_HOST_S * len(runs)) * 1e9)
+            _on_all({host: partial(_release, fio, agreed_ns, deadline) for host, fio in started.items()})
+        except BaseException:
+            for fio in started.values():
+                fio.kill()
+            raise
+        return RunningFleet(started, agreed_ns)
+
+
+class RunningFleet:
+    """A fleet whose I/O has begun, or will at ``agreed_ns``. Leaving a ``with`` block kills what still runs."""
+
+    def __init__(self, running: Mapping[str, RunningFio], agreed_ns: int) -> None:
+        self.running = running
+        self.agreed_ns = agreed_ns
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fio in self.running.values():
+            fio.kill()
+
+    def progress(self, deadline: Deadline) -> dict[str, tuple[FioResult, ...]]:
+        """What each host has reported since the last call; see :meth:`RunningFio.progress`."""
+        return _on_all({host: partial(fio.progress, deadline) for host, fio in self.running.items()})
+
+    def stop(self, deadline: Deadline) -> FleetResult:
+        """End the I/O everywhere now and give the results up to here."""
+        return self._result(_on_all({host: partial(fio.stop, deadline) for host, fio in self.running.items()}))
+
+    def wait(self, deadline: Deadline) -> FleetResult:
+        """Wait for every host. Raises ToolError with every host whose fio failed."""
+        return self._result(_on_all({host: partial(fio.wait, deadline) for host, fio in self.running.items()}))
+
+    def _result(self, results: Mapping[str, FioResult]) -> FleetResult:
+        began_s = {host: _began_s(fio, self.agreed_ns) for host, fio in self.running.items()}
+        error_s = max(result.time_error_s for result in results.values())
+        return FleetResult(results, self.agreed_ns, began_s, error_s)
+
+
+def _release(fio: RunningFio, agreed_ns: int, deadline: Deadline) -> None:
+    at_ns = round(fio.began_unix_s * 1e9) + agreed_ns - fio.started_ns
+    fio.shell(_RELEASE.replace("AT", str(at_ns)), deadline)
+
+
+def _began_s(fio: RunningFio, agreed_ns: int) -> float:
+    (stamps,) = (text for name, text in fio.logs.items() if name.endswith(".began"))
+    last_ns = max(map(int, stamps.split()))
+    return (last_ns - fio.began_unix_s * 1e9 - (agreed_ns - fio.started_ns)) / 1e9
+
+
+def _on_all(acts: Mapping[str, Callable[[], _T]]) -> dict[str, _T]:
+    """Do all at once and return what each gave; ToolError, naming every host that failed, when they have ended."""
+    with ThreadPoolExecutor(max_workers=len(acts)) as threads:
+        doing = {host: threads.submit(act) for host, act in acts.items()}
+    failed = {host: act.exception() for host, act in doing.items()}
+    said = [f"{host}: {error}" for host, error in failed.items() if isinstance(error, RackloopError)]
+    for error in failed.values():
+        if error is not None:
+            raise (ToolError("; ".join(said)) if isinstance(error, RackloopError) else error) from error
+    return {host: act.result() for host, act in doing.items()}
