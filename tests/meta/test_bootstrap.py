@@ -19,7 +19,7 @@ TOOLS = (
     *("bash", "cat", "chmod", "cp", "cut", "env", "find", "flock", "ln", "mkdir", "mv", "readlink", "rm", "sed"),
     *("sha256sum", "sort", "tail", "touch", "xargs"),
 )
-PACKAGES = ("fio", "cc", "nbdkit", "nbdinfo", "qemu-img", "cargo-clippy", "rustfmt")
+PACKAGES = ("fio", "cc", "nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt")
 
 PYTHON = """#!/bin/bash
 echo "python $*" >>"$LOG"
