@@ -38,6 +38,13 @@ impl TrackBuffer {
             .is_some()
     }
 
+    /// Whether a read from here goes on with what was read before.
+    pub(super) fn continues(&self, start: u64) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| segment.start < start && start <= segment.end)
+    }
+
     /// Whether the segment that ends at `end` holds the byte at `start`, or would with the next byte read.
     pub(super) fn reaches(&self, start: u64, end: u64) -> bool {
         self.segments

@@ -119,6 +119,18 @@ impl Hdd {
         }
     }
 
+    /// Read on from the end of a request. The arm stays with a stream for a while, unless more of it is asked for
+    /// already.
+    fn read_ahead(&mut self, transfer: &Transfer, end: u64, is_stream: bool) {
+        let mut ahead = self.mechanics.read_ahead(transfer, self.limit(end));
+        let least = u64::from(self.parameters.least_read_ahead_kib) << 10;
+        let is_next = |entry: &Entry| entry.request.io.offset == end;
+        if is_stream && least > 0 && !self.queue.iter().any(is_next) {
+            self.mechanics.hold(&mut ahead, end + least);
+        }
+        self.work = Work::Ahead(ahead);
+    }
+
     /// The media did what a command needed of them.
     pub(super) fn served(&mut self, entry: &Entry, transfer: &Transfer, now_ns: u64) {
         let Request { ticket, io, .. } = entry.request;
@@ -128,9 +140,10 @@ impl Hdd {
             let end = io.offset + io.length;
             let done_ns = self.port.trail(now_ns, io.length);
             self.port.complete(ticket, done_ns, None);
+            let is_stream = self.buffer.continues(io.offset);
             self.buffer.record(io.offset, end);
             if transfer.last.media == self.media.home(transfer.last.logical) {
-                self.work = Work::Ahead(self.mechanics.read_ahead(transfer, self.limit(end)));
+                self.read_ahead(transfer, end, is_stream);
             }
         } else {
             self.port.complete(ticket, entry.data_ns.max(now_ns), None);

@@ -169,7 +169,7 @@ mod tests {
             r#"{"rpm": 7200, "heads": 10, "zones": 16, "outer_mb_s": 175, "inner_mb_s": 83, "track_to_track_ms": 1,
                 "average_seek_ms": 8.5, "full_stroke_ms": 16, "write_settle_ms": 1, "head_switch_ms": 0.8,
                 "command_overhead_us": 50, "interface_mb_s": 600, "queue_depth": 32, "longest_wait_ms": 1000,
-                "physical_sector_bytes": 512, "read_segments": 16, "segment_kib": 2048, "read_ahead_kib": 1024,
+                "physical_sector_bytes": 512, "read_segments": 16, "segment_kib": 2048, "read_ahead_kib": 1024, "least_read_ahead_kib": 512,
                 "write_cache_kib": 65536, "write_cache_extents": 256, "destage_after_ms": 20,
                 "read_error_probability": 0, "retry_ms": [20, 40]}"#,
         )

@@ -46,6 +46,8 @@ pub(super) struct ReadAhead {
     pub(super) from: u64,
     /// Where it ends.
     pub(super) until: u64,
+    /// Not to be interrupted before.
+    pub(super) held_ns: Option<u64>,
 }
 
 impl Mechanics {
@@ -186,9 +188,16 @@ impl Mechanics {
             home: last.media - last.logical,
             from,
             until: from,
+            held_ns: None,
         };
         self.extend(&mut ahead, until);
         ahead
+    }
+
+    /// Do not let it be interrupted before it has come this far, or to its end.
+    pub(super) fn hold(&self, ahead: &mut ReadAhead, until: u64) {
+        let end = self.geometry.end(ahead.home + until.min(ahead.until));
+        ahead.held_ns = Some((ahead.anchor_ns + end.sweep_ns as i64) as u64);
     }
 
     /// Let it go on up to here, but not to a sector that would have to be read again.

@@ -80,7 +80,8 @@ impl Work {
     /// When it ends, where nothing may interrupt it.
     fn done_ns(&self) -> Option<u64> {
         match self {
-            Self::Nothing | Self::Ahead(_) => None,
+            Self::Nothing => None,
+            Self::Ahead(ahead) => ahead.held_ns,
             Self::Serves(_, transfer) | Self::Destages(transfer) | Self::Cleans(transfer) => {
                 Some(transfer.done_ns)
             }

@@ -46,6 +46,8 @@ pub struct HddParameters {
     pub segment_kib: u32,
     /// How far the drive reads ahead of the host.
     pub read_ahead_kib: u32,
+    /// How far it reads ahead of a sequential stream before anything else: the minimum prefetch of SCSI's caching page.
+    pub least_read_ahead_kib: u32,
     /// Room for written data; 0 where every write waits for the media.
     pub write_cache_kib: u32,
     /// So many separate ranges of written data fit, however small they are.
@@ -114,6 +116,12 @@ impl HddParameters {
         within("read_segments", self.read_segments, 1, 256)?;
         within("segment_kib", self.segment_kib, 64, 1 << 20)?;
         within("read_ahead_kib", self.read_ahead_kib, 0, self.segment_kib)?;
+        within(
+            "least_read_ahead_kib",
+            self.least_read_ahead_kib,
+            0,
+            self.read_ahead_kib,
+        )?;
         within("write_cache_kib", self.write_cache_kib, 0, 1 << 20)?;
         within("write_cache_extents", self.write_cache_extents, 1, 1 << 20)?;
         within("destage_after_ms", self.destage_after_ms, 0.0, 60_000.0)?;

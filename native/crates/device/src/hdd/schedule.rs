@@ -139,7 +139,12 @@ impl Hdd {
     pub(super) fn arm_done(&mut self, now_ns: u64) {
         self.idle_since_ns = Some(now_ns);
         match std::mem::replace(&mut self.work, Work::Nothing) {
-            Work::Nothing | Work::Ahead(_) => {}
+            Work::Nothing => {}
+            Work::Ahead(mut ahead) => {
+                ahead.held_ns = None;
+                self.work = Work::Ahead(ahead);
+                self.follow(now_ns);
+            }
             Work::Serves(entry, transfer) => self.served(&entry, &transfer, now_ns),
             Work::Destages(_) => {
                 self.cache.left();

@@ -18,6 +18,7 @@ fn the_drive_reads_ahead() {
     assert!(disk.latency_ns(Kind::Read, GIB + 100 * MIB, 64 * KIB) > MS);
     let blind = HddParameters {
         read_ahead_kib: 0,
+        least_read_ahead_kib: 0,
         ..parameters()
     };
     let mut disk = Disk::new(blind, 8 * GIB);
@@ -45,6 +46,36 @@ fn each_stream_has_its_segment() {
             .count()
     };
     assert_eq!((read_back(4), read_back(1)), (4, 0));
+}
+
+#[test]
+fn the_arm_stays_with_a_stream_for_a_while() {
+    let together = |least_read_ahead_kib| {
+        let parameters = HddParameters {
+            least_read_ahead_kib,
+            ..parameters()
+        };
+        let mut disk = Disk::new(parameters, 8 * GIB);
+        let mut next = [0, 4 * GIB];
+        for first in next {
+            let request = disk.request(Kind::Read, first, 64 * KIB);
+            disk.hdd.submit(&request, 0);
+        }
+        // Each stream asks for its next block when it has the last. Tickets count from 1.
+        let mut stream_of = vec![0, 0, 1];
+        while stream_of.len() < 400 {
+            for completion in disk.wait(1) {
+                let stream: usize = stream_of[completion.ticket as usize];
+                next[stream] += 64 * KIB;
+                let request = disk.request(Kind::Read, next[stream], 64 * KIB);
+                stream_of.push(stream);
+                disk.hdd.submit(&request, disk.now_ns);
+            }
+        }
+        (next[0] + next[1] - 4 * GIB) as f64 * 1e3 / disk.now_ns as f64
+    };
+    let (without, with) = (together(0), together(512));
+    assert!(with > 4.0 * without, "{without} and {with} MB/s");
 }
 
 #[test]

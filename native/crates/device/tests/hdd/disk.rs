@@ -34,6 +34,7 @@ pub fn parameters() -> HddParameters {
         read_segments: 16,
         segment_kib: 2048,
         read_ahead_kib: 1024,
+        least_read_ahead_kib: 512,
         write_cache_kib: 65_536,
         write_cache_extents: 256,
         destage_after_ms: 20.0,

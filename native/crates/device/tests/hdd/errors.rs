@@ -1,6 +1,6 @@
 //! Sectors that cannot be read at the first attempt.
 
-use device::{HddParameters, Kind, OnReadError};
+use device::{HddParameters, Kind, OnReadError, Service};
 
 use crate::disk::{parameters, Disk, GIB, KIB, MIB, MS, REVOLUTION_NS};
 
@@ -82,4 +82,14 @@ fn writes_and_cached_data_do_not_fail() {
     assert!(disk.latency_ns(Kind::Write, GIB, 4 * KIB) < MS);
     assert!(disk.latency_ns(Kind::Read, GIB, 4 * KIB) < MS);
     assert!(disk.latency_ns(Kind::Flush, 0, 0) < 40 * MS);
+}
+
+#[test]
+fn errors_and_retries_are_counted() {
+    let mut disk = Disk::new(weak(1.0), 8 * GIB);
+    disk.latency_ns(Kind::Read, GIB, 8 * KIB);
+    let mut request = disk.request(Kind::Read, 2 * GIB, 8 * KIB);
+    request.on_read_error = OnReadError::FailFast;
+    disk.ask(&request);
+    assert_eq!(disk.hdd.health(), [("read_errors", 3), ("read_retries", 2)]);
 }

@@ -8,6 +8,7 @@ use crate::disk::{parameters, Disk, GIB, KIB, MIB, MS, REVOLUTION_NS};
 fn bare() -> device::HddParameters {
     device::HddParameters {
         read_ahead_kib: 0,
+        least_read_ahead_kib: 0,
         write_cache_kib: 0,
         command_overhead_us: 0.0,
         ..parameters()

@@ -8,7 +8,7 @@ const CONFIGURATION: &str = r#"{"kind": "hdd", "rpm": 7200, "heads": 10, "zones"
     "inner_mb_s": 83, "track_to_track_ms": 1, "average_seek_ms": 8.5, "full_stroke_ms": 16, "write_settle_ms": 1,
     "head_switch_ms": 0.8, "command_overhead_us": 50, "interface_mb_s": 600, "queue_depth": 32,
     "longest_wait_ms": 1000, "physical_sector_bytes": 512, "read_segments": 16, "segment_kib": 2048,
-    "read_ahead_kib": 1024, "write_cache_kib": 65536, "write_cache_extents": 256, "destage_after_ms": 20,
+    "read_ahead_kib": 1024, "least_read_ahead_kib": 512, "write_cache_kib": 65536, "write_cache_extents": 256, "destage_after_ms": 20,
     "read_error_probability": 0, "retry_ms": [20, 40], "smr": {"band_kib": 30720, "media_cache_percent": 0.25,
     "media_cache_extents_per_gib": 32, "open_bands": 8, "clean_after_ms": 500}}"#;
 
@@ -53,6 +53,10 @@ fn an_impossible_parameter_is_named_with_its_range() {
     assert_eq!(
         refused(|p| p.average_seek_ms = 9.5),
         "average_seek_ms is 9.5: give 6.001 to 8.999"
+    );
+    assert_eq!(
+        refused(|p| p.least_read_ahead_kib = 2000),
+        "least_read_ahead_kib is 2000: give 0 to 1024"
     );
     let smr = refused(|p| p.smr.as_mut().unwrap().open_bands = 0);
     assert_eq!(smr, "smr.open_bands is 0: give 1 to 1024");
