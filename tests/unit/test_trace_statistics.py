@@ -217,13 +217,46 @@ def test_other_files_are_no_statistics(tmp_path: Path, text: str, said: str) -> 
         read_statistics(tmp_path / "missing.json")
 
 
-def test_a_field_out_of_range_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "name", "value", "said"),
+    [
+        ("placement", "shift_shares", [1.0], "placement.shift_shares"),
+        ("placement", "shift_shares", [-1.0] * 9, "placement.shift_shares.0"),
+        ("blocks", "curve", [[0.5, 0.5], [0.4, 1.0]], "curve of locality climbs"),
+        ("ops", "read", None, "ops.read"),
+        ("sequentiality", "following_share", float("inf"), "sequentiality.following_share"),
+    ],
+)
+def test_a_field_out_of_range_is_named(tmp_path: Path, part: str, name: str, value: object, said: str) -> None:
     body = json.loads(measured([frame([(0, R, 0, 512)])]).model_dump_json())
-    body["placement"]["shift_shares"] = [1.0]
-    path = tmp_path / "short.json"
+    body[part][name] = value
+    path = tmp_path / "odd.json"
     path.write_text(json.dumps(body))
-    with pytest.raises(BadInput, match=r"placement\.shift_shares"):
+    with pytest.raises(BadInput) as caught:
         read_statistics(path)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("arrivals.rate.requests.trim", [], "in the same bins"),
+        ("arrivals.rate.requests", {}, "in the same bins"),
+        ("ops.read.sizes", [], "no sizes of them"),
+        ("ops", {}, "at ops"),
+    ],
+)
+def test_statistics_that_contradict_themselves_are_refused(tmp_path: Path, path: str, value: object, said: str) -> None:
+    body = json.loads(measured([frame([(0, R, 0, 512)])]).model_dump_json())
+    *parents, last = path.split(".")
+    place = body
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    (tmp_path / "odd.json").write_text(json.dumps(body))
+    with pytest.raises(BadInput) as caught:
+        read_statistics(tmp_path / "odd.json")
+    assert said in str(caught.value)
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=1), st.sampled_from([5, 8, 11]))

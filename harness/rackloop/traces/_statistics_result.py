@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Annotated, Literal, Self, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rackloop.errors import BadInput
 from rackloop.traces._columns import Op
 
 OpName: TypeAlias = Literal["read", "write", "trim", "flush"]
+_Count: TypeAlias = Annotated[int, Field(ge=0)]
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
 def op_name(op: Op) -> OpName:
@@ -19,7 +22,7 @@ def op_name(op: Op) -> OpName:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class OpStatistics(_Part):
@@ -33,7 +36,7 @@ class OpStatistics(_Part):
     requests: int = Field(ge=0)
     bytes: int = Field(ge=0)
     quantiles_bytes: dict[float, int]
-    sizes: list[tuple[int, int]]
+    sizes: list[tuple[_Count, _Count]]
     response_us: dict[float, float] | None
 
 
@@ -71,8 +74,15 @@ class RateSeries(_Part):
     """Requests and bytes of each kind in consecutive bins of ``bin_s`` seconds, at most 4096."""
 
     bin_s: float = Field(gt=0)
-    requests: dict[OpName, list[int]]
+    requests: dict[OpName, list[_Count]]
     bytes: dict[OpName, list[int]]
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        lengths = {len(self.requests.get(op, ())) for op in get_args(OpName)}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError("requests of every kind are in the same bins, at least one")
+        return self
 
 
 class Arrivals(_Part):
@@ -130,10 +140,16 @@ class Blocks(_Part):
     standard_error: float
     requests_cut_short: int
     hot_shares: dict[float, float]
-    curve: list[tuple[float, float]]
+    curve: list[tuple[_Share, _Share]]
     reuse_us: dict[float, float]
     growth: list[tuple[float, int]]
     working_set: WorkingSet | None
+
+    @model_validator(mode="after")
+    def _climbs(self) -> Self:
+        if any(right <= left or higher < lower for (left, lower), (right, higher) in pairwise(self.curve)):
+            raise ValueError("the curve of locality climbs")
+        return self
 
 
 class Placement(_Part):
@@ -143,7 +159,7 @@ class Placement(_Part):
     highest_end_bytes: int
     aligned_512_share: float
     aligned_4096_share: float
-    shift_shares: list[float] = Field(min_length=9, max_length=9)
+    shift_shares: list[_Share] = Field(min_length=9, max_length=9)
 
 
 class Statistics(_Part):
@@ -154,12 +170,20 @@ class Statistics(_Part):
     duration_s: float = Field(ge=0)
     volumes: int
     out_of_order: int
-    ops: dict[OpName, OpStatistics]
+    ops: dict[OpName, OpStatistics] = Field(min_length=4)
     arrivals: Arrivals
     sequentiality: Sequentiality
     placement: Placement
     blocks: Blocks
     doubts: list[str]
+
+    @model_validator(mode="after")
+    def _has_sizes(self) -> Self:
+        for op in get_args(OpName):
+            has_requests = any(self.arrivals.rate.requests[op])
+            if has_requests and op != "flush" and not any(count for _, count in self.ops[op].sizes):
+                raise ValueError(f"there are {op} requests and no sizes of them")
+        return self
 
 
 def read_statistics(path: Path) -> Statistics:

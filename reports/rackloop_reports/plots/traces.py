@@ -79,9 +79,11 @@ def _rate(axes: Axes, statistics: Statistics, unit: str, scale_s: float) -> None
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         ha="right",
+        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
     )
     axes.set_xlim(0, edges[-1] / scale_s)
-    axes.set_ylim(0, None)
+    # Room for the legend above the highest peak.
+    axes.set_ylim(0, 1.15 * max(below))
     axes.set_xlabel(f"Time, {unit}")
     axes.set_ylabel("Requests per second")
     axes.set_title(f"Rate, by {format_quantity(series.bin_s * joined, 's')}")
@@ -101,7 +103,7 @@ def _heat(figure: Figure, axes: Axes, heat_map: HeatMap, unit: str, scale_s: flo
         cmap=_HEAT,
         rasterized=True,
     )
-    figure.colorbar(mesh, cax=axes.inset_axes((1.01, 0, 0.012, 1)), label="Requests")
+    figure.colorbar(mesh, cax=axes.inset_axes((1.01, 0, 0.012, 1)), label="Requests", format="{x:g}").minorticks_off()
     axes.set_xlabel(f"Time, {unit}")
     axes.set_ylabel(f"Offset, {name}")
     axes.set_title(
@@ -153,7 +155,15 @@ def _dispersion(axes: Axes, statistics: Statistics) -> None:
         axes.minorticks_off()
         axes.tick_params(axis="x", labelrotation=35)
         axes.axhline(1, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate("Poisson", (scales[0].interval_s, 1), (0, 3), textcoords="offset points", fontsize=9, color=GREY)
+        axes.annotate(
+            "Poisson",
+            (1, 1),
+            (-2, 3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            color=GREY,
+        )
     else:
         _say(axes, "too short to say")
     axes.set_xlabel("Interval")
