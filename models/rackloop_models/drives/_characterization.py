@@ -37,25 +37,22 @@ class Check:
         return abs(self.deviation) <= self.published.within
 
 
-def published_checks(sim: DriveSim, profile: Profile, deadline: Deadline) -> tuple[Check, ...]:
+def published_checks(sim: DriveSim, deadline: Deadline) -> tuple[Check, ...]:
     """Each published figure of the profile, found on the model by an experiment of its own.
 
     Raises BadInput for a figure that nothing measures or a parameter that the model refuses, ToolError where drivesim
     fails, DeadlineExceeded.
     """
-    measurements = [figure(entry.figure, profile, sim.size_bytes) for entry in profile.published]
-    found = _lived(sim, measurements, deadline, lambda _over, _all: None)
-    return _checks(profile, measurements, found)
+    measurements = _figures(sim)
+    return _checks(sim.profile, measurements, _lived(sim, measurements, deadline, _unwatched))
 
 
-def characterized(
-    sim: DriveSim, profile: Profile, deadline: Deadline, progress: Progress
-) -> tuple[tuple[Check, ...], Curves]:
+def characterized(sim: DriveSim, deadline: Deadline, progress: Progress) -> tuple[tuple[Check, ...], Curves]:
     """The published figures, and the standard curves of the profile's kind with these figures marked on them.
 
     Raises as :func:`published_checks`.
     """
-    figures = [figure(entry.figure, profile, sim.size_bytes) for entry in profile.published]
+    figures, profile = _figures(sim), sim.profile
     standard = standard_curves(profile, sim.size_bytes)
     found = _lived(sim, [*figures, *standard], deadline, progress)
     curves = [curve for measurement in standard for curve in measurement.evaluate(_of(measurement, found))]
@@ -63,11 +60,19 @@ def characterized(
     if depth := by_name.get("depth"):
         most_iops = max(iops for _, iops in depth.lines["random read"])
         last = load_curve(profile, most_iops)
-        curves += last.evaluate(_of(last, _lived(sim, [last], deadline, lambda _over, _all: None)))
+        curves += last.evaluate(_of(last, _lived(sim, [last], deadline, _unwatched)))
     return _checks(profile, figures, found), tuple(marked(curve, profile.published) for curve in curves)
 
 
 _Found = dict[Trial, tuple[Result, ...]]
+
+
+def _unwatched(_over: int, _of: int) -> None:
+    """A progress that nobody looks at."""
+
+
+def _figures(sim: DriveSim) -> list[Measurement[float]]:
+    return [figure(entry.figure, sim.profile, sim.size_bytes) for entry in sim.profile.published]
 
 
 def _checks(profile: Profile, measurements: Sequence[Measurement[float]], found: _Found) -> tuple[Check, ...]:

@@ -82,14 +82,8 @@ def standard_curves(profile: Profile, size_bytes: int) -> tuple[Measurement[Curv
     """What is measured of every drive of the profile's kind; none of an ideal one, which takes no time."""
     match profile.timing["kind"]:
         case "hdd":
-            shingled = (_shingled(),) if "smr" in profile.timing else ()
-            return (
-                _by_depth(profile, _HDD_DEPTHS, ("read",)),
-                _seek(profile),
-                _zones(size_bytes),
-                _write_cache(),
-                *shingled,
-            )
+            writes = (_shingled(),) if "smr" in profile.timing else (_write_cache(),)
+            return (_by_depth(profile, _HDD_DEPTHS, ("read",)), _seek(profile), _zones(size_bytes), *writes)
         case "ssd":
             return (
                 _by_depth(profile, _SSD_DEPTHS, ("read", "write")),
@@ -174,11 +168,11 @@ def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[Operation
         found = loads(results)
         by_kind = {what: found[at * len(depths) : (at + 1) * len(depths)] for at, what in enumerate(kinds)}
         depth = {
-            f"random {what}": tuple(zip(depths, map(iops, found_of_kind), strict=True))
+            _random(profile, what): tuple(zip(depths, map(iops, found_of_kind), strict=True))
             for what, found_of_kind in by_kind.items()
         }
         latency = {
-            f"random {what}, {name}": tuple(zip(depths, map(value, found_of_kind), strict=True))
+            f"{_random(profile, what)}, {name}": tuple(zip(depths, map(value, found_of_kind), strict=True))
             for what, found_of_kind in by_kind.items()
             for name, value in (("mean", mean_latency_s), ("99th percentile", p99_latency_s))
         }
@@ -187,16 +181,22 @@ def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[Operation
     return Measurement(trials, curves)
 
 
+def _random(profile: Profile, what: Operation) -> str:
+    """What random reads or writes are called: those of a drive in its steady state are sustained."""
+    return f"sustained random {what}" if state_for(profile, what) is State.FRAGMENTED else f"random {what}"
+
+
 def _seek(profile: Profile) -> Measurement[Curves]:
+    """Seeks by distance. A shingled drive chooses itself where it writes: its writes show no seeks."""
+    operations: tuple[Operation, ...] = ("read",) if "smr" in profile.timing else ("read", "write")
     share = inner_share(profile)
     experiments = tuple(
         Seek(name=f"seek.{operation}", operation=operation, distances=_DISTANCES, inner_share=share, pairs=50)
-        for operation in ("read", "write")
+        for operation in operations
     )
 
     def curves(results: Sequence[Result]) -> Curves:
-        read, write = seeks(results)
-        return (Curve("seek", {"read": _moves(read), "write": _moves(write)}),)
+        return (Curve("seek", dict(zip(operations, map(_moves, seeks(results)), strict=True))),)
 
     return Measurement((Trial(State.NEW, experiments),), curves)
 
@@ -295,7 +295,7 @@ def _by_block(profile: Profile) -> Measurement[Curves]:
     def curves(results: Sequence[Result]) -> Curves:
         rates = [bytes_per_s(result) for result in loads(results)]
         lines = {
-            f"{pattern} {what}": tuple(
+            (_random(profile, what) if pattern == "random" else f"sequential {what}"): tuple(
                 zip(_SSD_BLOCKS, rates[at * len(_SSD_BLOCKS) : (at + 1) * len(_SSD_BLOCKS)], strict=True)
             )
             for at, (pattern, what) in enumerate(_BLOCK_LINES)
@@ -324,7 +324,7 @@ def _cliff() -> Measurement[Curves]:
                     block_bytes=4 * KIB,
                     arrivals=Depth(32),
                     until=Passes(passes),
-                    interval_s=0.1,
+                    interval_s=0.25,
                 ),
             ),
         )

@@ -22,15 +22,22 @@ _RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator
 class DriveSim:
     """Simulates drives of one profile, each as new, of ``size_bytes`` and with a ``seed`` for its chance.
 
-    Several threads may use it where they may use ``executor``.
+    ``binary`` is the path of drivesim where it is not looked for; without one, ToolError where it is not found. Several threads may use it where they may use ``executor``.
     """
 
-    def __init__(self, executor: Executor, profile: Profile, *, size_bytes: int, seed: int) -> None:
+    def __init__(
+        self, executor: Executor, profile: Profile, *, size_bytes: int, seed: int, binary: str | None = None
+    ) -> None:
         self._executor = executor
         self._profile = profile
         self._size_bytes = size_bytes
         self._seed = seed
-        self._binary = str(find_binary("drivesim"))
+        self._binary = binary or str(find_binary("drivesim"))
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the drives."""
+        return self._profile
 
     @property
     def size_bytes(self) -> int:
@@ -53,7 +60,7 @@ class DriveSim:
         text = _DOCUMENT.dump_json(document, exclude_none=True).decode()
         done = self._executor.run((self._binary,), deadline, stdin=text)
         if done.status == EXIT_BAD_INPUT:
-            raise BadInput(f"profile {self._profile.name}: {done.stderr.strip()}")
+            raise BadInput(f"profile {self._profile.name}: {done.stderr.strip().removeprefix('drivesim: ')}")
         if done.status != 0:
             raise ToolError(f"drivesim ended with status {done.status}: {done.stderr.strip()}")
         try:

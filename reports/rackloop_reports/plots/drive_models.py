@@ -17,6 +17,7 @@ from rackloop_reports.plots._style import BLACK, CYCLE, blank, put_caption, styl
 
 _COLUMNS = 2
 _KIB = 1024.0
+_DECADE = 10.0
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,28 @@ class _Look:
 _MS, _MB, _PERCENT = 1e3, 1e-6, 100.0
 _LOOKS = {
     "seek": _Look("Seek time", "Distance, % of the stroke", "Seek time, ms", _PERCENT, _MS),
-    "zones": _Look("Sequential reads", "Place, % of the drive", "Throughput, MB/s", _PERCENT, _MB),
-    "depth": _Look("Random requests of 4 KiB", "Requests in flight", "IOPS", x_scale="log2", y_scale="log"),
+    "zones": _Look("Sequential reads by place", "Place, % of the drive", "Throughput, MB/s", _PERCENT, _MB),
+    "depth": _Look("IOPS of random 4 KiB by depth", "Requests in flight", "IOPS", x_scale="log2", y_scale="log"),
     "depth.latency": _Look(
-        "Their latency", "Requests in flight", "Latency, ms", y_per=_MS, x_scale="log2", y_scale="log"
+        "Latency of random 4 KiB by depth",
+        "Requests in flight",
+        "Latency, ms",
+        y_per=_MS,
+        x_scale="log2",
+        y_scale="log",
     ),
-    "load": _Look("Random reads that come by themselves", "Load, IOPS", "Latency, ms", y_per=_MS, y_scale="log"),
-    "cache": _Look("Random writes, one at a time", "Time, s", "IOPS", y_scale="log"),
-    "shingled": _Look("Random writes to shingled tracks", "Time, s", "IOPS", y_scale="log"),
+    "load": _Look(
+        "Latency of random reads of 4 KiB by load", "Poisson arrivals, IOPS", "Latency, ms", y_per=_MS, y_scale="log"
+    ),
+    "cache": _Look("Random writes of 4 KiB, one at a time", "Time, s", "IOPS", y_scale="log"),
+    "shingled": _Look("Random writes of 4 KiB, 32 in flight", "Time, s", "IOPS", y_scale="log"),
     "blocks": _Look(
         "Throughput by block size, 32 in flight", "Block size, KiB", "Throughput, MB/s", 1 / _KIB, _MB, "log2", "log"
     ),
-    "cliff": _Look("Random writes of 4 KiB", "Written, times the drive's size", "Throughput, MB/s", y_per=_MB),
-    "mix": _Look("Mixed requests of 4 KiB on a fragmented drive", "Writes, %", "IOPS", _PERCENT),
+    "cliff": _Look(
+        "Random writes of 4 KiB, 32 in flight", "Written, times the drive's size", "Throughput, MB/s", y_per=_MB
+    ),
+    "mix": _Look("Mixed 4 KiB on a fragmented drive, 128 in flight", "Writes, %", "IOPS", _PERCENT),
 }
 
 
@@ -127,7 +137,7 @@ def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
     if curve.published:
         handles.append(Line2D([], [], marker="D", color="white", markeredgecolor=BLACK, linestyle="none"))
         labels.append("published")
-    axes.legend(handles, labels)
+    axes.legend(handles, labels, fontsize=8)
 
 
 def _scale(axes: Axes, look: _Look) -> None:
@@ -137,7 +147,8 @@ def _scale(axes: Axes, look: _Look) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.xaxis.set_major_formatter(_plain)
-    if look.y_scale == "log":
+    low, high = axes.dataLim.intervaly
+    if look.y_scale == "log" and high > _DECADE * low > 0:
         axes.set_yscale("log")
         # Within one decade the powers of ten alone would leave an axis without labels.
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
