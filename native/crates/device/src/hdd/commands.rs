@@ -21,6 +21,7 @@ impl Hdd {
                 self.overwrite(start, end, now_ns);
                 self.cache.remove(start, end);
                 self.media.trim(start, end);
+                self.idle_since_ns = self.idle_since_ns.max(Some(now_ns));
                 self.port.complete(request.ticket, now_ns, None);
             }
         }

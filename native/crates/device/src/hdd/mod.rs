@@ -48,7 +48,7 @@ pub struct Hdd {
     /// A flush that waits for the media.
     flush: Option<Ticket>,
     work: Work,
-    /// The arm has been free, or the cache been written to, since then; `None` from a loss of power to a command.
+    /// When the drive last got or lost work to do in a pause, or ended any; `None` from a loss of power to a command.
     idle_since_ns: Option<u64>,
     /// The drive uses a pause, until there is nothing left to do or the host needs the arm.
     in_background: bool,

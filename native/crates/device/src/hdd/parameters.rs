@@ -92,10 +92,15 @@ impl HddParameters {
             "track_to_track_ms",
             self.track_to_track_ms,
             0.01,
-            self.full_stroke_ms,
+            0.9 * self.full_stroke_ms,
         )?;
-        let [low, high] = SeekCurve::averages_ms(self.track_to_track_ms, self.full_stroke_ms);
-        within("average_seek_ms", self.average_seek_ms, low, high)?;
+        let least_ms = SeekCurve::least_average_ms(self.track_to_track_ms, self.full_stroke_ms);
+        within(
+            "average_seek_ms",
+            self.average_seek_ms,
+            least_ms,
+            0.9 * self.full_stroke_ms,
+        )?;
         within("write_settle_ms", self.write_settle_ms, 0.0, 10.0)?;
         within("head_switch_ms", self.head_switch_ms, 0.0, 10.0)?;
         within(

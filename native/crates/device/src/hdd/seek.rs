@@ -5,8 +5,9 @@ use crate::ms_to_ns;
 
 /// Seek time over distance, for reading: `a + b * sqrt(d)` while the arm speeds up and slows down, `c + e * d` once
 /// it has coasted in between, joined where both have the same value and slope (Ruemmler and Wilkes, "An Introduction
-/// to Disk Drive Modeling", IEEE Computer 27(3), 1994). A distance `d` of 0 is the next cylinder, of 1 the full
-/// stroke. The joint is where the mean over all possible seeks is the data sheet's.
+/// to Disk Drive Modeling", IEEE Computer 27(3), 1994). A distance `d` of 0 is just beyond the next cylinder, of 1 the
+/// full stroke. The joint is where the mean over all possible seeks is the data sheet's. Where that is too much for a
+/// curve that begins with the track-to-track time, the arm never coasts, and `a` is as much longer as it takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeekCurve {
     joint: f64,
@@ -20,13 +21,13 @@ impl SeekCurve {
     /// The curve of a drive. The parameters are checked ones.
     #[must_use]
     pub fn new(parameters: &HddParameters) -> Self {
-        let a_ns = parameters.track_to_track_ms * 1e6;
-        let span_ns = parameters.full_stroke_ms * 1e6 - a_ns;
-        let joint = if span_ns > 0.0 {
-            joint_of((parameters.average_seek_ms * 1e6 - a_ns) / span_ns)
-        } else {
-            1.0
-        };
+        let track_to_track_ns = parameters.track_to_track_ms * 1e6;
+        let average_ns = parameters.average_seek_ms * 1e6;
+        let full_stroke_ns = parameters.full_stroke_ms * 1e6;
+        let highest = mean(1.0);
+        let a_ns = track_to_track_ns.max((average_ns - highest * full_stroke_ns) / (1.0 - highest));
+        let span_ns = full_stroke_ns - a_ns;
+        let joint = joint_of((average_ns - a_ns) / span_ns);
         let b_ns = span_ns * scale(joint);
         Self {
             joint,
@@ -37,7 +38,7 @@ impl SeekCurve {
         }
     }
 
-    /// Nanoseconds for a distance between 0, the next cylinder, and 1, the full stroke.
+    /// Nanoseconds for a distance between 0, just beyond the next cylinder, and 1, the full stroke.
     #[must_use]
     pub fn ns(&self, distance: f64) -> u64 {
         let ns = if distance < self.joint {
@@ -48,11 +49,11 @@ impl SeekCurve {
         ns.round() as u64
     }
 
-    /// The averages that a curve of this form can have, lowest and highest, in milliseconds with 3 decimals.
-    pub(super) fn averages_ms(track_to_track_ms: f64, full_stroke_ms: f64) -> [f64; 2] {
-        let us =
-            |joint| 1e3 * (track_to_track_ms + (full_stroke_ms - track_to_track_ms) * mean(joint));
-        [us(LOWEST_JOINT).ceil() / 1e3, us(1.0).floor() / 1e3]
+    /// The least average that a curve of this form can have, in milliseconds, rounded up to 3 decimals.
+    pub(super) fn least_average_ms(track_to_track_ms: f64, full_stroke_ms: f64) -> f64 {
+        let least_ms =
+            track_to_track_ms + (full_stroke_ms - track_to_track_ms) * mean(LOWEST_JOINT);
+        (1e3 * least_ms).ceil() / 1e3
     }
 }
 

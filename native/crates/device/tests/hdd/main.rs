@@ -49,3 +49,15 @@ fn one_with_little_memory_and_a_short_queue_keeps_the_contract() {
 fn a_shingled_one_keeps_the_contract() {
     keeps_the_contract(&disk::shingled());
 }
+
+#[test]
+fn a_shingled_one_that_merges_before_it_destages_keeps_the_contract() {
+    let mut parameters = disk::shingled();
+    parameters.destage_after_ms = 700.0;
+    parameters.read_error_probability = 0.001;
+    if let Some(smr) = &mut parameters.smr {
+        smr.clean_after_ms = 1.0;
+        smr.open_bands = 1;
+    }
+    keeps_the_contract(&parameters);
+}

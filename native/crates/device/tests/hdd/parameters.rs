@@ -51,8 +51,8 @@ fn an_impossible_parameter_is_named_with_its_range() {
         "retry_ms[1] is 20: give 40 to 10000"
     );
     assert_eq!(
-        refused(|p| p.average_seek_ms = 9.5),
-        "average_seek_ms is 9.5: give 6.001 to 8.999"
+        refused(|p| p.average_seek_ms = 5.5),
+        "average_seek_ms is 5.5: give 6.001 to 14.4"
     );
     assert_eq!(
         refused(|p| p.least_read_ahead_kib = 2000),
@@ -64,20 +64,26 @@ fn an_impossible_parameter_is_named_with_its_range() {
 
 #[test]
 fn the_seek_curve_goes_through_the_published_figures() {
-    let curve = SeekCurve::new(&disk::parameters());
-    assert_eq!(curve.ns(0.0), 1_000_000);
-    assert_eq!(curve.ns(1.0), 16_000_000);
-    let steps = 2000;
-    let mean_ns: f64 = (0..steps)
-        .map(|step| (f64::from(step) + 0.5) / f64::from(steps))
-        .map(|distance| 2.0 * (1.0 - distance) * curve.ns(distance) as f64 / f64::from(steps))
-        .sum();
-    assert!((mean_ns / 8.5e6 - 1.0).abs() < 1e-3, "{mean_ns}");
-    let times: Vec<_> = (0..=steps)
-        .map(|step| curve.ns(f64::from(step) / f64::from(steps)))
-        .collect();
-    assert!(
-        times.is_sorted_by(|near, far| near < far),
-        "further takes longer"
-    );
+    // The averages at 1/3, between, and beyond what the square root alone can have.
+    for (average_ms, shortest_ms) in [(6.1, 1.0), (8.5, 1.0), (8.99, 1.0), (12.0, 7.429)] {
+        let curve = SeekCurve::new(&HddParameters {
+            average_seek_ms: average_ms,
+            ..disk::parameters()
+        });
+        assert_eq!((curve.ns(0.0) + 500) / 1000, (shortest_ms * 1e3) as u64);
+        assert_eq!(curve.ns(1.0), 16_000_000);
+        let steps = 4000;
+        let mean_ns: f64 = (0..steps)
+            .map(|step| (f64::from(step) + 0.5) / f64::from(steps))
+            .map(|distance| 2.0 * (1.0 - distance) * curve.ns(distance) as f64 / f64::from(steps))
+            .sum();
+        assert!((mean_ns / average_ms / 1e6 - 1.0).abs() < 1e-3, "{mean_ns}");
+        let times: Vec<_> = (0..=steps)
+            .map(|step| curve.ns(f64::from(step) / f64::from(steps)))
+            .collect();
+        assert!(
+            times.is_sorted_by(|near, far| near < far),
+            "further takes longer"
+        );
+    }
 }
