@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::backing::Backing;
 use crate::clock::now_ns;
 use crate::connection::Gathering;
-use crate::line::{Line, Queued, Shared, TimerEntry};
+use crate::line::{Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
 
@@ -165,10 +165,9 @@ impl Drive {
         self.work.lock().state.conclude(io, failed_at)
     }
 
-    /// The link of a line is lost: what the drive works on for it was not executed.
-    pub fn withdraw(&self, line: &Arc<Line>) -> Vec<Queued> {
-        let is_of_line = |queued: &Queued| Arc::ptr_eq(&queued.line, line);
-        self.work.lock().state.withdraw(is_of_line)
+    /// Take back requests that were not executed: nothing comes of them, though the drive goes on working on them.
+    pub fn withdraw(&self, is_meant: impl Fn(&Queued) -> bool) -> Vec<Queued> {
+        self.work.lock().state.withdraw(is_meant)
     }
 
     /// The drive loses its power, and with it what it works on.

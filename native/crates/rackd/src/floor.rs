@@ -229,7 +229,8 @@ impl Floor {
             if !is_same {
                 let line = &self.lines[seat];
                 if let Some(old) = std::mem::replace(&mut route.drive, drive.cloned()) {
-                    old.withdraw(line).into_iter().for_each(Queued::hold);
+                    let came_here = |queued: &Queued| Arc::ptr_eq(&queued.line, line);
+                    old.withdraw(came_here).into_iter().for_each(Queued::hold);
                 }
                 route.epoch += 1;
                 if drive.is_some() {

@@ -255,8 +255,11 @@ impl Line {
         }
     }
 
-    /// The client is gone: forget what it had waiting here.
+    /// The client is gone: forget what it had waiting here, and in the drive.
     pub fn forget(&self, connection: &Arc<Connection>) {
+        if let Some(drive) = &self.route.read().drive {
+            drop(drive.withdraw(|queued| queued.pending.is_of(connection)));
+        }
         let mut held = self.held.lock();
         let before = held.pending.len();
         held.pending.retain(|pending| !pending.is_of(connection));

@@ -42,7 +42,11 @@ impl Recording {
     pub fn switch(&self, on: bool) {
         let mut kept = self.kept.lock();
         if on {
-            *kept = Kept::default();
+            *kept = Kept {
+                // Growing it later would stop the drive for as long as the copy takes.
+                answered: Vec::with_capacity(MAX_RECORDS),
+                lost: 0,
+            };
         }
         self.is_on.store(on, Ordering::Relaxed);
     }
@@ -69,6 +73,7 @@ impl Recording {
     /// A page of the records, in the order of the answers, from number `from` on.
     pub fn page(&self, from: usize) -> Value {
         let kept = self.kept.lock();
+        let (recorded, lost) = (kept.answered.len(), kept.lost);
         let page = kept.answered.iter().skip(from).take(PAGE_RECORDS);
         let rows: Vec<_> = page
             .map(|one| {
@@ -81,7 +86,8 @@ impl Recording {
                 )
             })
             .collect();
-        json!({"requests": rows, "recorded": kept.answered.len(), "lost": kept.lost})
+        drop(kept);
+        json!({"requests": rows, "recorded": recorded, "lost": lost})
     }
 }
 
