@@ -22,7 +22,10 @@ from rackloop_drivers.workload._replay_requests import Planned
 if TYPE_CHECKING:
     import polars
 
-MAX_JOBS = 256
+# Fewer start sooner; with more, each has fewer requests that an earlier late one can delay.
+_FEWEST_JOBS = 256
+MAX_JOBS = 1024
+_EACH = 8
 # How many requests can be under way at once where each job has several.
 LANES = 64
 # What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
@@ -30,7 +33,7 @@ LOG_RESOLUTION_NS = 1_000_000
 
 _READY_S = 1.5
 _SETUP_S = 0.5
-_JOB_SETUP_S = 0.006
+_JOB_SETUP_S = 0.004
 _LATE_START_S = 0.1
 _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 
@@ -75,7 +78,7 @@ $1 == "@" {
 class FioReplay:
     """A planned stretch of a trace on a device; what :meth:`Fio.start` runs.
 
-    Up to 256 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
+    Up to 1024 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
     as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
     FioRun. Raises GuardRefused where the requests write and ``device`` is no WritableDrive.
     """
@@ -162,7 +165,7 @@ class FioReplay:
         import polars as pl
 
         requests = self.planned.requests
-        each = math.ceil(requests.height / MAX_JOBS)
+        each = math.ceil(requests.height / min(MAX_JOBS, max(_FEWEST_JOBS, requests.height // _EACH)))
         # fio refuses an iolog of flushes alone: each goes with the request before it.
         turn = ((pl.col("op") != int(Op.FLUSH)).cast(pl.Int64).cum_sum() - 1).clip(lower_bound=0)
         job = turn if each == 1 else turn // (LANES * each) * LANES + turn % LANES
@@ -209,12 +212,19 @@ class ReplayResult:
 
 
 class RunningReplay:
-    """A replay under way. Leaving a ``with`` block kills it where it still runs."""
+    """A replay under way. Leaving a ``with`` block kills it where it still runs.
+
+    ``is_real_time`` says whether fio was allowed real-time priority, without which a busy host makes it late;
+    ``wait_late_s`` how late each of its waits ends on this host, which the stamps allow for.
+    """
 
     def __init__(self, fio: Fio, replay: FioReplay, deadline: Deadline) -> None:
         self._replay = replay
         self._running: RunningFio = fio.start(replay, deadline)
-        self._due_unix_s = int(self._running.said.split()[0]) / 1e6
+        due_us, late_us, *how = self._running.said.split()
+        self._due_unix_s = int(due_us) / 1e6
+        self.is_real_time = bool(how)
+        self.wait_late_s = int(late_us) / 1e6
 
     def __enter__(self) -> Self:
         return self
