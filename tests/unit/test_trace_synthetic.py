@@ -1,17 +1,20 @@
 """Synthetic traces: the statistics that were asked for come out again, from a seed, in bounded pieces."""
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from rackloop.data import data_path
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput
 from rackloop.traces import FORMATS, Op, Statistics, TraceProfile, columns, open_trace, synthesize
 from rackloop_cli.main import main as rackloop
 from tests.meta.tree import ROOT
@@ -153,7 +156,7 @@ def test_any_load_gives_requests_that_can_be(profile: TraceProfile, seed: int, r
     assert dict(whole.schema) == columns()
     assert whole["t_ns"][0] == 0
     assert whole["t_ns"].is_sorted()
-    assert whole["offset_bytes"].min() >= 0  # type: ignore[operator]  # a number, as the schema says
+    assert whole["offset_bytes"].to_numpy().min() >= 0
     assert set(whole["op"].unique()) <= {Op.READ, Op.WRITE}
     assert whole.equals(made(profile, seed, requests))
 
@@ -163,6 +166,41 @@ def test_any_load_gives_requests_that_can_be(profile: TraceProfile, seed: int, r
 def test_another_seed_gives_another_trace(profile: TraceProfile, requests: int) -> None:
     if requests > 20:
         assert not made(profile, 1, requests).equals(made(profile, 2, requests))
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where in a JSON value numbers stand."""
+    if isinstance(value, dict | list):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(child, (*path, key))
+    elif isinstance(value, int | float):
+        yield path
+
+
+SMALL = measured([frame([(i * 10**7, Op(i % 3), i * 2048, 512 * (1 + i % 9)) for i in range(60)])]).model_dump(
+    mode="json"
+)
+ODD_NUMBERS = st.one_of(st.sampled_from([0, -1, 1, 2**40, 2**62, 2**70, 1e-300, 1e300, 0.5]), st.floats(0, 1))
+
+
+@given(st.sampled_from(list(leaves(SMALL))), ODD_NUMBERS)
+@settings(max_examples=300, deadline=None)
+def test_statistics_with_a_number_changed_are_refused_or_made_into_requests(
+    path: tuple[str | int, ...], number: float
+) -> None:
+    body = json.loads(json.dumps(SMALL))
+    place = body
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = number
+    try:
+        profile = TraceProfile.of(Statistics.model_validate_json(json.dumps(body)))
+        whole = made(profile, requests=50)
+    except (BadInput, ValidationError):
+        return
+    assert whole.height == 50
+    assert whole["offset_bytes"].to_numpy().min() >= 0
+    assert whole["t_ns"].is_sorted()
 
 
 def test_a_long_trace_comes_in_pieces_and_a_shorter_one_is_as_long_as_asked() -> None:

@@ -22,6 +22,7 @@ MOST_BIAS = 0.9
 _HIGHEST_RATE = 1e7
 _LONGEST_S = 2**33
 _LARGEST_FOOTPRINT = 2**53
+_LARGEST_EXTENT = 2**60
 _LONGEST_RUN_SHARE = 0.999
 
 
@@ -182,6 +183,8 @@ class TraceProfile:
             faults.append(f"at most {_LONGEST_RUN_SHARE:.1%} of requests can be sequential, and not less than 0 %")
         if not BLOCK_BYTES <= self.footprint_bytes <= _LARGEST_FOOTPRINT:
             faults.append(f"a footprint is at least 4 KiB and at most 8 PiB, not {self.footprint_bytes} bytes")
+        if not 0 <= self.extent_bytes <= _LARGEST_EXTENT:
+            faults.append(f"a footprint is spread over at most 1 EiB, not {self.extent_bytes} bytes")
         sizes = [size for of_op in self.sizes.values() for size, _ in of_op]
         if any(size <= 0 or size % 512 for size in sizes):
             odd = next(size for size in sizes if size <= 0 or size % 512)

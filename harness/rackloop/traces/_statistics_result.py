@@ -12,7 +12,7 @@ from rackloop.errors import BadInput
 from rackloop.traces._columns import Op
 
 OpName: TypeAlias = Literal["read", "write", "trim", "flush"]
-_Count: TypeAlias = Annotated[int, Field(ge=0)]
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=2**62)]
 _Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -96,6 +96,12 @@ class Arrivals(_Part):
     read_gaps: Gaps | None
     write_gaps: Gaps | None
 
+    @model_validator(mode="after")
+    def _ascends(self) -> Self:
+        if any(left.interval_s >= right.interval_s for left, right in pairwise(self.scales)):
+            raise ValueError("scales ascend")
+        return self
+
 
 class RunLengths(_Part):
     """Runs of requests of one volume that each begin where the one before ended; alone, a request is a run of one."""
@@ -131,7 +137,7 @@ class Blocks(_Part):
     """
 
     block_bytes: int
-    distinct: int = Field(ge=0)
+    distinct: _Count
     distinct_read: int
     distinct_written: int
     touches: int
@@ -156,7 +162,7 @@ class Placement(_Part):
     """Where requests lie. ``shift_shares``: share of requests by (offset modulo 4 KiB) / 512, then of all others."""
 
     lowest_offset_bytes: int
-    highest_end_bytes: int
+    highest_end_bytes: _Count
     aligned_512_share: float
     aligned_4096_share: float
     shift_shares: list[_Share] = Field(min_length=9, max_length=9)
