@@ -10,7 +10,6 @@ from rackloop.data import data_path
 from rackloop.description._document import Plain, compose_file
 from rackloop.description._examine import Examined, examine
 from rackloop.description._places import SUFFIXES, find_description
-from rackloop.description._profiles import PROFILES, Profile
 from rackloop.description._rack import (
     Bmc,
     BmcDriver,
@@ -30,7 +29,6 @@ from rackloop.description._wiring import UNIQUE_IDENTIFIERS, check_wiring
 from rackloop.errors import BadInput, DescriptionError, Problem
 
 __all__ = [
-    "PROFILES",
     "Bmc",
     "BmcDriver",
     "Control",
@@ -42,7 +40,6 @@ __all__ = [
     "LabKind",
     "Pdu",
     "PduDriver",
-    "Profile",
     "Server",
     "Stack",
     "check_files",

@@ -47,5 +47,5 @@ def _drive(name: str, drive: Drive) -> dict[str, Any]:
         "expander": drive.expander,
         "slot": drive.expander_slot,
         "backing": {"kind": "sparse"},
-        "timing": {"kind": "ideal"},
+        "timing": dict(drive.simulated_timing),
     }

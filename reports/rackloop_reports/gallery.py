@@ -140,7 +140,8 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
         for _, measured in _distinct(tests, name):
             samples = _samples(measured)
             median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
-            points.append(ThroughputPoint(parse_size(measured.labels["block"]), is_switching, median, low, high))
+            block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
+            points.append(ThroughputPoint(block, is_switching, median, low, high, drive))
     return points
 
 

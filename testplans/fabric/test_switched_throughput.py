@@ -14,9 +14,10 @@ from rackloop_fixtures import Measure, Progress, Rack
 
 KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS: dict[str, Any] = {
-    "blocks": [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
-    "reads": 24,
+    "blocks": [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB],
+    "reads": 12,
     "stack": "comreset",
+    "profiles": ["sata-ssd", "sata-hdd"],
 }
 MEASURES = {
     "throughput.steady": "B/s",
@@ -34,13 +35,14 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """The two drives that take turns behind the port: they are filled with identified blocks."""
-    return lab.drives_of(_server(lab, parameters))[:2]
+    """The two drives of each profile that take turns behind the port: they are filled with identified blocks."""
+    return [drive for profile in parameters["profiles"] for drive in _pair(lab, profile)]
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """A few milliseconds a read and about 1 s a GiB."""
-    return float(1 + sum(parameters["reads"] * (0.005 + 2 * block / (1 << 30)) for block in parameters["blocks"]))
+    """Some milliseconds a read and a second for each 150 MB; twice, for the drives stay first."""
+    rounds = 2 * parameters["reads"] * len(parameters["profiles"])
+    return float(1 + sum(rounds * (0.01 + block / 150e6) for block in parameters["blocks"]))
 
 
 def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
@@ -50,34 +52,55 @@ def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
     return servers[0]
 
 
+def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
+    """Two drives of a profile, and the server ports that have them at the baseline."""
+    places = {
+        drive: (server, port)
+        for server, joined in lab.baseline.items()
+        for port, drive in joined.items()
+        if drive in lab.drives and lab.drives[drive].profile == profile and lab.drives[drive].scratch
+    }
+    if len(places) < 2:
+        raise NotSupported(f"lab {lab.name} has no two scratch drives of profile {profile} in its baseline")
+    return dict(list(places.items())[:2])
+
+
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
-    """Read a block, swap the drive, read a block; then the same reads on one drive."""
+    """Read a block, swap the drive, read a block; before it the same reads on one drive."""
     server = _server(rack.lab, parameters)
-    port, spare = list(rack.lab.servers[server].ports)[:2]
-    drives = [rack.drive_at(server, port), rack.drive_at(server, spare)]
-    largest = max(parameters["blocks"])
-    labels = [rack.fill(server, at, size_bytes=largest) for at in (port, spare)]
+    here, spare = list(rack.lab.servers[server].ports)[:2]
     turns = range(parameters["reads"])
-    for done, block in enumerate(parameters["blocks"]):
-        size = format_quantity(block, "B")
-        progress(done, len(parameters["blocks"]), "block sizes")
-        with rack.swapped_reads(server, port, labels[0], block_bytes=block, reads=1 + len(turns)) as reads:
+    # No block is read twice: a drive has it in its cache by then.
+    region = max(parameters["blocks"]) * (1 + len(turns))
+    pairs = {profile: _pair(rack.lab, profile) for profile in parameters["profiles"]}
+    written = {drive: rack.fill(*place, size_bytes=region) for pair in pairs.values() for drive, place in pair.items()}
+    sizes = [(profile, block) for profile in pairs for block in parameters["blocks"]]
+    for done, (profile, block) in enumerate(sizes):
+        progress(done, len(sizes), "block sizes")
+        drives = list(pairs[profile])
+        labels = [written[drive] for drive in drives]
+        rack.attach(server, {here: drives[0], spare: drives[1]})
+        with rack.swapped_reads(
+            server, here, labels[0], block_bytes=block, reads=1 + len(turns), region_bytes=region
+        ) as reads:
             before = reads.read(labels[0]).t_ns
             steady, before = _intervals(before, [reads.read(labels[0]).t_ns for _ in turns])
-        with rack.swapped_reads(server, port, labels[0], block_bytes=block, reads=1 + len(turns)) as reads:
+        with rack.swapped_reads(
+            server, here, labels[0], block_bytes=block, reads=1 + len(turns), region_bytes=region
+        ) as reads:
             before = reads.read(labels[0]).t_ns
             ended = []
             for turn in turns:
-                here = (turn + 1) % 2
-                rack.attach(server, {port: drives[here], spare: drives[1 - here]})
-                ended.append(reads.read(labels[here]).t_ns)
+                which = (turn + 1) % 2
+                rack.attach(server, {here: drives[which], spare: drives[1 - which]})
+                ended.append(reads.read(labels[which]).t_ns)
             switched, before = _intervals(before, ended)
-        if len(turns) % 2:
-            rack.attach(server, {port: drives[0], spare: drives[1]})
-        measure("throughput.steady", [block / seconds for seconds in steady], block=size)
-        measure("throughput.switched", [block / seconds for seconds in switched], block=size)
-        measure("throughput.swap_cost", [seconds - _median(steady) for seconds in switched], block=size)
-        measure("throughput.ratio", _median(steady) / _median(switched), block=size)
+        size = format_quantity(block, "B")
+        measure("throughput.steady", [block / seconds for seconds in steady], block=size, drive=profile)
+        measure("throughput.switched", [block / seconds for seconds in switched], block=size, drive=profile)
+        swap_cost = [seconds - _median(steady) for seconds in switched]
+        measure("throughput.swap_cost", swap_cost, block=size, drive=profile)
+        measure("throughput.ratio", _median(steady) / _median(switched), block=size, drive=profile)
 
 
 def _intervals(start_ns: int, ended_ns: list[int]) -> tuple[list[float], int]:

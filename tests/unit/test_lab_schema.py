@@ -10,7 +10,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from rackloop.lab import PROFILES, json_schema
+from rackloop.lab import json_schema
+from rackloop.profiles import load_profile, profile_names
 from rackloop_cli import lab_check
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +75,8 @@ def test_the_reference_page_has_every_key_with_its_words() -> None:
 
 def test_the_reference_page_has_every_profile() -> None:
     rows = (ROOT / "docs" / "reference" / "lab-description.md").read_text().splitlines()
-    for name, profile in PROFILES.items():
+    for name in profile_names():
+        profile = load_profile(name)
         start = f"| `{name}` | {profile.protocol} | {profile.model} | {profile.firmware} | {profile.sector_bytes} B |"
         [row] = [row for row in rows if row.startswith(start)]
         assert row.endswith(f"{'yes' if profile.is_rotational else 'no'} | {', '.join(profile.identifiers)} |")

@@ -94,6 +94,7 @@ def test_the_shipped_plan_fits_the_shipped_tests() -> None:
         "fabric/undisturbed_io",
         "fabric/phy_drop",
         "fabric/identity",
+        "workload/trace_replay",
     ]
     assert all(entry.limits for entry in plan.tests)
 

@@ -139,6 +139,18 @@ def test_figure_3_shows_both_curves_their_law_and_their_ratio() -> None:
     assert list(np.asarray(ratio)) == pytest.approx([0.5, 0.82, 0.94], abs=0.01)
 
 
+def test_figure_3_has_a_column_for_each_kind_of_drive() -> None:
+    points = [
+        ThroughputPoint(block, switching, 1e8, None, None, drive)
+        for drive in ("sata-ssd", "sata-hdd")
+        for block in (4096, 1 << 20)
+        for switching in (False, True)
+    ]
+    axes = figure_3(points, SOURCE).axes
+    assert [one.get_title(loc="left") for one in axes] == ["sata-ssd", "sata-hdd", "", ""]
+    assert all(len(list(one.containers)) == 2 for one in axes[:2])
+
+
 @pytest.mark.parametrize(
     ("block", "ratio"), [(4096, 0.50), (65536, 0.55), (1 << 20, 0.82), (4 << 20, 0.94), (16 << 20, 0.98)]
 )

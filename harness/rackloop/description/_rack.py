@@ -29,10 +29,11 @@ from rackloop.description._fields import (
     whole,
 )
 from rackloop.description._names import guess
-from rackloop.description._profiles import PROFILES, Profile
+from rackloop.description._profile_fields import ProfileName, Timing
 from rackloop.errors import BadInput, NotSupported
 from rackloop.identity import IDENTIFIERS
 from rackloop.portmap import PortMap
+from rackloop.profiles import Profile, load_profile
 
 REFERENCE_SWITCH_PORTS = 160
 T = TypeVar("T")
@@ -157,11 +158,11 @@ class Server(Description):
 class Drive(Description):
     """A drive: what it is, who it is, and where it is plugged in."""
 
-    profile: Annotated[str, one_of(PROFILES)]
-    """The kind of drive: sata-ssd, sata-hdd, sas-hdd or nvme-ssd."""
-    model: Text = Field(default_factory=lambda data: PROFILES[data["profile"]].model)
+    profile: ProfileName
+    """The kind of drive: sata-ssd, sata-hdd, sas-hdd, smr-hdd or nvme-ssd, or a profile file of your own."""
+    model: Text = Field(default_factory=lambda data: load_profile(data["profile"]).model)
     """The model as the drive reports it; the profile's in a simulated lab."""
-    firmware: Text = Field(default_factory=lambda data: PROFILES[data["profile"]].firmware)
+    firmware: Text = Field(default_factory=lambda data: load_profile(data["profile"]).firmware)
     """The firmware revision as the drive reports it; the profile's in a simulated lab."""
     serial: Text
     """The serial number as the drive reports it."""
@@ -177,6 +178,8 @@ class Drive(Description):
     """The slot it sits in: a number in its expander, else the enclosure's or PCIe slot's name."""
     size: Size
     """The size, such as 8 GiB or 1.92 TB."""
+    timing: Timing = "model"
+    """How a simulated drive takes its time: as the profile's model, ideal (no time), or {rpm: 5400} and the like."""
     port: Annotated[int, whole(1, 4096)] | None = None
     """The switch port it is wired to."""
     expander: Name | None = None
@@ -189,7 +192,17 @@ class Drive(Description):
     @property
     def traits(self) -> Profile:
         """What all drives of its profile have in common."""
-        return PROFILES[self.profile]
+        return load_profile(self.profile)
+
+    @property
+    def simulated_timing(self) -> Mapping[str, Any]:
+        """The timing model of a simulated drive, as rackd takes it.
+
+        Raises BadInput for parameters that its profile does not have.
+        """
+        if self.timing == "ideal":
+            return {"kind": "ideal"}
+        return self.traits.with_parameters({} if isinstance(self.timing, str) else self.timing).timing
 
     @property
     def identifiers(self) -> dict[str, str]:

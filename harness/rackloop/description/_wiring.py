@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rackloop.description._examine import Examined, KeyPath
 from rackloop.description._names import guess, quoted
 from rackloop.description._rack import Drive, Expander, Lab, LabKind, Server
+from rackloop.errors import BadInput
 from rackloop.identity import IDENTIFIERS
+from rackloop.profiles import Profile
 
 UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
 _FULL_WWN_DIGITS = (16, 32)
@@ -114,6 +116,8 @@ def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
                 f"{drive.size} B is no whole number of sectors of {drive.traits.sector_bytes} B; give the exact size"
             )
             examined.report((*path, "size"), message)
+        if not isinstance(drive.timing, str) and examined.is_sound(*path, "profile"):
+            _check_parameters(examined, (*path, "timing"), drive.traits, drive.timing)
         if not drive.identifiers and all(examined.is_sound(*path, identifier) for identifier in IDENTIFIERS):
             usual = drive.traits.identifiers[0] if examined.is_sound(*path, "profile") else "wwn"
             examined.report(
@@ -122,6 +126,16 @@ def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
         for identifier, tracker in taken.items():
             if (value := getattr(drive, identifier)) is not None and examined.is_sound(*path, identifier):
                 tracker.take(value, (*path, identifier))
+
+
+def _check_parameters(
+    examined: Examined[Lab], path: KeyPath, profile: Profile, parameters: Mapping[str, object]
+) -> None:
+    for name, value in parameters.items():
+        try:
+            profile.with_parameters({name: value})
+        except BadInput as error:
+            examined.report((*path, name), str(error), key=name not in profile.timing)
 
 
 def _check_expanders(examined: Examined[Lab], lab: Lab) -> None:

@@ -33,7 +33,8 @@ _DERIVED: _Look = {"linewidth": 6.0, "alpha": 0.3, "solid_capstyle": "round", "z
 class ThroughputPoint:
     """Median throughput of reads of one block size, in B/s, with or without a switch before each.
 
-    ``low`` and ``high`` bound it at 95 %; None where there are too few reads to.
+    ``low`` and ``high`` bound it at 95 %; None where there are too few reads to. ``drive`` is the kind of drive, empty
+    where nothing says it.
     """
 
     block_bytes: int
@@ -41,6 +42,7 @@ class ThroughputPoint:
     median: float
     low: float | None
     high: float | None
+    drive: str = ""
 
 
 def derived_throughput(block_bytes: float, *, is_switching: bool) -> float:
@@ -50,13 +52,24 @@ def derived_throughput(block_bytes: float, *, is_switching: bool) -> float:
 
 @styled
 def figure_3(points: Sequence[ThroughputPoint], source: Source) -> Figure:
-    """Throughput against block size, log-log, with and without a switch for each read; below it their ratio."""
-    figure = blank(8.6, 6.4)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.5))
+    """Throughput against block size, log-log, with and without a switch for each read; below it their ratio.
+
+    Each kind of drive has a column of its own.
+    """
+    kinds = list(dict.fromkeys(point.drive for point in points))
+    figure = blank(8.6 if len(kinds) == 1 else 5.2 * len(kinds), 6.4)
+    grid = figure.subplots(2, len(kinds), sharex=True, sharey="row", height_ratios=(3, 1.5), squeeze=False)
     blocks = sorted({point.block_bytes for point in points})
-    _throughputs(upper, points, blocks)
-    _ratio(lower, points, blocks)
-    upper.set_title(source.title("Throughput when every read comes from another drive"))
+    for kind, (upper, lower) in zip(kinds, grid.T, strict=True):
+        chosen = [point for point in points if point.drive == kind]
+        _throughputs(upper, chosen, blocks)
+        _ratio(lower, chosen, blocks)
+        upper.set_title(kind)
+    for axes, quantity in zip(grid[:, 0], ("Throughput, MB/s", "Switching / staying"), strict=True):
+        axes.set_ylabel(quantity)
+    for axes in grid[:, -1]:
+        axes.legend(loc="lower right")
+    figure.suptitle(source.title("Throughput when every read comes from another drive"))
     put_caption(
         figure,
         source.caption(
@@ -90,8 +103,6 @@ def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence
             color=color,
             label=f"paper (derived), {name}",
         )
-    axes.set_ylabel("Throughput, MB/s")
-    axes.legend(loc="lower right")
 
 
 def _errors(points: Sequence[ThroughputPoint]) -> list[list[float]]:
@@ -108,11 +119,10 @@ def _ratio(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int])
     derived = [derived_throughput(b, is_switching=True) / derived_throughput(b, is_switching=False) for b in between]
     axes.plot(between, derived, **_DERIVED, color=GREY, label="paper (derived)")
     axes.set_ylim(0, 1.08)
-    axes.set_ylabel("Switching / staying")
     axes.set_xlabel("Block size of a read")
     axes.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], minor=False)
+    axes.tick_params(axis="x", rotation=45 if len(blocks) > 5 else 0)
     axes.minorticks_off()
-    axes.legend(loc="lower right")
 
 
 def _between(blocks: Sequence[int]) -> list[float]:
