@@ -97,6 +97,7 @@ def test_a_last_line_without_an_end_is_read_and_doubted(path: Path) -> None:
         (b"", "is empty"),
         (b"\n\n\n", "is empty"),
         (gzip.compress(b""), "is empty"),
+        (b"version,time,op,size,lbn\n", "no request in its first lines that is CloudPhysics"),
         (b"hello\nworld\n", "in no format that is known: its first line is 'hello'"),
         (b"\x7fELF\0\0\0\x01", "is a binary file"),
         (gzip.compress(SPC.encode() * 100)[:-20], "is cut short"),
@@ -104,7 +105,18 @@ def test_a_last_line_without_an_end_is_read_and_doubted(path: Path) -> None:
         (b"\x1f\x8b\x08garbage that is not deflated", "is damaged"),
         (zstandard.compress(SPC.encode())[:4] + b"\xff" * 40, "is damaged"),
     ],
-    ids=["empty", "blank", "empty gzip", "prose", "binary", "gzip cut", "zstd cut", "gzip damaged", "zstd damaged"],
+    ids=[
+        "empty",
+        "blank",
+        "empty gzip",
+        "only a header",
+        "prose",
+        "binary",
+        "gzip cut",
+        "zstd cut",
+        "gzip damaged",
+        "zstd damaged",
+    ],
 )
 def test_what_is_no_trace_is_refused(path: Path, text: bytes, said: str) -> None:
     path.write_bytes(text)

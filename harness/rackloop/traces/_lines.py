@@ -105,23 +105,25 @@ class LineReader:
         fits = polars.all_horizontal(field.fits() for field in self._form.fields)
         if fields.height != lines or not fields.select(fits.all()).item():
             return None
-        return fields.with_row_index("line", offset=first_line)
+        numbers = polars.int_range(first_line, first_line + lines, dtype=polars.Int64)
+        return fields.with_columns(numbers.alias("line"))
 
     def _sorted_out(self, block: bytes, first_line: int) -> polars.DataFrame:
         """The fields of the lines of a block that are requests; those that are none are counted."""
         import polars
 
-        lines = polars.Series("text", _texts(block))
+        lines = polars.Series("text", _texts(block), dtype=polars.String)
+        numbers = polars.Series("line", range(first_line, first_line + len(lines)), dtype=polars.Int64)
         is_request = lines.str.contains(self._form.pattern)
         is_directive = lines.str.contains(self._form.directive or _NEVER) & ~is_request
         self.malformed.directives += int(is_directive.sum())
-        self._reject((~is_request & ~is_directive).arg_true() + first_line, block, first_line, self._complaint)
+        self._reject(numbers.filter(~is_request & ~is_directive), block, first_line, self._complaint)
         good = lines.filter(is_request)
         if good.is_empty():
             fields = polars.DataFrame(schema=self._form.schema())
         else:
             fields = _parsed("\n".join(good).encode() + b"\n", self._form, truncate=True)
-        return fields.with_columns((is_request.arg_true() + first_line).alias("line"))
+        return fields.with_columns(numbers.filter(is_request))
 
     def _sound(self, frame: polars.DataFrame, block: bytes, first_line: int) -> polars.DataFrame:
         """The requests of ``frame`` that can be: of some size, and in the time of the others."""

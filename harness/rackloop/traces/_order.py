@@ -42,7 +42,7 @@ def _check_not_before(given_ns: int | None, held: polars.DataFrame, where: str) 
         return
     import polars
 
-    line = int(held.filter(polars.col("t_ns") < given_ns)["line"].sort()[0])
+    line = held.filter(polars.col("t_ns") < given_ns)["line"].sort()[0]
     raise BadInput(
         f"{where}: line {line} is earlier than requests that stand more than {REORDERED_REQUESTS:,} before it: "
         "sort the trace by time first"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Protocol
 from rackloop.errors import BadInput
 
 _GZIP_LEVEL = 1  # a trace is written once, and the level decides how long that takes
-_MODE = 0o666
 
 
 class _Encoder(Protocol):
@@ -53,16 +51,13 @@ def replace_with(path: Path, texts: Iterable[bytes]) -> None:
     if path.is_dir():
         raise BadInput(f"{path} is a directory: name a file to write")
     encoder = _encoder(path)
-    with _writing(path):
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    unfinished = Path(name)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with _writing(path), os.fdopen(descriptor, "wb") as file:
+        with _writing(path), unfinished.open("xb") as file:
             for text in texts:
                 file.write(encoder.compress(text))
             file.write(encoder.flush())
         with _writing(path):
-            unfinished.chmod(_MODE & ~_umask())
             unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
@@ -75,10 +70,3 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}; nothing is left of it") from error
-
-
-def _umask() -> int:
-    """What a new file may not be by default; asking for it means to set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
