@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from rackloop.distribution import Distribution
@@ -16,10 +17,11 @@ from rackloop_reports.record import RunRecord, TestRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_reports.plots import Source, StackLatency, ThroughputPoint
+    from rackloop_reports.plots import Replayed, Source, StackLatency, ThroughputPoint
 
 # The measures that have a plot of their own; docs/reference/events.md says which labels they carry.
 LATENCY = "remap.latency"
+LATENESS = "replay.lateness"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
 _TIMELINE = "Timeline of remaps and I/O"
@@ -67,6 +69,11 @@ class Gallery:
             ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
             (_TIMELINE, timed, lambda: self._timeline(timed, source)),
         ]
+        for test in tests:
+            wanted += [
+                (f"Replay: {test.id}", [test], partial(plots.replay_fidelity, replay, source))
+                for replay in _replays(test)
+            ]
         for test in characterizing:
             about = test.id.rpartition("::")[2].replace("_", " ")
             wanted += [(f"{name}: {about}", [test], draw) for name, draw in drawings(test, source)]
@@ -143,6 +150,22 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
             block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
             points.append(ThroughputPoint(block, is_switching, median, low, high, drive))
     return points
+
+
+def _replays(test: TestRecord) -> list[Replayed]:
+    """The replay of a test, where it had one: its lateness, and the series that were written with it."""
+    from rackloop_reports.plots import Replayed
+
+    def points(ending: str) -> Sequence[tuple[int, float]]:
+        return next((series.points for series in test.series if series.job.endswith(ending)), ())
+
+    return [
+        Replayed(
+            points(" planned"), points(" issued"), points(" replay"), _samples(late), late.labels.get("seen_by", "fio")
+        )
+        for late in [measured for measured in test.measurements if measured.name == LATENESS][:1]
+        if points(" planned") and points(" issued")
+    ]
 
 
 def _samples(measured: Measured) -> Distribution:

@@ -15,6 +15,7 @@ from rackloop_reports.plots.characterize import (
 from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
+from rackloop_reports.plots.replay import Replayed, replay_fidelity
 from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
 from rackloop_reports.plots.traces import trace_page
 
@@ -23,6 +24,7 @@ __all__ = [
     "DemandPoint",
     "ModelCurve",
     "PublishedPoint",
+    "Replayed",
     "SimulatedDrive",
     "Source",
     "StackLatency",
@@ -39,6 +41,7 @@ __all__ = [
     "latency_matrix",
     "measurement_window",
     "remap_timeline",
+    "replay_fidelity",
     "stage_breakdown",
     "steady_state_convergence",
     "trace_page",

@@ -1,0 +1,85 @@
+"""A replayed trace: what was planned and what was issued, how late, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rackloop.distribution import Distribution
+from rackloop_reports.plots._style import BLUE, GREY, ORANGE, Source, blank, milliseconds, put_caption, styled
+
+Points = Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One replay: rates as planned and as issued in requests a second, the longest latencies in seconds, over time.
+
+    ``lateness_s`` is how late each request reached the drive, by the stamps of ``seen_by``.
+    """
+
+    planned: Points
+    issued: Points
+    longest_s: Points
+    lateness_s: Distribution
+    seen_by: str
+
+
+@styled
+def replay_fidelity(replayed: Replayed, source: Source) -> Figure:
+    """Rate over time against the plan, the distribution of the lateness, and the longest latency over time."""
+    figure = blank(10.5, 6.2)
+    rate, late, longest, _ = figure.subplots(2, 2, width_ratios=(2, 1)).flat
+    figure.axes[3].set_visible(False)
+    begin_ns = min(points[0][0] for points in (replayed.planned, replayed.issued) if points)
+    _over_time(rate, replayed.planned, begin_ns, GREY, "planned", width=4.0)
+    _over_time(rate, replayed.issued, begin_ns, BLUE, "issued")
+    rate.set_ylabel("Requests per second")
+    rate.legend(loc="upper right", ncols=2)
+    _over_time(longest, [(t_ns, value * 1e3) for t_ns, value in replayed.longest_s], begin_ns, ORANGE, "")
+    longest.set_ylabel("Longest latency, ms")
+    longest.set_xlabel("Time since the first request, s")
+    _distribution(late, replayed.lateness_s)
+    figure.suptitle(source.title("Replay of a trace"), x=0.012, ha="left", fontweight="bold")
+    put_caption(
+        figure,
+        source.caption(
+            f"n = {replayed.lateness_s.n} requests.",
+            f"Lateness: when a request reached the drive, by {replayed.seen_by}'s stamps, less when it was due;"
+            " 0 for the request that was least late.",
+        ),
+    )
+    return figure
+
+
+def _over_time(axes: Axes, points: Points, begin_ns: int, color: str, label: str, width: float = 1.2) -> None:
+    axes.plot(
+        [(t_ns - begin_ns) / 1e9 for t_ns, _ in points],
+        [value for _, value in points],
+        drawstyle="steps-post",
+        color=color,
+        linewidth=width,
+        alpha=0.45 if width > 2 else 1.0,
+        label=label,
+    )
+    axes.set_ylim(bottom=0)
+
+
+def _distribution(axes: Axes, lateness_s: Distribution) -> None:
+    import numpy as np
+
+    late_ms = np.asarray(lateness_s.values) * 1e3
+    axes.step(late_ms, np.cumsum(lateness_s.counts) / lateness_s.n, where="post", color=BLUE)
+    for share, name in ((0.5, "median"), (0.99, "p99")):
+        value_s = lateness_s.quantile(share)
+        axes.plot([value_s * 1e3], [share], marker="o", color=ORANGE, linestyle="none", markersize=5)
+        axes.annotate(
+            f"{name} {milliseconds(value_s)}", (value_s * 1e3, share), (-8, -12), textcoords="offset points", ha="right"
+        )
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("Lateness, ms")
+    axes.set_ylabel("Share of requests")
