@@ -47,7 +47,7 @@ def _section(words: str, command: Any) -> Iterator[str]:
         yield "| | | |\n|---|---|---|"
         yield from (_row(parameter) for parameter in command.params)
         yield ""
-    _, _, examples = command.epilog.partition("Examples:\n")
+    examples = command.epilog.partition("Examples:\n")[2].partition("\n\n")[0]
     yield "```console"
     yield from (f"$ {line.strip()}" for line in examples.splitlines())
     yield "```\n"
@@ -58,8 +58,10 @@ def _row(parameter: Any) -> str:
         shown, note = parameter.metavar, "required" if parameter.required else ""
     else:
         shown = " ".join(filter(None, [parameter.opts[0], parameter.metavar]))
-        flag_or_none = parameter.default in (None, False)
-        note = "required" if parameter.required else "" if flag_or_none else f"default: {parameter.default:g}"
+        default = parameter.default
+        flag_or_none = default in (None, False)
+        said = f"{default:g}" if isinstance(default, float) else default
+        note = "required" if parameter.required else "" if flag_or_none else f"default: {said}"
     return f"| `{shown}` | {parameter.help} | {note} |".replace("|  |", "| |")
 
 
