@@ -1,4 +1,4 @@
-"""The wheel's build hook: the example labs lie beside a package, so they are named one by one."""
+"""The wheel's build hook: labs and drive profiles lie beside a package, so they are named one by one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ExampleLabs(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
-    """Puts ``labs/*.yaml`` into ``rackloop_data/labs`` of a wheel; an editable install reads the checkout."""
+    """Puts the YAML files of ``labs/`` into ``rackloop_data/labs`` of a wheel; an editable install reads the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it collects files."""
         if version == "standard":
-            for lab in sorted(Path(self.root, "labs").glob("*.yaml")):
-                build_data["force_include"][f"labs/{lab.name}"] = f"rackloop_data/labs/{lab.name}"
+            for path in sorted(Path(self.root, "labs").rglob("*.yaml")):
+                name = path.relative_to(self.root)
+                build_data["force_include"][str(name)] = f"rackloop_data/{name}"

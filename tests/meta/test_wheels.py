@@ -34,7 +34,7 @@ def test_the_wheel_is_pure_and_holds_code_and_data(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
     folders = ("playbooks", "testplans", "traces")
     data = [path for folder in folders for path in files() if path.is_relative_to(ROOT / folder)]
-    data += (ROOT / "labs").glob("*.yaml")
+    data += (ROOT / "labs").rglob("*.yaml")
     assert data
     missing = sorted(shown(path) for path in data if f"rackloop_data/{shown(path)}" not in names)
     assert not missing, f"not in the wheel: {missing}"
