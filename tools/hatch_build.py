@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ExampleLabs(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
-    """Puts the YAML files of ``labs/`` into ``rackloop_data/labs`` of a wheel; an editable install reads the checkout."""
+    """Puts the YAML files of ``labs/`` into a wheel's ``rackloop_data``; an editable install reads the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it collects files."""
