@@ -233,6 +233,15 @@ def fio(device: NbdExport, *options: str) -> dict[str, Any]:
     return job
 
 
+def test_a_client_that_leaves_takes_its_queued_requests_with_it(rack: Rack) -> None:
+    with rack.open_export("drive.d01") as wire:
+        send_writes(wire)
+        assert wire.reply()[1] == 0
+    with rack.open_export("drive.d01") as other:
+        assert other.read(0, SECTOR)[0] == 0
+        assert len(written_strides(rack, "d01")) < MANY
+
+
 @pytest.mark.parametrize("backing", ["sparse", "memory", "file"])
 def test_a_sanitized_drive_holds_nothing_of_what_was_written(start: Start, backing: str) -> None:
     where = {"kind": backing} | ({"path": "d01.img"} if backing == "file" else {})
@@ -285,7 +294,7 @@ def test_a_drive_that_cannot_be_sanitized_says_why(rack: Rack) -> None:
 
 
 def test_parameters_that_no_drive_can_have_are_refused_at_the_start(start: Start) -> None:
-    with pytest.raises(ToolError, match=r"drives\.d01\.timing: rpm is 5"):
+    with pytest.raises(ToolError, match=r"drives\.d01: timing: rpm is 5"):
         start(drives=[drive(1, timing=hard_disk(rpm=5))])
     with pytest.raises(ToolError, match="unknown field `rpn`"):
         start(drives=[drive(1, timing=hard_disk(rpn=7200))])

@@ -4,14 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use device::{
-    DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack, Timing,
-};
+use device::{DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack};
 use serde::Deserialize;
 
-use crate::drive::Identity;
+use crate::drive_config::DriveConfig;
 
 /// A configuration that cannot be used: what is wrong, where, and what to do.
 #[derive(Debug)]
@@ -83,56 +80,6 @@ struct ServerConfig {
 #[serde(deny_unknown_fields)]
 struct ExpanderConfig {
     port: Port,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DriveConfig {
-    id: String,
-    model: String,
-    serial: String,
-    firmware: String,
-    protocol: String,
-    #[serde(default)]
-    wwn: Option<String>,
-    #[serde(default)]
-    eui64: Option<String>,
-    bytes: u64,
-    #[serde(default = "default_sector_bytes")]
-    sector_bytes: u32,
-    #[serde(default)]
-    rotational: bool,
-    #[serde(default)]
-    port: Option<Port>,
-    #[serde(default)]
-    expander: Option<String>,
-    #[serde(default)]
-    slot: Option<u16>,
-    #[serde(default = "default_backing")]
-    pub(crate) backing: BackingConfig,
-    #[serde(default = "default_timing")]
-    pub(crate) timing: Timing,
-}
-
-fn default_sector_bytes() -> u32 {
-    512
-}
-
-fn default_backing() -> BackingConfig {
-    BackingConfig::Sparse {}
-}
-
-fn default_timing() -> Timing {
-    Timing::Ideal {}
-}
-
-/// Where a drive's bytes are.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum BackingConfig {
-    Memory {},
-    Sparse {},
-    File { path: PathBuf },
 }
 
 impl Config {
@@ -213,24 +160,9 @@ impl Config {
             if !ids.insert(id) {
                 return wrong(format!("drives: two are called {id}"));
             }
-            if !drive.sector_bytes.is_power_of_two() || !(512..=65536).contains(&drive.sector_bytes)
-            {
-                return wrong(format!(
-                    "drives.{id}: sector_bytes must be a power of two from 512 to 65536"
-                ));
-            }
-            if drive.bytes == 0
-                || drive.bytes % u64::from(drive.sector_bytes) != 0
-                || drive.bytes > 1 << 60
-            {
-                return wrong(format!(
-                    "drives.{id}: bytes must be a multiple of sector_bytes, above 0"
-                ));
-            }
             drive
-                .timing
                 .check()
-                .or_else(|error| wrong(format!("drives.{id}.timing: {error}")))?;
+                .or_else(|error| wrong(format!("drives.{id}: {error}")))?;
             match (drive.port, &drive.expander, drive.slot) {
                 (Some(_), None, None) | (None, None, None) => {}
                 (None, Some(expander), Some(_)) if self.expanders.contains_key(expander) => {}
@@ -399,22 +331,5 @@ impl Config {
 
     pub(crate) fn saved_map_path(&self) -> PathBuf {
         self.state_dir.join(&self.saved_map)
-    }
-}
-
-impl DriveConfig {
-    pub(crate) fn identity(&self) -> Identity {
-        Identity {
-            id: Arc::from(self.id.as_str()),
-            model: self.model.clone(),
-            serial: self.serial.clone(),
-            firmware: self.firmware.clone(),
-            protocol: self.protocol.clone(),
-            wwn: self.wwn.clone(),
-            eui64: self.eui64.clone(),
-            bytes: self.bytes,
-            sector_bytes: self.sector_bytes,
-            rotational: self.rotational,
-        }
     }
 }

@@ -9,19 +9,18 @@ use std::sync::Arc;
 use std::thread;
 
 use device::{
-    ms_to_ns, Command, DriveState, Fault, FaultError, PowerTarget, Rack, Record, Refusal,
-    SanitizeMethod, Seat, What,
+    ms_to_ns, Command, Fault, FaultError, PowerTarget, Rack, Record, Refusal, SanitizeMethod, Seat,
+    What,
 };
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use serde_json::json;
 
-use crate::backing::Backing;
 use crate::clock::now_ns;
-use crate::config::{BackingConfig, Config, ConfigError, DriveConfig};
+use crate::config::{Config, ConfigError};
 use crate::drive::Drive;
+use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;
 use crate::line::{HeldCounts, Line, Queued, Route, Shared, TimerEntry};
-use crate::memory::Memory;
 use crate::saved;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
@@ -377,25 +376,8 @@ impl Floor {
 
 fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, ConfigError> {
     let start = |(index, drive): (usize, &DriveConfig)| {
-        let identity = drive.identity();
-        let (bytes, sector_bytes) = (identity.bytes, identity.sector_bytes);
-        let backing = match &drive.backing {
-            BackingConfig::Memory {} => Memory::new(bytes, true).map(Backing::Memory),
-            BackingConfig::Sparse {} => Memory::new(bytes, false).map(Backing::Memory),
-            BackingConfig::File { path } => Backing::file(&config.state_dir.join(path), bytes),
-        };
-        let backing = backing
-            .map_err(|error| ConfigError(format!("drives.{}.backing: {error}", identity.id)))?;
-        let service = drive
-            .timing
-            .start(bytes, sector_bytes, config.drive_seed(index));
-        let state = DriveState::new(bytes, sector_bytes, service);
-        Ok(Arc::new(Drive::new(
-            identity,
-            state,
-            backing,
-            truth.clone(),
-        )))
+        let seed = config.drive_seed(index);
+        drive.start(&config.state_dir, seed, truth).map(Arc::new)
     };
     config.drives.iter().enumerate().map(start).collect()
 }

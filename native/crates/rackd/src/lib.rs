@@ -8,6 +8,7 @@ mod config;
 mod connection;
 mod control;
 mod drive;
+mod drive_config;
 mod floor;
 mod flusher;
 mod handshake;
