@@ -89,7 +89,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _verdicts(checks: Sequence[Check]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("figure", "model", "published", "within", "off by", "verdict"):
         table.add_column(name, justify="left" if name in {"figure", "verdict"} else "right", no_wrap=True)
     for check in checks:

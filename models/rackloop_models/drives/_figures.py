@@ -163,7 +163,7 @@ def _rotation(_profile: Profile, _size_bytes: int) -> Measurement[float]:
 
 
 def _sequential_at(what: Operation, *, inner: bool = False) -> Callable[[Profile, int], Measurement[float]]:
-    """A sixteenth of the drive, at its edge; its first half fills caches."""
+    """A sixteenth of the drive, at its edge: the first half fills caches, and what is in flight at the end fits in."""
 
     def measurement(_profile: Profile, size_bytes: int) -> Measurement[float]:
         blocks = size_bytes // 16 // MIB
@@ -176,7 +176,7 @@ def _sequential_at(what: Operation, *, inner: bool = False) -> Callable[[Profile
             arrivals=Depth(4),
             region=Region(size_bytes - length if inner else 0, length),
             warm_up=Requests(blocks // 2),
-            until=Requests(blocks // 2),
+            until=Requests(blocks // 4),
         )
         return Measurement((Trial(State.NEW, (load,)),), _only(bytes_per_s))
 

@@ -22,7 +22,8 @@ _RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator
 class DriveSim:
     """Simulates drives of one profile, each as new, of ``size_bytes`` and with a ``seed`` for its chance.
 
-    ``binary`` is the path of drivesim where it is not looked for; without one, ToolError where it is not found. Several threads may use it where they may use ``executor``.
+    ``binary`` is the path of drivesim; without one it is looked for, and ToolError raised where it is not found.
+    Several threads may use it where they may use ``executor``.
     """
 
     def __init__(

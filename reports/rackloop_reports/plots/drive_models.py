@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLACK, CYCLE, blank, put_caption, styled
+from rackloop_reports.plots._style import BLACK, CYCLE, GREY, blank, put_caption, styled
 
 _COLUMNS = 2
 _KIB = 1024.0
@@ -22,10 +22,13 @@ _DECADE = 10.0
 
 @dataclass(frozen=True)
 class PublishedPoint:
-    """A published figure among the curves, in SI base units, and where it was published."""
+    """A published figure among the curves, in SI base units, and where it was published.
+
+    One that is a mean over all of a curve has no ``x``.
+    """
 
     figure: str
-    x: float
+    x: float | None
     y: float
     source: str
 
@@ -92,7 +95,7 @@ _LOOKS = {
 
 @styled
 def drive_model_sheet(curves: Sequence[ModelCurve], drive: SimulatedDrive) -> Figure:
-    """A panel for each curve. Published figures are numbered diamonds; the caption says where each was published."""
+    """A panel for each curve. Published figures are numbered; the caption says where each was published."""
     rows = math.ceil(len(curves) / _COLUMNS)
     figure = blank(10.4, 3.0 * rows + 1.2)
     panels = figure.subplots(rows, _COLUMNS, squeeze=False)
@@ -104,7 +107,7 @@ def drive_model_sheet(curves: Sequence[ModelCurve], drive: SimulatedDrive) -> Fi
     figure.suptitle(f"{drive.profile}, like {drive.like} (simulated)", x=0.012, ha="left", fontweight="bold")
     sentences = [
         f"Profile {drive.profile}, {format_quantity(drive.size_bytes, 'B')}, seed {drive.seed}, in virtual time.",
-        "Lines: the model. Diamonds: published figures." if sources else "",
+        "Lines: the model. Diamonds and dashes: published figures." if sources else "",
         *(f"[{number}] {source.rstrip('.')}." for number, source in enumerate(sources, 1)),
     ]
     put_caption(figure, " ".join(filter(None, sentences)))
@@ -124,20 +127,41 @@ def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
             label=label,
         )
     for point in curve.published:
-        x, y = point.x * look.x_per, point.y * look.y_per
-        axes.plot([x], [y], marker="D", markersize=6, color="white", markeredgecolor=BLACK, linestyle="none", zorder=3)
-        axes.annotate(
-            f"[{sources.index(point.source) + 1}]", (x, y), (6, 5), textcoords="offset points", fontsize=8, color=BLACK
-        )
+        _mark(axes, point, look, f"[{sources.index(point.source) + 1}]")
     _scale(axes, look)
     axes.set_title(look.title, fontsize=10)
     axes.set_xlabel(look.x_label)
     axes.set_ylabel(look.y_label)
     handles, labels = axes.get_legend_handles_labels()
-    if curve.published:
-        handles.append(Line2D([], [], marker="D", color="white", markeredgecolor=BLACK, linestyle="none"))
+    if any(point.x is not None for point in curve.published):
+        handles.append(_diamond([], []))
         labels.append("published")
+    if any(point.x is None for point in curve.published):
+        handles.append(_dashes([], []))
+        labels.append("published, mean of all")
     axes.legend(handles, labels, fontsize=8)
+
+
+def _mark(axes: Axes, point: PublishedPoint, look: _Look, label: str) -> None:
+    """A diamond where the figure lies, or a line across at its height."""
+    y = point.y * look.y_per
+    if point.x is None:
+        place, where = (1.0, y), axes.get_yaxis_transform()
+        line = _dashes([0.0, 1.0], [y, y])
+        line.set_transform(where)
+    else:
+        place, where = (point.x * look.x_per, y), axes.transData
+        line = _diamond([place[0]], [y])
+    axes.add_line(line)
+    axes.annotate(label, place, (6, 5), xycoords=where, textcoords="offset points", fontsize=8, color=BLACK)
+
+
+def _diamond(x: Sequence[float], y: Sequence[float]) -> Line2D:
+    return Line2D(x, y, marker="D", markersize=6, color="white", markeredgecolor=BLACK, linestyle="none", zorder=3)
+
+
+def _dashes(x: Sequence[float], y: Sequence[float]) -> Line2D:
+    return Line2D(x, y, color=GREY, linewidth=1, linestyle="--", zorder=0.5)
 
 
 def _scale(axes: Axes, look: _Look) -> None:
