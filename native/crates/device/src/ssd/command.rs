@@ -213,6 +213,9 @@ impl Ssd {
             _ => return,
         }
         self.ftl.pad(die, Stream::Host);
+        if self.stripe.0 == die {
+            self.stripe.1 = 0;
+        }
         self.timeline.add(now_ns, Event::Filled(die));
     }
 
@@ -278,12 +281,12 @@ impl Ssd {
         }
     }
 
-    /// Turn to a die for the next page of host data, in order, but past those with more than their share of rows to
+    /// Turn to a die for the next row of host data, in order, but past those with more than their share of rows to
     /// program; `false` where no die has room.
     fn choose_die(&mut self) -> bool {
         let dies = self.dies.len() as u32;
         let (current, left) = self.stripe;
-        if left > 0 && self.ftl.has_room(current, Stream::Host) {
+        if left > 0 {
             return true;
         }
         let share = self.unprogrammed_rows / self.dies.len();

@@ -34,7 +34,7 @@ impl Geometry {
     ///
     /// # Panics
     ///
-    /// If the drive has more units than an address can count: beyond about 8 TiB.
+    /// If the drive has more units than an address can count: beyond about 14 TiB.
     pub fn new(parameters: &SsdParameters, bytes: u64) -> Self {
         let dies = parameters.channels * parameters.dies_per_channel;
         let page_units = parameters.page_kib / (UNIT_BYTES / 1024) as u32;

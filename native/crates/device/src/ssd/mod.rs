@@ -70,7 +70,7 @@ pub struct Ssd {
     buffered: u32,
     /// Rows of host data that are not programmed.
     unprogrammed_rows: usize,
-    /// The die that takes host data, and how many units of a page are left for it.
+    /// The die that takes host data, and for how many units of a row it still has its turn.
     stripe: (u32, u32),
     /// When the last command was complete.
     idle_since_ns: u64,
@@ -114,7 +114,7 @@ impl Ssd {
     ///
     /// # Panics
     ///
-    /// If the drive is larger than its tables can count, about 8 TiB.
+    /// If the drive is larger than its tables can count, about 14 TiB.
     #[must_use]
     pub fn new(parameters: SsdParameters, bytes: u64, _sector_bytes: u32, seed: u64) -> Self {
         let geometry = Geometry::new(&parameters, bytes);

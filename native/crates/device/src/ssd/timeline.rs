@@ -66,20 +66,20 @@ impl Lane {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Path {
     lane: Lane,
-    ps_per_byte: u64,
+    fs_per_byte: u64,
 }
 
 impl Path {
     pub fn new(mb_s: f64) -> Self {
         Self {
             lane: Lane::default(),
-            ps_per_byte: (1e6 / mb_s).round() as u64,
+            fs_per_byte: (1e9 / mb_s).round() as u64,
         }
     }
 
     /// When `bytes` bytes that are ready at `now_ns` are through.
     pub fn carry(&mut self, now_ns: u64, bytes: u64) -> u64 {
-        self.lane.take(now_ns, bytes * self.ps_per_byte / 1000)
+        self.lane.take(now_ns, bytes * self.fs_per_byte / 1_000_000)
     }
 
     /// Drop what is under way.

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
 
 pub const MIB: u64 = 1 << 20;
-pub const BYTES: u64 = 128 * MIB;
+pub const BYTES: u64 = 64 * MIB;
 
 /// A drive of eight dies, whose times are the same each time.
 pub fn parameters() -> SsdParameters {

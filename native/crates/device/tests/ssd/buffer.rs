@@ -65,6 +65,16 @@ fn a_flush_pads_what_it_cannot_fill() {
 }
 
 #[test]
+fn what_follows_a_flush_begins_a_row() {
+    let mut bench = Bench::new(unprotected());
+    bench.time_ns(Kind::Write, 0, 4096);
+    bench.time_ns(Kind::Flush, 0, 0);
+    bench.time_ns(Kind::Write, MIB, 32 << 10);
+    bench.time_ns(Kind::Flush, 0, 0);
+    assert_eq!(bench.ssd.flash_work().programmed_bytes, 2 * (32 << 10));
+}
+
+#[test]
 fn a_power_cut_loses_the_buffer_unless_capacitors_save_it() {
     for parameters in [parameters(), unprotected()] {
         let is_protected = parameters.power_loss_protection;
