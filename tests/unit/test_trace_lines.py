@@ -58,6 +58,7 @@ def pass_over(trace: Trace) -> int:
         ("spc", "0, 8,512,r,0.5", "LBA ' 8' is not a whole number"),
         ("spc", "", "the line is empty"),
         ("spc", GOOD["msr"], "this is a line of MSR Cambridge"),
+        ("spc", "0,٣,512,r,0.5", "LBA '٣' is not a whole number"),
         ("spc", "0,8,512,r,\udcff", "Timestamp '\ufffd' is not a number of seconds"),
         ("cloudphysics", "1,100.5,7f,512,8", "unknown op '7f'; known: "),
         ("cloudphysics", "1,100.5,28,0,8", "the size is 0"),
@@ -157,7 +158,7 @@ def test_a_request_too_far_from_its_place_is_named(tmp_path: Path) -> None:
 
 PIECE = st.sampled_from(
     [
-        *("0", "7", "-1", "+5", " 5", "1.", ".5", "1.5", "1e3", "R", "read", "add", " ", ",", ".", "\t", "é"),
+        *("0", "7", "-1", "+5", " 5", "1.", ".5", "1.5", "1e3", "R", "read", "add", " ", ",", ".", "\t", "é", "٣"),
         "9" * 20,
         "1" * 18,
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import zstandard
 from rackloop.errors import BadInput
 from rackloop.traces import FORMATS, Clock, open_trace
 
+REAL_TRACE = Path(__file__).parents[3] / "shared" / "data" / "cloudphysics_vm.csv.gz"
 SPC = "0,247468056,4096,r,0.5\n"
 MSR = "128166372003061629,usr,1,Read,126703644672,4096,41286\n"
 
@@ -47,6 +49,20 @@ def test_lines_may_end_as_on_windows(path: Path) -> None:
 
 def cloudphysics(times: list[str]) -> str:
     return "version,time,op,size,lbn\n" + "".join(f"1,{time},28,4096,8\n" for time in times)
+
+
+@pytest.mark.skipif(not REAL_TRACE.exists(), reason=f"{REAL_TRACE.name} is not beside the checkout")
+def test_two_hours_of_a_virtual_machine_are_read_as_such() -> None:
+    trace = open_trace(REAL_TRACE)
+    frames = list(trace.batches())
+    assert (trace.format.name, trace.requests, trace.malformed.count, trace.out_of_order) == (
+        "cloudphysics",
+        113872,
+        0,
+        0,
+    )
+    assert frames[-1]["t_ns"][-1] == 2 * 3600 * 10**9
+    assert [doubt for doubt in trace.doubts if "taken for whole seconds" in doubt] == list(trace.doubts)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +146,9 @@ def test_a_file_that_is_not_there_and_a_directory_are_refused(tmp_path: Path) ->
         open_trace(tmp_path / "absent")
     with pytest.raises(BadInput, match="is a directory"):
         open_trace(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(BadInput, match="is no regular file"):
+        open_trace(tmp_path / "fifo")
 
 
 def test_a_name_of_a_format_that_is_nearly_right_is_guessed(path: Path) -> None:

@@ -55,8 +55,10 @@ def parsed(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             while process.stdout and (chunk := process.stdout.read(_READ_BYTES)):
                 yield chunk
+        except BaseException:  # the caller wants no more, or was interrupted
+            process.kill()
+            raise
         finally:
-            process.kill()  # it has ended by itself, unless the caller wants no more
             if feeding:
                 feeding.join()
         if feeding and feeding.failure:
@@ -117,7 +119,7 @@ BLKTRACE = Format(
     name="blktrace",
     title="blktrace recording",
     fields=(
-        Field("device", Kind.TEXT, shape=r"\d+:\d+"),
+        Field("device", Kind.TEXT, shape=r"[0-9]+:[0-9]+"),
         Field("time", Kind.SECONDS),
         Field("rwbs", Kind.TEXT, shape=r"[A-Z]+"),
         Field("sector", Kind.INTEGER, digits=SECTOR_DIGITS),

@@ -44,7 +44,7 @@ def _read_msr(frame: polars.DataFrame) -> polars.DataFrame:
 def _write_msr(frame: polars.DataFrame) -> polars.DataFrame:
     import polars
 
-    named = polars.col("volume").str.extract_groups(r"^(?<host>[^\s,]+)\.(?<disk>\d{1,9})$")
+    named = polars.col("volume").str.extract_groups(r"^(?<host>[^\s,]+)\.(?<disk>[0-9]{1,9})$")
     return frame.select(
         "stamp",
         polars.coalesce(named.struct.field("host"), "volume"),

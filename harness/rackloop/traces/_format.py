@@ -52,12 +52,12 @@ class Field:
 
     @property
     def pattern(self) -> str:
-        """The regular expression of a well-formed value."""
+        """The regular expression of a well-formed value, with the ten digits of ASCII and no other script's."""
         match self.kind:
             case Kind.INTEGER:
-                pattern = rf"0*\d{{1,{self.digits}}}"
+                pattern = rf"0*[0-9]{{1,{self.digits}}}"
             case Kind.SECONDS:
-                pattern = r"0*[0-8]?\d{1,9}(?:\.\d{1,25})?"
+                pattern = r"0*[0-8]?[0-9]{1,9}(?:\.[0-9]{1,25})?"
             case Kind.WORD:
                 pattern = "|".join(re.escape(word) for word in self.words)
             case Kind.TEXT:
@@ -103,9 +103,9 @@ class Field:
             return f"{self.name} is missing"
         if self.kind is Kind.WORD:
             return f"unknown {self.name} {text[:20]!r}; known: {', '.join(self.words)}"
-        if re.fullmatch(r"-\d+(?:\.\d+)?", text):
+        if re.fullmatch(r"-[0-9]+(?:\.[0-9]+)?", text):
             return f"{self.name} is negative"
-        if self.kind is not Kind.TEXT and re.fullmatch(r"\d+(?:\.\d+)?", text):
+        if self.kind is not Kind.TEXT and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text):
             return f"{self.name} {text[:40]} is not {self.kind.value} of a size that can be"
         return f"{self.name} {text[:20]!r} is not {self.kind.value}"
 

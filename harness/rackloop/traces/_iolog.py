@@ -24,7 +24,7 @@ _ACTIONS = {
     "datasync": Op.FLUSH,
     "wait": NOT_A_REQUEST,
 }
-_NAME = Field("filename", Kind.TEXT)
+_NAME = Field("filename", Kind.TEXT, shape=r"\S+")
 _LARGEST_BYTES = 2**32 - 1  # fio reads the length into 32 bits
 
 
@@ -127,7 +127,7 @@ IOLOG3 = Format(
     ),
     separator=" ",
     header="fio version 3 iolog",
-    directive=r"^\d+ \S+ (?:add|open|close)$",
+    directive=r"^[0-9]+ \S+ (?:add|open|close)$",
     clock=Clock.START,
     tick_ns=1000,
     read=_read_v3,

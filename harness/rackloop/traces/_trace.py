@@ -40,6 +40,8 @@ def open_trace(
     there is no such file, it may not be read, is empty, binary or in no known format, or the format's name is unknown.
     """
     path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise BadInput(f"{path} is no regular file: a trace is read more than once, so put it into a file first")
     wanted = None if format is None else format_named(format)
     sample = b"".join(_head(_text(path), _SAMPLE_BYTES))
     if not sample:
@@ -83,7 +85,9 @@ class _Options(TypedDict):
 class Trace:
     """A block trace; :func:`open_trace` makes one.
 
-    What is counted is counted by the last pass of :meth:`batches`, as far as it has come.
+    ``origin`` is the moment that ``t_ns`` counts from. What is counted is counted by the last pass of :meth:`batches`,
+    as far as it has come: ``requests`` given, ``out_of_order`` of them earlier than one before, ``malformed`` lines,
+    and the requests of each of ``volumes``, also of those that are not given.
     """
 
     def __init__(self, path: Path, form: Format, sample: bytes, **options: Unpack[_Options]) -> None:

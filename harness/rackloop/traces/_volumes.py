@@ -11,8 +11,7 @@ from rackloop.traces._format import Format
 if TYPE_CHECKING:
     import polars
 
-_NAME = re.compile(r"[^\s,]{1,255}")
-_NUMBER = re.compile(r"\d{1,15}")
+_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 class VolumeNames:
@@ -24,6 +23,7 @@ class VolumeNames:
 
     def __init__(self, form: Format) -> None:
         self._form = form
+        self._name = re.compile(rf"[^\s{form.separator}]{{1,255}}")
         self._renames: bool | None = None
         self.seen: list[str] = []
         self.renamed: dict[str, str] = {}
@@ -38,7 +38,7 @@ class VolumeNames:
             self._renames = self._form.numbers_volumes and not all(map(_NUMBER.fullmatch, names))
         fresh = [name for name in names if name not in self.seen]
         self.seen += fresh
-        allowed = _NUMBER if self._form.numbers_volumes and not self._renames else _NAME
+        allowed = _NUMBER if self._form.numbers_volumes and not self._renames else self._name
         if wrong := next((name for name in fresh if not allowed.fullmatch(name)), None):
             raise BadInput(f"volume {wrong!r} cannot be written as {self._form.title}: choose another format")
         if not self._renames:
