@@ -1,6 +1,6 @@
 //! What the arm does next.
 
-use super::{Hdd, Place, Work};
+use super::{Entry, Hdd, Place, Work};
 use crate::{ms_to_ns, Kind, OnReadError, Request};
 
 /// Binary places of the credit for waiting.
@@ -88,8 +88,27 @@ impl Hdd {
                 }
             }
         }
+        if let Some(Next::Serve(at)) = next {
+            return Some(Next::Serve(self.head_of_run(at)));
+        }
         let may_clean = next.is_none() && self.in_background && !self.media.is_clean();
         next.or(may_clean.then_some(Next::Clean))
+    }
+
+    /// The first of the requests of which each goes on where another ends: served from there, the others cost no
+    /// positioning.
+    fn head_of_run(&self, mut at: usize) -> usize {
+        loop {
+            let io = self.queue[at].request.io;
+            let leads = |entry: &Entry| {
+                let before = entry.request.io;
+                before.kind == io.kind && before.offset + before.length == io.offset
+            };
+            match self.queue.iter().position(leads) {
+                Some(before) => at = before,
+                None => return at,
+            }
+        }
     }
 
     fn serve(&mut self, at: usize, now_ns: u64) {

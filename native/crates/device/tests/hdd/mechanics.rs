@@ -88,6 +88,32 @@ fn sequential_rates_are_those_of_the_zones() {
 }
 
 #[test]
+fn a_sequential_stream_stays_one_wherever_the_arm_comes_from() {
+    let bytes = 8 * GIB;
+    for (kind, parameters) in [(Kind::Read, parameters()), (Kind::Write, bare())] {
+        let mut disk = Disk::new(parameters, bytes);
+        for place in 0..32 {
+            let from = place * (bytes / 32);
+            // The arm is busy far away while the stream's first requests come together.
+            let away = disk.request(Kind::Read, bytes - MIB - from, 4 * KIB);
+            disk.hdd.submit(&away, disk.now_ns);
+            for block in 0..8 {
+                let request = disk.request(kind, from + block * MIB, MIB);
+                disk.hdd.submit(&request, disk.now_ns);
+            }
+            let mut order = disk.wait(9);
+            order.retain(|completion| completion.ticket != away.ticket);
+            assert!(
+                order.is_sorted_by_key(|completion| completion.ticket),
+                "{kind:?} at {place}: {order:?}"
+            );
+            let measured = disk.sequential(kind, MIB, 4, from + 8 * MIB, 64);
+            assert!(measured.mb_s > 75.0, "{kind:?} at {place}: {measured:?}");
+        }
+    }
+}
+
+#[test]
 fn knowing_more_requests_the_drive_is_quicker_and_nothing_starves() {
     let iops = |depth| {
         Disk::new(parameters(), 8 * GIB)
