@@ -229,7 +229,12 @@ impl Ssd {
     pub(super) fn admit(&mut self, now_ns: u64) {
         while let Some(&number) = self.stalled.front() {
             while self.commands[number].next_unit < self.commands[number].units().end {
-                if self.buffered >= self.costs.buffer_units || !self.choose_die() {
+                if self.buffered >= self.costs.buffer_units {
+                    return;
+                }
+                if !self.choose_die() {
+                    // A die that had nothing to gain may have by now, without having been told.
+                    self.start_all(now_ns);
                     return;
                 }
                 self.take_in(number, now_ns);

@@ -39,6 +39,13 @@ impl Ssd {
         self.timeline.add(at_ns, event);
     }
 
+    /// Let all idle dies begin what is next for them.
+    pub(super) fn start_all(&mut self, now_ns: u64) {
+        for die in 0..self.dies.len() as u32 {
+            self.start(die, now_ns);
+        }
+    }
+
     /// Nothing may have been asked for a while: see to what can be done meanwhile.
     pub(super) fn quiet(&mut self, now_ns: u64) {
         self.is_quiet_expected = false;
@@ -49,9 +56,7 @@ impl Ssd {
             self.expect_quiet();
             return;
         }
-        for die in 0..self.dies.len() as u32 {
-            self.start(die, now_ns);
-        }
+        self.start_all(now_ns);
     }
 
     /// Have a look when the host will have been idle for a while.

@@ -113,6 +113,22 @@ fn a_trimmed_drive_is_as_new() {
 }
 
 #[test]
+fn a_full_drive_with_hardly_a_spare_block_serves_on() {
+    let mut bench = Bench::new(SsdParameters {
+        over_provisioning_percent: 1.0,
+        ..parameters()
+    });
+    bench.fill();
+    let places = BYTES / 4096;
+    // Strides that meet every place once, and leave the dies unevenly full on their way.
+    bench.load(places, 32, |n| match n % 50 {
+        0 => (Kind::Trim, n * 7919 % places * 4096, 4096),
+        _ => (Kind::Write, n * 7919 % places * 4096, 4096),
+    });
+    bench.rest();
+}
+
+#[test]
 fn an_idle_drive_collects_until_each_die_has_blocks_enough() {
     let mut bench = Bench::new(parameters());
     bench.fill();
