@@ -64,3 +64,14 @@ fn sanitizing_forgets_what_was_written() {
     let again = disk.random(Kind::Write, 64 * KIB, 4, 400);
     assert!(again.iops > 100.0, "{again:?}");
 }
+
+#[test]
+fn what_is_on_the_media_stays_there_without_power() {
+    let mut disk = Disk::new(shingled(), 8 * GIB);
+    disk.random(Kind::Write, 64 * KIB, 4, 900);
+    disk.hdd.cut_power(disk.now_ns);
+    // The write cache has lost its data, and takes some; the media cache is as full as it was.
+    disk.random(Kind::Write, 64 * KIB, 4, 280);
+    let again = disk.random(Kind::Write, 64 * KIB, 4, 100);
+    assert!(again.iops < 25.0, "{again:?}");
+}
