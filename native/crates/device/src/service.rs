@@ -60,7 +60,8 @@ pub trait Service: Send {
     /// Lose every request, cached write and queue, as when power is cut; what flash or platters hold stays.
     fn cut_power(&mut self, now_ns: u64);
 
-    /// Bring the drive into the state it left the factory in: what has been written is forgotten.
+    /// Bring the drive into the state it left the factory in: what has been written is forgotten. It has no requests
+    /// then.
     fn sanitize(&mut self, now_ns: u64);
 
     /// What the drive knows of its own wear and troubles, as SMART names it: whole numbers by names that stay.

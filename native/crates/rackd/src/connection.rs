@@ -93,6 +93,7 @@ impl Connection {
 
     fn send_gathered(self: &Arc<Self>) {
         let gathered = std::mem::take(&mut self.outbox.lock().left);
+        self.outbox_taken.notify_all();
         self.send_now(&gathered);
     }
 

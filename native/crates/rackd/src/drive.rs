@@ -135,13 +135,14 @@ impl Drive {
         }
         let mut gathering = Gathering::default();
         let mut leaving = Vec::with_capacity(due.len());
-        let mut last = due.len();
-        for due in due {
-            last -= 1;
+        let count = due.len();
+        for (number, due) in due.into_iter().enumerate() {
             leaving.push(due.at_ns);
-            gathering.include(&due.payload.pending);
+            if count > 1 {
+                gathering.include(&due.payload.pending);
+            }
             due.payload.conclude(due.failed_at);
-            if last == 0 || gathering.is_enough() {
+            if number + 1 == count || gathering.is_enough() {
                 gathering.send();
                 shared.timer.record_lateness(leaving.drain(..));
             }
@@ -195,8 +196,8 @@ impl Drive {
         matches!(self.backing, Backing::File(_))
     }
 
-    /// Carry out a request whose verdict is that it is done or has failed. The error number where it fails. What must be on stable
-    /// media needs [`Drive::flush`] as well.
+    /// Carry out a request whose verdict is that it is done or has failed. The error number where it fails. What must
+    /// be on stable media needs [`Drive::flush`] as well.
     pub fn finish(
         &self,
         io: &Io,

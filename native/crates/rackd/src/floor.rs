@@ -347,12 +347,13 @@ impl Floor {
         }
         let erased = drive.erase();
         let t_ns = now_ns();
+        self.release(drive);
+        erased.map_err(|_| SanitizeError::Storage)?;
         self.shared.truth.write(Record {
             t_ns,
             what: What::Sanitized { drive: id, method },
         });
-        self.release(drive);
-        erased.map(|()| t_ns).map_err(|_| SanitizeError::Storage)
+        Ok(t_ns)
     }
 
     fn lines_to<'a>(&'a self, drive: &'a Arc<Drive>) -> impl Iterator<Item = &'a Arc<Line>> {
