@@ -46,8 +46,8 @@ def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...
     if 2 * counts[best.name] < len(texts):
         some = f", {counts[best.name]} of the first {len(texts)} are {best.title}" if counts[best.name] else ""
         raise BadInput(
-            f"{where} is in no format that is known: its first line is {texts[0][:_SHOWN_CHARACTERS]!r}{some}; say which "
-            f"format it is in, one of {', '.join(FORMATS)}"
+            f"{where} is in no format that is known: its first line is {texts[0][:_SHOWN_CHARACTERS]!r}{some}; say "
+            f"which it is in, one of {', '.join(FORMATS)}"
         )
     doubts = [
         f"could also be {form.title}: {counts[form.name]} of the first {len(texts)} lines are well-formed as that"
