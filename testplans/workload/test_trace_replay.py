@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import allure
-from rackloop.errors import BadInput, NotSupported
 from rackloop.lab import Lab
 from rackloop.portmap import Partial, PortMap
 from rackloop_drivers.workload import Stretch
-from rackloop_fixtures import Measure, Progress, Rack, find_trace
+from rackloop_fixtures import Measure, Progress, Rack, find_trace, replay_place
 
 PARAMETERS: dict[str, Any] = {
     "trace": "demo",
@@ -48,7 +47,7 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The drive that is replayed on, unless only reads are."""
-    server, port = _place(lab, parameters["drive"])
+    server, port = _place(lab, parameters)
     return [] if parameters["reads_only"] else [lab.baseline[server][port]]
 
 
@@ -62,21 +61,13 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     return float(5 + (parameters["duration_s"] or 60) / parameters["speed"])
 
 
-def _place(lab: Lab, drive: str) -> tuple[str, str]:
-    """The server and port that have the drive at the baseline; by default the first of all."""
-    places = {drive: (server, port) for server, ports in lab.baseline.items() for port, drive in ports.items()}
-    if not places:
-        raise NotSupported(f"no server of lab {lab.name} has a drive at the baseline")
-    if not drive:
-        return next(iter(places.values()))
-    if drive not in places:
-        raise BadInput(f"drive {drive!r} is on no server at the baseline of lab {lab.name}: {', '.join(places)} are")
-    return places[drive]
+def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str]:
+    return replay_place(lab, parameters["drive"] or None)
 
 
 def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Replay the stretch, with the other ports' drives dealt anew all the while if asked."""
-    server, port = _place(rack.lab, parameters["drive"])
+    server, port = _place(rack.lab, parameters)
     stretch = Stretch(
         speed=parameters["speed"],
         from_s=parameters["from_s"],

@@ -11,12 +11,17 @@ import polars as pl
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import GuardRefused, ToolError
+from rackloop.data import data_path
+from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ToolError
 from rackloop.local_executor import LocalExecutor
 from rackloop.traces import Op, open_trace
+from rackloop_cli.main import main
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, RunningReplay, Stretch, plan_requests
+from rackloop_fixtures import find_trace
+from rackloop_fixtures._replays import at_the_drive
 from tests.minted_drive import minted
+from tests.rackd_process import running_rackd, small_rack
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
@@ -111,6 +116,60 @@ def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Pa
     nowhere = NbdExport(tmp_path / "nbd.sock", "", MIB)
     with pytest.raises(ToolError, match="fio"):
         replayed(executor, FioReplay(device=nowhere, planned=planned(2, 1)))
+
+
+def test_a_simulated_drive_says_when_each_request_came(executor: LocalExecutor, tmp_path: Path) -> None:
+    with running_rackd(tmp_path, small_rack()) as rackd, minted(NbdExport(rackd.nbd, "drive.d01", 64 * MIB)) as drive:
+        control = rackd.connect()
+        control.record_io("d01", soon())
+        plan = planned(200, 2000, writes=True)
+        result = replayed(executor, FioReplay(device=drive, planned=plan))
+        recorded = control.recorded_io("d01", soon())
+        control.close()
+    lateness = at_the_drive(plan, recorded)
+    assert (lateness.due, lateness.missing, lateness.unexpected) == (200, 0, 0)
+    assert lateness.late_s.minimum == 0
+    assert lateness.late_s.quantile(0.5) < NEAR_S
+    # fio's own log tells the same to a millisecond and the time a request takes to reach the drive.
+    by_fio = result.lateness()
+    assert by_fio.late_s.quantile(0.5) == pytest.approx(lateness.late_s.quantile(0.5), abs=NEAR_S)
+
+
+def test_a_shipped_trace_is_replayed(executor: LocalExecutor, export: NbdExport) -> None:
+    stretch = Stretch(duration_s=1, fold=True)
+    plan = plan_requests(open_trace(find_trace("demo")).batches(), stretch, region_bytes=64 * MIB)
+    with minted(export) as drive:
+        result = replayed(executor, FioReplay(device=drive, planned=plan))
+    assert result.job.total_err == 0
+    assert result.lateness().missing == 0
+
+
+def test_a_trace_is_a_file_or_a_shipped_one(tmp_path: Path) -> None:
+    assert find_trace("demo") == data_path("traces") / "demo.csv.gz"
+    own = tmp_path / "demo"
+    own.write_text("")
+    assert find_trace(str(own)) == own
+    with pytest.raises(BadInput, match=r"no trace 'demoo', .* did you mean 'demo'"):
+        find_trace("demoo")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.csv"], "there is no trace 'nowhere.csv'"),
+        (["demo", "--drive", "d99"], "no server of lab mock has a drive 'd99' at the baseline"),
+        (["demo", "--speed", "0"], "speed is 0, must be above 0"),
+        (["demo", "--from", "999"], "from 999 s on"),
+        (["demo", "--volume", "other"], "no request of volume 'other'"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said_before_anything_is_touched(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert main(["trace", "replay", *arguments, "--lab", "mock", "--out", str(out)]) == EXIT_BAD_INPUT
+    assert words in capsys.readouterr().err
+    assert not out.exists()
 
 
 @pytest.mark.skipif(not REAL_TRACE.exists(), reason=f"{REAL_TRACE.name} is not beside the checkout")
