@@ -25,7 +25,7 @@ class VolumeNames:
         self._form = form
         self._name = re.compile(rf"[^\s{form.separator}]{{1,255}}")
         self._renames: bool | None = None
-        self.seen: list[str] = []
+        self.seen: dict[str, None] = {}
         self.renamed: dict[str, str] = {}
 
     def fitted(self, frame: polars.DataFrame) -> tuple[polars.DataFrame, list[str]]:
@@ -37,7 +37,7 @@ class VolumeNames:
         if self._renames is None:
             self._renames = self._form.numbers_volumes and not all(map(_NUMBER.fullmatch, names))
         fresh = [name for name in names if name not in self.seen]
-        self.seen += fresh
+        self.seen |= dict.fromkeys(fresh)
         allowed = _NUMBER if self._form.numbers_volumes and not self._renames else self._name
         if wrong := next((name for name in fresh if not allowed.fullmatch(name)), None):
             raise BadInput(f"volume {wrong!r} cannot be written as {self._form.title}: choose another format")
