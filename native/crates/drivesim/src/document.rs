@@ -109,10 +109,7 @@ mod tests {
                 r#""until":{"requests":1},"read_percent":101"#,
                 "read_percent 101",
             ),
-            (
-                r#""until":{"seconds":1e6},"interval_s":1e-3"#,
-                "interval_s 0.001",
-            ),
+            (r#""until":{"seconds":1},"interval_s":0"#, "interval_s 0"),
             (
                 r#""until":{"requests":1},"region":{"offset":1,"length":4096}"#,
                 "region.offset 1",

@@ -4,8 +4,11 @@ use device::Kind;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::failure::Failure;
+
 /// Of a latency that is told: three digits.
 const DIGITS: u8 = 3;
+const MOST_INTERVALS: usize = 1_000_000;
 
 /// Figures of a load's requests, or of its reads or writes alone.
 #[derive(Debug, Serialize)]
@@ -31,11 +34,20 @@ struct Latency {
 }
 
 /// What completed within an interval.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Interval {
     requests: u64,
     bytes: u64,
     mean_latency_ns: u64,
+    max_latency_ns: u64,
+}
+
+/// Requests counted as they complete within an interval.
+#[derive(Debug, Clone, Default)]
+struct IntervalCount {
+    requests: u64,
+    bytes: u64,
+    latency_sum_ns: u64,
     max_latency_ns: u64,
 }
 
@@ -70,7 +82,18 @@ pub struct Meter {
     reads: Count,
     writes: Count,
     interval_ns: Option<u64>,
-    intervals: Vec<Interval>,
+    intervals: Vec<IntervalCount>,
+}
+
+impl From<IntervalCount> for Interval {
+    fn from(count: IntervalCount) -> Self {
+        Self {
+            requests: count.requests,
+            bytes: count.bytes,
+            mean_latency_ns: count.latency_sum_ns / count.requests.max(1),
+            max_latency_ns: count.max_latency_ns,
+        }
+    }
 }
 
 impl Count {
@@ -123,8 +146,14 @@ impl Meter {
         }
     }
 
-    /// Count a request that completed.
-    pub fn count(&mut self, kind: Kind, bytes: u64, latency_ns: u64, at_ns: u64) {
+    /// Count a request that completed. It fails where the time has come to more intervals than can be told.
+    pub fn count(
+        &mut self,
+        kind: Kind,
+        bytes: u64,
+        latency_ns: u64,
+        at_ns: u64,
+    ) -> Result<(), Failure> {
         let count = match kind {
             Kind::Read => &mut self.reads,
             _ => &mut self.writes,
@@ -134,16 +163,22 @@ impl Meter {
         count.latencies.record(latency_ns).expect("it grows");
         if let Some(interval_ns) = self.interval_ns {
             let place = ((at_ns - self.start_ns) / interval_ns) as usize;
+            if place >= MOST_INTERVALS {
+                return Err(Failure::BadInput(format!(
+                    "interval_s {} makes more than {MOST_INTERVALS} intervals",
+                    interval_ns as f64 / 1e9
+                )));
+            }
             if place >= self.intervals.len() {
-                self.intervals.resize(place + 1, Interval::default());
+                self.intervals.resize(place + 1, IntervalCount::default());
             }
             let interval = &mut self.intervals[place];
-            // The sum until the result is made; then the mean.
-            interval.mean_latency_ns += latency_ns;
+            interval.latency_sum_ns += latency_ns;
             interval.max_latency_ns = interval.max_latency_ns.max(latency_ns);
             interval.requests += 1;
             interval.bytes += bytes;
         }
+        Ok(())
     }
 
     /// Count a read that failed.
@@ -152,10 +187,7 @@ impl Meter {
     }
 
     /// The result of what has been counted until `end_ns`.
-    pub fn result(mut self, name: &str, end_ns: u64) -> LoadResult<'_> {
-        for interval in &mut self.intervals {
-            interval.mean_latency_ns /= interval.requests.max(1);
-        }
+    pub fn result(self, name: &str, end_ns: u64) -> LoadResult<'_> {
         let seconds = (end_ns - self.start_ns) as f64 / 1e9;
         let mut total = Count::new();
         total.add(&self.reads);
@@ -170,7 +202,9 @@ impl Meter {
             reads: self.reads.figures(seconds),
             writes: self.writes.figures(seconds),
             interval_s: self.interval_ns.map(|interval_ns| interval_ns as f64 / 1e9),
-            intervals: self.interval_ns.map(|_| self.intervals),
+            intervals: self
+                .interval_ns
+                .map(|_| self.intervals.into_iter().map(Interval::from).collect()),
         }
     }
 }

@@ -120,7 +120,7 @@ impl<'l, 'd> Run<'l, 'd> {
         let end_ns = self.phase(self.load.until, Some(&mut meter))?;
         while self.waiting() > 0 {
             self.drive.pass(None, &mut self.completions)?;
-            self.settle(&mut None, 0);
+            self.settle(&mut None, 0)?;
         }
         Ok(meter.result(&self.load.name, end_ns))
     }
@@ -143,7 +143,7 @@ impl<'l, 'd> Run<'l, 'd> {
                 (limit_ns < u64::MAX).then_some(limit_ns),
                 &mut self.completions,
             )?;
-            completed += self.settle(&mut meter, end.requests - completed);
+            completed += self.settle(&mut meter, end.requests - completed)?;
             if self.drive.now_ns() >= end_ns {
                 return Ok(end_ns);
             }
@@ -201,7 +201,7 @@ impl<'l, 'd> Run<'l, 'd> {
     }
 
     /// Take what completed; the first `wanted` of it is counted. Answers how many were.
-    fn settle(&mut self, meter: &mut Option<&mut Meter>, wanted: u64) -> u64 {
+    fn settle(&mut self, meter: &mut Option<&mut Meter>, wanted: u64) -> Result<u64, Failure> {
         let mut counted = 0;
         for done in self.completions.drain(..) {
             let ticket = done.ticket as usize;
@@ -216,11 +216,11 @@ impl<'l, 'd> Run<'l, 'd> {
                     meter.count_error();
                 } else {
                     let latency_ns = done.at_ns - submitted_ns;
-                    meter.count(kind, self.load.block_bytes, latency_ns, done.at_ns);
+                    meter.count(kind, self.load.block_bytes, latency_ns, done.at_ns)?;
                 }
             }
         }
-        counted
+        Ok(counted)
     }
 }
 
@@ -286,6 +286,16 @@ mod tests {
         assert!(by_interval[..4]
             .iter()
             .all(|count| (249..=250).contains(count)));
+    }
+
+    #[test]
+    fn intervals_are_not_without_number() {
+        let keys = json!({"until": {"requests": 20_000}, "interval_s": 1e-6});
+        let endless = run_on(&mut drive(), keys).unwrap_err();
+        assert!(endless
+            .to_string()
+            .contains("interval_s 0.000001 makes more than"));
+        assert_eq!(endless.exit_status(), 2);
     }
 
     #[test]
