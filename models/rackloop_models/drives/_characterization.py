@@ -43,6 +43,7 @@ def published_checks(sim: DriveSim, deadline: Deadline) -> tuple[Check, ...]:
     Raises BadInput for a figure that nothing measures or a parameter that the model refuses, ToolError where drivesim
     fails, DeadlineExceeded.
     """
+    sim.run((), deadline)
     measurements = _figures(sim)
     return _checks(sim.profile, measurements, _lived(sim, measurements, deadline, _unwatched))
 
@@ -52,6 +53,7 @@ def characterized(sim: DriveSim, deadline: Deadline, progress: Progress) -> tupl
 
     Raises as :func:`published_checks`.
     """
+    sim.run((), deadline)
     figures, profile = _figures(sim), sim.profile
     standard = standard_curves(profile, sim.size_bytes)
     found = _lived(sim, [*figures, *standard], deadline, progress)
@@ -102,15 +104,15 @@ def _lived(
     if fragmented:
         lives.insert(0, fragmented)
     found: _Found = {}
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+    try:
         running = [pool.submit(_live, sim, life, deadline) for life in lives]
-        try:
-            for over, future in enumerate(as_completed(running), 1):
-                found |= future.result()
-                progress(over, len(lives))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for over, future in enumerate(as_completed(running), 1):
+            found |= future.result()
+            progress(over, len(lives))
+    finally:
+        # After an interrupt nobody waits for lives that go on: they end with the caller's executor.
+        pool.shutdown(wait=False, cancel_futures=True)
     return found
 
 

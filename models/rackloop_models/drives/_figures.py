@@ -34,7 +34,7 @@ _RANDOM_LATENCY = re.compile(r"rand(?P<what>read|write)\.latency\.average\.(?P<b
 def figure(name: str, profile: Profile, size_bytes: int) -> Measurement[float]:
     """How a simulated drive of ``size_bytes`` is measured for the figure of that name; its value is in SI base units.
 
-    Raises BadInput for a figure that nothing measures.
+    Raises BadInput for a figure that drives of the profile's kind do not have. The timing parameters are good ones.
     """
     if found := _RANDOM.fullmatch(name):
         depth, block_bytes = int(found["depth"]), _block_bytes(found["block"])
@@ -43,9 +43,10 @@ def figure(name: str, profile: Profile, size_bytes: int) -> Measurement[float]:
         return _random_iops(profile, _operation(found["what"]), depth, block_bytes)
     if found := _RANDOM_LATENCY.fullmatch(name):
         return _random_latency(profile, _operation(found["what"]), _block_bytes(found["block"]))
-    if measurement := _NAMED.get(name):
+    named = _OF_DISKS if profile.is_rotational else _OF_SSDS
+    if measurement := named.get(name):
         return measurement(profile, size_bytes)
-    known = ", ".join(["rand(read|write).iops.depthN.SIZE", "randwrite.clean.iops.depthN.SIZE", *_NAMED])
+    known = ", ".join(["rand(read|write)[.clean].iops.depthN.SIZE", "rand(read|write).latency.average.SIZE", *named])
     raise BadInput(f"profile {profile.name}: nothing measures the published figure {name!r}; known: {known}")
 
 
@@ -218,17 +219,19 @@ def _mixed_loss(profile: Profile, _size_bytes: int) -> Measurement[float]:
     return Measurement((Trial(State.FRAGMENTED, (REST, reads, mixed)),), loss)
 
 
-_NAMED: dict[str, Callable[[Profile, int], Measurement[float]]] = {
-    "fragmented.write.ratio": _fragmented_ratio,
-    "mixed5.iops.loss": _mixed_loss,
+_OF_DISKS: dict[str, Callable[[Profile, int], Measurement[float]]] = {
     "rotation.latency.average": _rotation,
     "seek.full": _full_seek,
     "seek.read.average": _average_seek("read"),
     "seek.track": _track_seek,
     "seek.write.average": _average_seek("write"),
-    "sequential.read": _sequential("read"),
     "sequential.read.inner": _sequential_at("read", inner=True),
     "sequential.read.outer": _sequential_at("read"),
-    "sequential.write": _sequential("write"),
     "sequential.write.outer": _sequential_at("write"),
+}
+_OF_SSDS: dict[str, Callable[[Profile, int], Measurement[float]]] = {
+    "fragmented.write.ratio": _fragmented_ratio,
+    "mixed5.iops.loss": _mixed_loss,
+    "sequential.read": _sequential("read"),
+    "sequential.write": _sequential("write"),
 }
