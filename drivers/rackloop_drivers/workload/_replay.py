@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -16,7 +17,7 @@ from rackloop.lateness import Lateness, judge_lateness
 from rackloop.traces import Op
 from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import device_options, job_file
-from rackloop_drivers.workload._fio_result import FioJobResult
+from rackloop_drivers.workload._fio_result import FioJobResult, FioResult
 from rackloop_drivers.workload._replay_requests import Planned
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ $1 == "@" {
 class FioReplay:
     """A planned stretch of a trace on a device; what :meth:`Fio.start` runs.
 
-    Up to 1024 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes, and
-    as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
+    Up to 1024 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes,
+    and as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
     FioRun. Raises GuardRefused where the requests write and ``device`` is no WritableDrive.
     """
 
@@ -113,15 +114,26 @@ class FioReplay:
     def interval_s(self) -> None:
         """None: every request is logged."""
 
+    @cached_property
+    def jobs(self) -> list[polars.DataFrame]:
+        """The requests of each job, with the jobs in the order of their first requests."""
+        import polars as pl
+
+        requests = self.planned.requests
+        each = math.ceil(requests.height / min(MAX_JOBS, max(_FEWEST_JOBS, requests.height // _EACH)))
+        # fio refuses an iolog of flushes alone: each goes with the request before it.
+        turn = ((pl.col("op") != int(Op.FLUSH)).cast(pl.Int64).cum_sum() - 1).clip(lower_bound=0)
+        job = turn if each == 1 else turn // (LANES * each) * LANES + turn % LANES
+        return requests.with_columns(job=job).partition_by("job", maintain_order=True)
+
     @property
     def lead_s(self) -> float:
         """How long after its start, on an idle host, fio issues the first request: its jobs must be ready by then."""
-        return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self._jobs())
+        return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self.jobs)
 
     def files(self, name: str) -> dict[str, str]:
         """The job file, and the requests of all jobs, which the host makes iologs of."""
-        jobs = self._jobs()
-        return {f"{name}.fio": self._job_file(name, jobs), f"{name}.feed": "".join(map(_feed, jobs))}
+        return {f"{name}.fio": self._job_file(name), f"{name}.feed": "".join(map(_feed, self.jobs))}
 
     def preparation(self, name: str) -> str:
         """Make an iolog for each job, and choose the moment of the first request."""
@@ -131,7 +143,7 @@ class FioReplay:
         """The one log of all jobs."""
         return {f"{log_name}_clat.log": (0, "clat")}
 
-    def _job_file(self, name: str, jobs: list[polars.DataFrame]) -> str:
+    def _job_file(self, name: str) -> str:
         options = device_options(self.block_device)
         sections = {
             "global": {
@@ -152,24 +164,13 @@ class FioReplay:
                 "disable_slat": "1",
             }
         }
-        for number, job in enumerate(jobs):
+        for number, job in enumerate(self.jobs):
             begins_s = job["due_ns"][0] / 1e9 + self.lead_s - _READY_S
             sections[f"r{number}"] = {
                 "read_iolog": f"{name}.{number}.iolog",
                 "startdelay": f"{max(0, math.floor(begins_s * 1000))}ms",
             }
         return job_file(sections)
-
-    def _jobs(self) -> list[polars.DataFrame]:
-        """The requests of each job, with the jobs in the order of their first requests."""
-        import polars as pl
-
-        requests = self.planned.requests
-        each = math.ceil(requests.height / min(MAX_JOBS, max(_FEWEST_JOBS, requests.height // _EACH)))
-        # fio refuses an iolog of flushes alone: each goes with the request before it.
-        turn = ((pl.col("op") != int(Op.FLUSH)).cast(pl.Int64).cum_sum() - 1).clip(lower_bound=0)
-        job = turn if each == 1 else turn // (LANES * each) * LANES + turn % LANES
-        return requests.with_columns(job=job).partition_by("job", maintain_order=True)
 
 
 def _feed(job: polars.DataFrame) -> str:
@@ -238,6 +239,10 @@ class RunningReplay:
     def began_ns(self) -> int:
         """When the first request is due, on the run's clock."""
         return self._running.started_ns + round((self._due_unix_s - self._running.began_unix_s) * 1e9)
+
+    def progress(self, deadline: Deadline) -> tuple[FioResult, ...]:
+        """What fio has reported since the last call; see :meth:`RunningFio.progress`."""
+        return self._running.progress(deadline)
 
     def wait(self, deadline: Deadline) -> ReplayResult:
         """Wait for the last request. Raises ToolError where fio failed or was not ready for the first in time."""
