@@ -1,1 +1,1 @@
-"""The directory ``bin`` beside this file holds drivesim, rackd and rackprobe; ``rackloop.native`` looks for them here."""
+"""The directory ``bin`` beside this file holds drivesim, rackd and rackprobe; ``rackloop.native`` looks there."""
