@@ -17,7 +17,6 @@ MUST_NOT_MOVE: Mapping[str, str] = {
     "pending_sectors": "sectors cannot be read and wait for a rewrite",
     "phy_resets": "the link was lost during the test",
     "power_cycles": "the drive lost its power, or restarted, during the test",
-    "read_retries": "sectors were read only at another try",
     "reallocated": "the medium wears out under the test",
     "reallocated_sectors": "the medium wears out under the test",
     "uncorrectable_errors": "data could not be read back",
