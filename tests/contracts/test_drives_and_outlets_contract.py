@@ -1,4 +1,4 @@
-"""Drives, sanitizers, block devices and outlets keep their contracts: a simulated rack's, and a drive of this machine."""
+"""Drives, sanitizers, block devices and outlets keep their contracts: simulated ones, and a drive of this machine."""
 
 from __future__ import annotations
 
