@@ -86,7 +86,7 @@ def steady_state_convergence(series: Sequence[RoundsMeasured], source: Source) -
     axes.set_ylabel(QUANTITIES[series[0].unit])
     axes.set_title(source.title(f"Steady state convergence, reads/writes {series[0].labels['mix']}"))
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="outstanding" if is_by_depth else "block size")
-    put_caption(figure, source.caption(_criteria_words(series), "Shaded: the steady window."))
+    put_caption(figure, source.caption(_criteria_words(series), "Shaded: the steady window." if axes.patches else ""))
     return figure
 
 
