@@ -107,8 +107,9 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
 
 
 def _overridden(entry: PlanEntry, key: str, text: str, default: Any) -> PlanEntry:
+    written: Plain = [*text.split(",")] if isinstance(default, list) else text
     try:
-        value = converted(text.split(",") if isinstance(default, list) else text, default)
+        value = converted(written, default)
     except ValueError as error:
         raise BadInput(f"--set {key}={text}: {entry.file}: {error}") from error
     return replace(entry, parameters={**entry.parameters, key: value}, labels={**entry.labels, key: text})
