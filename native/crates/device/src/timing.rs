@@ -18,11 +18,11 @@ pub enum Timing {
 }
 
 impl Timing {
-    /// Refuse parameters that no drive can have; the message names the parameter and its range.
-    pub fn check(&self) -> Result<(), String> {
+    /// Refuse parameters that no drive of `bytes` can have; the message names the parameter and its range.
+    pub fn check(&self, bytes: u64) -> Result<(), String> {
         match self {
             Self::Ideal {} => Ok(()),
-            Self::Ssd(parameters) => parameters.check(),
+            Self::Ssd(parameters) => parameters.check(bytes),
             Self::Hdd(parameters) => parameters.check(),
         }
     }

@@ -52,7 +52,7 @@ impl Document {
             ));
         }
         self.timing
-            .check()
+            .check(self.bytes)
             .map_err(|what| format!("timing: {what}"))?;
         for experiment in &self.experiments {
             experiment

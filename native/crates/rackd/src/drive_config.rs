@@ -108,7 +108,7 @@ impl DriveConfig {
             return Err("bytes must be a multiple of sector_bytes, above 0".into());
         }
         self.timing
-            .check()
+            .check(self.bytes)
             .map_err(|error| format!("timing: {error}"))
     }
 }

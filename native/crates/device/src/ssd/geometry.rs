@@ -30,12 +30,8 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// The flash of a drive of `bytes` bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the drive has more units than an address can count: beyond about 14 TiB.
-    pub fn new(parameters: &SsdParameters, bytes: u64) -> Self {
+    /// The flash of a drive of `bytes` bytes, or why there is none: an address counts up to some 14 TiB.
+    pub fn of(parameters: &SsdParameters, bytes: u64) -> Result<Self, String> {
         let dies = parameters.channels * parameters.dies_per_channel;
         let page_units = parameters.page_kib / (UNIT_BYTES / 1024) as u32;
         let row_units = parameters.planes * page_units;
@@ -46,11 +42,12 @@ impl Geometry {
         let blocks =
             ((flash_rows / rows as f64) as u64).max(user_rows.div_ceil(rows) + LEAST_SPARE_BLOCKS);
         let addresses = u64::from(dies) * blocks * rows * u64::from(row_units);
-        assert!(
-            addresses < u64::from(u32::MAX),
-            "an SSD of {bytes} bytes is too large to simulate"
-        );
-        Self {
+        if addresses >= u64::from(u32::MAX) {
+            return Err(format!(
+                "an SSD of {bytes} bytes is too large to simulate; give it at most 8 TiB"
+            ));
+        }
+        Ok(Self {
             units: units as u32,
             channels: parameters.channels,
             dies,
@@ -58,7 +55,7 @@ impl Geometry {
             rows: rows as u32,
             row_units,
             page_units,
-        }
+        })
     }
 
     pub fn block_units(&self) -> u32 {

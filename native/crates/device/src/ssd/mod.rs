@@ -114,10 +114,10 @@ impl Ssd {
     ///
     /// # Panics
     ///
-    /// If the drive is larger than its tables can count, about 14 TiB.
+    /// If parameters or size fail [`SsdParameters::check`].
     #[must_use]
     pub fn new(parameters: SsdParameters, bytes: u64, _sector_bytes: u32, seed: u64) -> Self {
-        let geometry = Geometry::new(&parameters, bytes);
+        let geometry = Geometry::of(&parameters, bytes).expect("the size was checked");
         let channel = Path::new(parameters.channel_mb_s);
         Self {
             costs: Costs::new(&parameters, &geometry),

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use super::geometry::UNIT_BYTES;
+use super::geometry::{Geometry, UNIT_BYTES};
 
 /// The parameters of an SSD, as a drive profile gives them. Times are of one operation by itself; `mb_s` counts
 /// 10^6 bytes a second.
@@ -56,8 +56,8 @@ pub struct SsdParameters {
 }
 
 impl SsdParameters {
-    /// Whether a drive can have these parameters; else which one cannot be so, and its range.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether a drive of `bytes` can have these parameters; else which one cannot be so, and its range.
+    pub fn check(&self, bytes: u64) -> Result<(), String> {
         within("channels", self.channels, 1..=64)?;
         within("dies_per_channel", self.dies_per_channel, 1..=64)?;
         within("planes", self.planes, 1..=8)?;
@@ -89,7 +89,8 @@ impl SsdParameters {
             self.over_provisioning_percent,
             1.0..=400.0,
         )?;
-        within("reads_ahead", self.reads_ahead, 0..=1_000_000)
+        within("reads_ahead", self.reads_ahead, 0..=1_000_000)?;
+        Geometry::of(self, bytes).map(drop)
     }
 
     /// Two pages on all planes of all dies: one that fills while the other is programmed. With less, a buffer full of

@@ -46,7 +46,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(parameters: SsdParameters) -> Self {
-        parameters.check().unwrap();
+        parameters.check(BYTES).unwrap();
         Self {
             ssd: Ssd::new(parameters, BYTES, 512, 1),
             now_ns: 0,

@@ -59,13 +59,16 @@ fn a_parameter_out_of_range_is_named() {
         planes: 0,
         ..parameters()
     };
-    assert_eq!(refused.check().unwrap_err(), "planes is 0; give 1 to 8");
+    assert_eq!(
+        refused.check(BYTES).unwrap_err(),
+        "planes is 0; give 1 to 8"
+    );
     let refused = SsdParameters {
         page_kib: 6,
         ..parameters()
     };
     assert_eq!(
-        refused.check().unwrap_err(),
+        refused.check(BYTES).unwrap_err(),
         "page_kib is 6; give a multiple of 4"
     );
     let refused = SsdParameters {
@@ -73,14 +76,27 @@ fn a_parameter_out_of_range_is_named() {
         ..parameters()
     };
     assert!(refused
-        .check()
+        .check(BYTES)
         .unwrap_err()
         .starts_with("write_buffer_kib is 511; give 512 to "));
     let refused = SsdParameters {
         read_us: f64::NAN,
         ..parameters()
     };
-    assert!(refused.check().unwrap_err().starts_with("read_us is NaN"));
+    assert!(refused
+        .check(BYTES)
+        .unwrap_err()
+        .starts_with("read_us is NaN"));
+}
+
+#[test]
+fn a_drive_too_large_for_the_tables_is_refused() {
+    assert_eq!(parameters().check(8 << 40), Ok(()));
+    let said = parameters().check(16 << 40).unwrap_err();
+    assert!(
+        said.ends_with("too large to simulate; give it at most 8 TiB"),
+        "{said}"
+    );
 }
 
 #[test]
