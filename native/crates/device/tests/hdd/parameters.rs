@@ -16,7 +16,7 @@ const CONFIGURATION: &str = r#"{"kind": "hdd", "rpm": 7200, "heads": 10, "zones"
 fn a_configuration_names_every_parameter() {
     let timing: Timing = serde_json::from_str(CONFIGURATION).unwrap();
     assert_eq!(timing, Timing::Hdd(disk::shingled()));
-    assert_eq!(timing.check(), Ok(()));
+    assert_eq!(timing.check(8 << 30), Ok(()));
     for (known, unknown) in [("rpm", "rmp"), ("open_bands", "bands_open")] {
         let wrong = CONFIGURATION.replace(known, unknown);
         let error = serde_json::from_str::<Timing>(&wrong)
