@@ -61,7 +61,8 @@ def replayed(planned: Planned) -> tuple[Lateness, str]:
         control.close()
     assert not recorded.lost
     assert not result.job.total_err
-    return at_the_drive(planned, recorded), "real-time priority" if running.is_real_time else "ordinary priority"
+    priority = "real-time priority" if running.is_real_time else "ordinary priority"
+    return at_the_drive(planned, recorded, running.began_ns), priority
 
 
 def shown(what: str, planned: Planned) -> float:

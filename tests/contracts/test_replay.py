@@ -126,7 +126,7 @@ def test_a_simulated_drive_says_when_each_request_came(executor: LocalExecutor, 
         result = replayed(executor, FioReplay(device=drive, planned=plan))
         recorded = control.recorded_io("d01", soon())
         control.close()
-    lateness = at_the_drive(plan, recorded)
+    lateness = at_the_drive(plan, recorded, result.began_ns)
     assert (lateness.due, lateness.missing, lateness.unexpected) == (200, 0, 0)
     assert lateness.late_s.minimum == 0
     assert lateness.late_s.quantile(0.5) < NEAR_S

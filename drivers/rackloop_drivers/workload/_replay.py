@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 # Fewer start sooner; with more, each has fewer requests that an earlier late one can delay.
 _FEWEST_JOBS = 256
-MAX_JOBS = 1024
+MAX_JOBS = 2048
 _EACH = 8
 # How many requests can be under way at once where each job has several.
 LANES = 64
 # What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
 LOG_RESOLUTION_NS = 1_000_000
 
-_READY_S = 1.5
+_READY_S = 4.0
 _SETUP_S = 0.5
 _JOB_SETUP_S = 0.004
 _LATE_START_S = 0.1
@@ -45,15 +46,16 @@ _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 # issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
 # requests each. The ignored "wait" lets the next stamp count; stamps that go back, after "add", wait for nothing.
 #
-# Every wait, one for each half second, ends a little late on any host; 200 waits of a millisecond on fio's null engine
-# tell by how much, and the stamps are that much closer together.
+# Every wait, one for each half second, ends a little late on any host, and what fio does until it has issued the
+# request comes on top; 200 reads of the device's first block a millisecond apart tell by how much, and the stamps are
+# that much closer together.
 _PREPARE = r"""if chrt --rr --pid 1 $$ 2>/dev/null; then how=real-time; fi
 awk 'BEGIN {
   print "fio version 3 iolog\n1 d add\n1 d open"
-  for (n = 1; n <= 200; n++) print 1 + n * 1000, "d read 0 512"
+  for (n = 1; n <= 200; n++) print 1 + n * 1000, "d read 0 4096"
 }' > NAME.calibration &&
-took=$(fio --name=calibration --ioengine=null --size=1m --thread --read_iolog=NAME.calibration --replay_redirect=d \
-  --output-format=json | sed -n 's/.*"job_runtime" : \([0-9]*\).*/\1/p') &&
+took=$(fio --name=calibration OPTIONS --thread --iodepth=1 --read_iolog=NAME.calibration --output-format=json |
+  sed -n 's/.*"job_runtime" : \([0-9]*\).*/\1/p') &&
 late=$((took > 200 && took < 300 ? (took - 200) * 5 : 0)) &&
 load=$(cut -d. -f1 /proc/loadavg) && cpus=$(nproc) &&
 said=$(($(date +%s%N) / 1000 + LEAD * (cpus + (load < 2 * cpus ? load : 2 * cpus)) / cpus)) &&
@@ -79,7 +81,7 @@ $1 == "@" {
 class FioReplay:
     """A planned stretch of a trace on a device; what :meth:`Fio.start` runs.
 
-    Up to 1024 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes,
+    Up to 2048 jobs take the requests in turns, each job one request at a time: fio times a completion when it comes,
     and as many can be under way as there are jobs at that moment, 64 where a job has several. ``status_s`` is as for
     FioRun. Raises GuardRefused where the requests write and ``device`` is no WritableDrive.
     """
@@ -137,25 +139,24 @@ class FioReplay:
 
     def preparation(self, name: str) -> str:
         """Make an iolog for each job, and choose the moment of the first request."""
-        return _PREPARE.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
+        options = " ".join(shlex.quote(f"--{key}={value}") for key, value in self._device_options().items())
+        script = _PREPARE.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
+        return script.replace("OPTIONS", options)
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """The one log of all jobs."""
         return {f"{log_name}_clat.log": (0, "clat")}
 
     def _job_file(self, name: str) -> str:
-        options = device_options(self.block_device)
         sections = {
             "global": {
-                **options,
+                **self._device_options(),
                 "thread": "1",
                 "group_reporting": "1",
                 "allow_file_create": "0",
                 "continue_on_error": "all",
-                "direct": "1",
                 "iodepth": "1",
                 "clocksource": "gettimeofday",
-                "replay_redirect": options.get("filename", "d"),
                 "write_lat_log": name,
                 "per_job_logs": "0",
                 "log_offset": "1",
@@ -165,12 +166,17 @@ class FioReplay:
             }
         }
         for number, job in enumerate(self.jobs):
+            # Few wait at a time: each looks at the clock every half second. fio counts from when it has read all jobs.
             begins_s = job["due_ns"][0] / 1e9 + self.lead_s - _READY_S
             sections[f"r{number}"] = {
                 "read_iolog": f"{name}.{number}.iolog",
                 "startdelay": f"{max(0, math.floor(begins_s * 1000))}ms",
             }
         return job_file(sections)
+
+    def _device_options(self) -> dict[str, str]:
+        options = device_options(self.block_device)
+        return {**options, "direct": "1", "replay_redirect": options.get("filename", "d")}
 
 
 def _feed(job: polars.DataFrame) -> str:
