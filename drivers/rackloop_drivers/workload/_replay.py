@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars
 
 # Fewer start sooner; with more, each has fewer requests that an earlier late one can delay.
-_FEWEST_JOBS = 256
+_FEWEST_JOBS = 128
 MAX_JOBS = 2048
 _EACH = 8
 # How many requests can be under way at once where each job has several.
@@ -33,7 +33,8 @@ LANES = 64
 # What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
 LOG_RESOLUTION_NS = 1_000_000
 
-_READY_S = 4.0
+_READY_S = 1.5
+_JOB_READY_S = 0.00125
 _SETUP_S = 0.5
 _JOB_SETUP_S = 0.004
 _LATE_START_S = 0.1
@@ -131,7 +132,12 @@ class FioReplay:
     @property
     def lead_s(self) -> float:
         """How long after its start, on an idle host, fio issues the first request: its jobs must be ready by then."""
-        return _READY_S + _SETUP_S + _JOB_SETUP_S * len(self.jobs)
+        return self._ready_s + _SETUP_S + _JOB_SETUP_S * len(self.jobs)
+
+    @property
+    def _ready_s(self) -> float:
+        """How long before its first request a job begins, by fio's clock, which starts when it has read all jobs."""
+        return _READY_S + _JOB_READY_S * len(self.jobs)
 
     def files(self, name: str) -> dict[str, str]:
         """The job file, and the requests of all jobs, which the host makes iologs of."""
@@ -166,8 +172,8 @@ class FioReplay:
             }
         }
         for number, job in enumerate(self.jobs):
-            # Few wait at a time: each looks at the clock every half second. fio counts from when it has read all jobs.
-            begins_s = job["due_ns"][0] / 1e9 + self.lead_s - _READY_S
+            # Few wait at a time, for each looks at the clock every half second; but none is made in a hurry.
+            begins_s = job["due_ns"][0] / 1e9 + self.lead_s - self._ready_s
             sections[f"r{number}"] = {
                 "read_iolog": f"{name}.{number}.iolog",
                 "startdelay": f"{max(0, math.floor(begins_s * 1000))}ms",
