@@ -11,7 +11,7 @@ import allure
 from rackloop.lab import Lab
 from rackloop.portmap import Partial, PortMap
 from rackloop_drivers.workload import Stretch
-from rackloop_fixtures import Measure, Progress, Rack, find_trace, replay_place
+from rackloop_fixtures import Measure, Progress, Rack, find_trace, plan_replay, replay_place
 
 PARAMETERS: dict[str, Any] = {
     "trace": "demo",
@@ -56,9 +56,22 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return ["remaps of every other port for as long as the replay takes"] if parameters["moving"] else []
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """The stretch at its speed and a few seconds to begin; for a whole trace the shipped one's minute."""
-    return float(5 + (parameters["duration_s"] or 60) / parameters["speed"])
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The stretch at its speed and a few seconds to begin. Raises BadInput where the trace cannot be replayed."""
+    server, port = _place(lab, parameters)
+    trace, drive = find_trace(parameters["trace"]), lab.baseline[server][port]
+    return 5 + plan_replay(lab, drive, trace, _stretch(parameters), parameters["volume"] or None).span_s
+
+
+def _stretch(parameters: Mapping[str, Any]) -> Stretch:
+    return Stretch(
+        speed=parameters["speed"],
+        from_s=parameters["from_s"],
+        duration_s=parameters["duration_s"] or None,
+        fold=parameters["fold"],
+        reads_only=parameters["reads_only"],
+        spread=parameters["spread"],
+    )
 
 
 def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str]:
@@ -68,17 +81,9 @@ def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str]:
 def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Replay the stretch, with the other ports' drives dealt anew all the while if asked."""
     server, port = _place(rack.lab, parameters)
-    stretch = Stretch(
-        speed=parameters["speed"],
-        from_s=parameters["from_s"],
-        duration_s=parameters["duration_s"] or None,
-        fold=parameters["fold"],
-        reads_only=parameters["reads_only"],
-        spread=parameters["spread"],
-    )
     trace = find_trace(parameters["trace"])
     remaps = 0
-    with rack.replaying(server, port, trace, stretch, volume=parameters["volume"] or None) as replay:
+    with rack.replaying(server, port, trace, _stretch(parameters), volume=parameters["volume"] or None) as replay:
         allure.attach("\n".join(replay.planned.remarks()) or "nothing was changed", "How the trace was fitted")
         total_s = max(1, round(replay.planned.span_s))
         others = rack.baseline.without(
