@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars
 
 # Fewer start sooner; with more, each has fewer requests that an earlier late one can delay.
-_FEWEST_JOBS = 128
+_FEWEST_JOBS = 64
 MAX_JOBS = 2048
 _EACH = 8
 # How many requests can be under way at once where each job has several.
@@ -33,9 +33,9 @@ LANES = 64
 # What a stamp of fio's logs is good to, taken in the middle of the two milliseconds it may stand for.
 LOG_RESOLUTION_NS = 1_000_000
 
-_READY_S = 1.5
-_JOB_READY_S = 0.00125
-_SETUP_S = 0.5
+_READY_S = 1.0
+_JOB_READY_S = 0.0015
+_SETUP_S = 0.3
 _JOB_SETUP_S = 0.004
 _LATE_START_S = 0.1
 _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
