@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-PROGRAMS = ("drivesim", "rackd", "rackprobe")
+PROGRAMS = ("drivesim", "hosttool", "rackd", "rackprobe")
 
 
 class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
