@@ -1,0 +1,430 @@
+"""Ansible module: have a host be as a role wants it, keep what was there before, and give it back."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
+
+DOCUMENTATION = r"""
+module: rackloop_kept
+short_description: Change a host so that the change can be taken back
+description:
+  - Makes files, values of the kernel, network links, kernel modules and units what a role wants.
+  - What was there before is written to a record before each change.
+  - O(state=restored) puts back what the record of the role says, in reverse order, and forgets it.
+  - Neither changes anything when there is nothing to do.
+options:
+  role:
+    description: Whose record it is.
+    type: str
+    required: true
+  state:
+    description: Whether to make the changes or to take back every change of the role.
+    type: str
+    choices: [present, restored]
+    default: present
+  record_dir:
+    description: Where the records are.
+    type: path
+    default: /var/lib/rackloop/kept
+  files:
+    description: Files with their content; missing folders are made.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The file.
+        type: path
+        required: true
+      content:
+        description: All of its text.
+        type: str
+        required: true
+      mode:
+        description: Its permissions, in octal.
+        type: str
+        default: '0644'
+  values:
+    description: Files below /proc or /sys and the value of each; one that this kernel does not have is an error.
+    type: dict
+    default: {}
+  mtus:
+    description: Network links and their MTU.
+    type: dict
+    default: {}
+  offloads:
+    description: Features as ethtool(8) names them, each true or false, for every link of O(offload_links).
+    type: dict
+    default: {}
+  offload_links:
+    description: The links that O(offloads) are for.
+    type: list
+    elements: str
+    default: []
+  interrupt_links:
+    description: Links whose interrupts go to O(interrupt_cpus), one after another.
+    type: list
+    elements: str
+    default: []
+  interrupt_cpus:
+    description: The CPUs.
+    type: list
+    elements: int
+    default: []
+  modules:
+    description: Kernel modules to load.
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Units of systemd, enabled and running or neither.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The unit.
+        type: str
+        required: true
+      runs:
+        description: Whether it is enabled and running; one that does not run need not exist.
+        type: bool
+        default: true
+author: [Rackloop]
+"""
+
+EXAMPLES = r"""
+- name: Have sessions fail over after 5 seconds
+  rackloop_kept:
+    role: iscsi_initiator
+    files:
+      - path: /etc/iscsi/iscsid.conf
+        content: "node.session.timeo.replacement_timeout = 5\n"
+
+- name: Take the role back
+  rackloop_kept:
+    role: iscsi_initiator
+    state: restored
+"""
+
+RETURN = r"""
+changes:
+  description: What was changed, a line each.
+  returned: always
+  type: list
+  elements: str
+"""
+
+_SIOCGIFMTU, _SIOCSIFMTU = 0x8921, 0x8922
+
+
+class Refused(Exception):
+    """Something cannot be done; the message says what and why."""
+
+
+def _run(*argv: str) -> str:
+    """What a program prints. Raises Refused where it is missing or fails."""
+    path = shutil.which(argv[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        raise Refused(f"{argv[0]} is not installed")
+    done = subprocess.run([path, *argv[1:]], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip() or f"it ended with status {done.returncode}"
+        raise Refused(f"{' '.join(argv)}: {said}")
+    return done.stdout
+
+
+def _says(*argv: str) -> str:
+    """The first line that a program prints, whatever its status."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.stdout.strip().partition("\n")[0]
+
+
+class _Kind(Protocol):
+    """One kind of thing that a host has: what it is now, by name, and how it is made something else."""
+
+    def now(self, name: str) -> Any: ...
+    def put(self, name: str, state: Any) -> None: ...
+
+
+class _Files:
+    """Whole files: content, permissions and owner; None where there is none."""
+
+    def now(self, name: str) -> Any:
+        path = Path(name)
+        if path.is_symlink():
+            raise Refused(f"{name} is a link; a file is expected there, or nothing")
+        try:
+            content, about = path.read_bytes(), path.stat()
+        except FileNotFoundError:
+            return None
+        return {
+            "content": base64.b64encode(content).decode(),
+            "mode": about.st_mode & 0o7777,
+            "owner": [about.st_uid, about.st_gid],
+        }
+
+    def put(self, name: str, state: Any) -> None:
+        path = Path(name)
+        if state is None:
+            path.unlink()
+            return
+        fd, fresh = tempfile.mkstemp(dir=path.parent, prefix=".rackloop-")
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(base64.b64decode(state["content"]))
+                os.fchmod(file.fileno(), state["mode"])
+                if [os.geteuid(), os.getegid()] != state["owner"]:
+                    os.fchown(file.fileno(), *state["owner"])
+                os.fsync(file.fileno())
+            Path(fresh).replace(path)
+        except BaseException:
+            Path(fresh).unlink()
+            raise
+
+
+class _Folders:
+    """Folders that files need; one that others have put something in stays."""
+
+    def now(self, name: str) -> Any:
+        return Path(name).is_dir()
+
+    def put(self, name: str, state: Any) -> None:
+        if state:
+            Path(name).mkdir(0o755)
+        elif not any(Path(name).iterdir()):
+            Path(name).rmdir()
+
+
+class _Values:
+    """Values that the kernel shows as files; how many spaces are in them does not count."""
+
+    def now(self, name: str) -> Any:
+        return " ".join(Path(name).read_text().split())
+
+    def put(self, name: str, state: Any) -> None:
+        Path(name).write_text(f"{state}\n")
+
+
+class _Mtus:
+    """The largest packet of a link (netdevice(7))."""
+
+    def now(self, name: str) -> Any:
+        return self._ask(name, _SIOCGIFMTU, 0)
+
+    def put(self, name: str, state: Any) -> None:
+        self._ask(name, _SIOCSIFMTU, state)
+
+    @staticmethod
+    def _ask(name: str, request: int, mtu: int) -> int:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            answer = fcntl.ioctl(asked, request, struct.pack("16si12x", name.encode(), mtu))
+        return int(struct.unpack("16si12x", answer)[1])
+
+
+class _Offloads:
+    """What a link's hardware does for it: ``eth0 tso`` is on or off (ethtool(8)), None where it cannot be switched."""
+
+    def now(self, name: str) -> Any:
+        link, feature = name.split()
+        shown = json.loads(_run("ethtool", "--json", "--show-features", link))[0]
+        long_name = _FEATURES.get(feature, feature)
+        if long_name not in shown:
+            raise Refused(f"{link} knows no feature {long_name}")
+        return None if shown[long_name]["fixed"] else bool(shown[long_name]["active"])
+
+    def put(self, name: str, state: Any) -> None:
+        link, feature = name.split()
+        _run("ethtool", "--features", link, feature, "on" if state else "off")
+
+
+# ethtool's short names switch several features at once; each is told by one that knows whether it is fixed.
+_FEATURES = {
+    "tso": "tx-tcp-segmentation",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+    "lro": "large-receive-offload",
+}
+
+
+class _Modules:
+    """Whether a kernel module is loaded, or built in."""
+
+    def now(self, name: str) -> Any:
+        return Path("/sys/module", name.replace("-", "_")).is_dir()
+
+    def put(self, name: str, state: Any) -> None:
+        _run("modprobe", *([] if state else ["--remove"]), name)
+
+
+class _Units:
+    """Whether a unit of systemd is enabled, and whether it runs; None where there is no such unit."""
+
+    def now(self, name: str) -> Any:
+        enabled = _says("systemctl", "is-enabled", name)
+        if enabled in {"", "not-found"}:
+            return None
+        return {"enabled": enabled == "enabled", "active": _says("systemctl", "is-active", name) == "active"}
+
+    def put(self, name: str, state: Any) -> None:
+        # A unit that was not there before goes with the file that made it.
+        wanted = state or {"enabled": False, "active": False}
+        _run("systemctl", "daemon-reload")
+        _run("systemctl", "enable" if wanted["enabled"] else "disable", name)
+        _run("systemctl", "start" if wanted["active"] else "stop", name)
+
+
+KINDS: dict[str, _Kind] = {
+    "file": _Files(),
+    "folder": _Folders(),
+    "value": _Values(),
+    "mtu": _Mtus(),
+    "offload": _Offloads(),
+    "module": _Modules(),
+    "unit": _Units(),
+}
+
+
+class Record:
+    """What was there before a role changed it, in the order of the changes; on disk before each of them."""
+
+    def __init__(self, folder: str, role: str) -> None:
+        self.path = Path(folder, f"{role}.json")
+        self.entries: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else []
+
+    def keep(self, kind: str, name: str, before: Any) -> None:
+        """Remember the state from before the first change."""
+        if not any((entry["kind"], entry["name"]) == (kind, name) for entry in self.entries):
+            self.entries.append({"kind": kind, "name": name, "before": before})
+            self.write()
+
+    def write(self) -> None:
+        """Bring the file up to date; without entries there is none, nor the folders that were for it alone."""
+        if not self.entries:
+            self.path.unlink()
+            for folder in (self.path.parent, self.path.parent.parent):
+                if folder.name in {"kept", "rackloop"} and not any(folder.iterdir()):
+                    folder.rmdir()
+            return
+        self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        fresh = self.path.with_suffix(".new")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(self.entries, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path)
+
+
+def wanted(params: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Everything the parameters ask for, as kind, name and state, in the order it is to be made."""
+    for file in params["files"]:
+        for folder in reversed(Path(file["path"]).parents[:-1]):
+            yield "folder", str(folder), True
+        content = base64.b64encode(file["content"].encode()).decode()
+        owner = [os.geteuid(), os.getegid()]
+        yield "file", file["path"], {"content": content, "mode": int(file["mode"], 8), "owner": owner}
+    for name in params["modules"]:
+        yield "module", name, True
+    for path, value in params["values"].items():
+        yield "value", path, " ".join(str(value).split())
+    for link, mtu in params["mtus"].items():
+        yield "mtu", link, int(mtu)
+    for link in params["offload_links"]:
+        for feature, is_on in params["offloads"].items():
+            yield "offload", f"{link} {feature}", bool(is_on)
+    cpus = params["interrupt_cpus"]
+    for link in params["interrupt_links"] if cpus else ():
+        for number, irq in enumerate(_interrupts(link)):
+            yield "value", f"/proc/irq/{irq}/smp_affinity_list", str(cpus[number % len(cpus)])
+    for unit in params["units"]:
+        yield "unit", unit["name"], {"enabled": unit["runs"], "active": unit["runs"]}
+
+
+def _interrupts(link: str) -> list[int]:
+    return sorted(int(irq.name) for irq in Path(f"/sys/class/net/{link}/device/msi_irqs").iterdir())
+
+
+def make(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]:
+    """Make what is wanted; returns what was changed."""
+    changes = []
+    for kind, name, state in wanted(params):
+        now = KINDS[kind].now(name)
+        is_absent_anyway = kind == "unit" and now is None and not state["active"]
+        is_fixed = kind == "offload" and now is None
+        if now == state or is_absent_anyway or is_fixed:
+            continue
+        changes.append(f"{kind} {name}")
+        if not only_say:
+            record.keep(kind, name, now)
+            KINDS[kind].put(name, state)
+    return changes
+
+
+def restore(record: Record, *, only_say: bool) -> list[str]:
+    """Put back what the record says, the last change first; returns what was changed."""
+    changes = []
+    for entry in reversed(list(record.entries)):
+        kind, name, before = entry["kind"], entry["name"], entry["before"]
+        if KINDS[kind].now(name) != before:
+            changes.append(f"{kind} {name}")
+            if not only_say:
+                KINDS[kind].put(name, before)
+        if not only_say:
+            record.entries.remove(entry)
+            record.write()
+    if not only_say and any(change.startswith("unit ") for change in changes):
+        _run("systemctl", "daemon-reload")
+    return changes
+
+
+def main() -> None:
+    """Answer one task of a playbook."""
+    file = {
+        "path": {"type": "path", "required": True},
+        "content": {"type": "str", "required": True},
+        "mode": {"type": "str", "default": "0644"},
+    }
+    unit = {"name": {"type": "str", "required": True}, "runs": {"type": "bool", "default": True}}
+    module = AnsibleModule(
+        argument_spec={
+            "role": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
+            "record_dir": {"type": "path", "default": "/var/lib/rackloop/kept"},
+            "files": {"type": "list", "elements": "dict", "default": [], "options": file},
+            "values": {"type": "dict", "default": {}},
+            "mtus": {"type": "dict", "default": {}},
+            "offloads": {"type": "dict", "default": {}},
+            "offload_links": {"type": "list", "elements": "str", "default": []},
+            "interrupt_links": {"type": "list", "elements": "str", "default": []},
+            "interrupt_cpus": {"type": "list", "elements": "int", "default": []},
+            "modules": {"type": "list", "elements": "str", "default": []},
+            "units": {"type": "list", "elements": "dict", "default": [], "options": unit},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        record = Record(module.params["record_dir"], module.params["role"])
+        if module.params["state"] == "restored":
+            changes = restore(record, only_say=module.check_mode)
+        else:
+            changes = make(module.params, record, only_say=module.check_mode)
+    except (Refused, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(changes), changes=changes)
+
+
+if __name__ == "__main__":
+    main()
