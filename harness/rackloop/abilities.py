@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -200,3 +201,37 @@ class Executor(Protocol):
     def find(self, program: str) -> str | None: ...
     def put_text(self, name: str, text: str) -> str: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Host(Executor, Protocol):
+    """A server as who is logged in on it sees it: an Executor that also carries whole files, by absolute path.
+
+    A connection that is lost fails what runs over it and is made anew by the next call. ``reconnect`` waits until
+    the server answers again, as after a reboot or a power cycle.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def read_file(self, path: str, deadline: Deadline) -> bytes: ...
+    def write_file(self, path: str, content: bytes, deadline: Deadline, *, mode: int = 0o600) -> None: ...
+    def reconnect(self, deadline: Deadline) -> None: ...
+
+
+@dataclass(frozen=True)
+class SystemEvent:
+    """An entry of a system event log. ``at`` is None where the controller did not know the time."""
+
+    number: int
+    at: datetime | None
+    sensor: str
+    text: str
+    severity: str = ""
+
+
+@runtime_checkable
+class SystemEventLog(Protocol):
+    """What a server's management controller noted (SEL), oldest first; ``now`` is the controller's own clock."""
+
+    def events(self, deadline: Deadline) -> list[SystemEvent]: ...
+    def now(self, deadline: Deadline) -> datetime: ...

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from rackloop.events import ActAnnounced, ActDone, EventSink
+from rackloop.event_log import EventSink
+from rackloop.events import ActAnnounced, ActDone
 
 
 class ActLog:

@@ -9,7 +9,11 @@
     ├── LabError              the bench failed, not the product                 exit 3
     │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
     │   ├── DeadlineExceeded  it answers too late
+    │   ├── LoginRefused      it answers, but does not let this account in
+    │   ├── HostKeyUnknown    it answers with an SSH host key that nobody has vouched for
+    │   ├── HostKeyMismatch   it answers with another SSH host key than the known one
     │   ├── ProtocolError     it answers, but not in its own language
+    │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
     │   ├── JournalDamaged    the undo journal cannot be read to its end (rackloop.journal)
     │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
     │   └── FabricError       the switch refused a command
@@ -96,8 +100,33 @@ class DeadlineExceeded(LabError):
     """The other side did not answer before the caller's deadline."""
 
 
+class LoginRefused(LabError):
+    """The other side does not let this account in: a wrong user, password or key, or an account that is locked."""
+
+
+class HostKeyUnknown(LabError):
+    """An SSH server's host key is not in known_hosts. ``line`` is the line to add once the key is compared."""
+
+    def __init__(self, message: str, line: str) -> None:
+        self.line = line
+        super().__init__(message)
+
+
+class HostKeyMismatch(LabError):
+    """An SSH server's host key is not the known one, or is revoked: it may be another machine."""
+
+
 class ProtocolError(LabError):
     """The other side answered with bytes that are not in its protocol."""
+
+
+class UnknownFormat(ProtocolError):
+    """A tool printed a format of a version that is not known here. ``raw`` is all it printed, for whoever reports."""
+
+    def __init__(self, message: str, *, tool: str, raw: str) -> None:
+        self.tool = tool
+        self.raw = raw
+        super().__init__(message)
 
 
 class FabricError(LabError):

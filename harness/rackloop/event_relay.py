@@ -9,7 +9,8 @@ from secrets import token_bytes
 from threading import Lock, Thread
 
 from rackloop.errors import LabError
-from rackloop.events import Event, EventLog
+from rackloop.event_log import EventLog
+from rackloop.events import Event
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,15 @@
-"""The event stream: one append-only file of JSON lines that is the record of a run.
-
-Every report is a view of it. One process writes it; an event that announces an act is on disk before the act.
-Stamps are nanoseconds on the run's clock (CLOCK_MONOTONIC); ``run.started`` ties that clock to the time of day.
-"""
+"""The events of a run, what each of them tells. :mod:`rackloop.event_log` writes and reads the stream they make."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rackloop.clock import Clock
-from rackloop.errors import BadInput, LabError
+from rackloop.health import HealthChange
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    pass
 
 SCHEMA = 1
 
@@ -127,6 +117,27 @@ class IoSeries:
 
 
 @dataclass(frozen=True)
+class TaskRan:
+    """A task of a playbook ended on a server; ``test`` is the provisioning it was part of.
+
+    ``status``: ok, changed, failed, skipped, unreachable. ``reason`` says why it was skipped or what failed, and is
+    None for the others; ``role`` is empty outside roles.
+    """
+
+    kind: ClassVar[str] = "task.ran"
+    test: str
+    playbook: str
+    server: str
+    role: str
+    task: str
+    action: str
+    status: str
+    reason: str | None
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True)
 class Measured:
     """A measurement was taken and judged; ``values`` and ``counts`` are its distribution.
 
@@ -189,6 +200,38 @@ class DriveSeen:
 
 
 @dataclass(frozen=True)
+class HealthCompared:
+    """The health of the rack before and after a test: every change, expected or not.
+
+    ``unread`` says of what could not be read why. ``before`` and ``after`` are the snapshots' files below the run's
+    output directory, None where there are none because no server can be asked.
+    """
+
+    kind: ClassVar[str] = "health.compared"
+    test: str
+    changes: Sequence[HealthChange]
+    unread: Mapping[str, str]
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class EvidenceGathered:
+    """What was written down during a test that did not pass, on the run's clock; the file has it in words.
+
+    ``lanes`` has the moments at which each source said something, (t_ns, error_ns); ``unread`` says of sources that
+    could not be read, or whose clock is not known, why.
+    """
+
+    kind: ClassVar[str] = "evidence.gathered"
+    test: str
+    began_ns: int
+    ended_ns: int
+    lanes: Mapping[str, Sequence[tuple[int, int]]]
+    unread: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Attached:
     """A file that belongs to a test was written below the run's output directory."""
 
@@ -231,14 +274,17 @@ Event = (
     | Exchange
     | RemapSeen
     | IoSeries
+    | TaskRan
     | Measured
     | RoundsMeasured
     | DriveSeen
+    | HealthCompared
+    | EvidenceGathered
     | Attached
     | TestFinished
     | RunFinished
 )
-_KINDS: dict[str, type[Event]] = {
+KINDS: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
         RunStarted,
@@ -248,134 +294,14 @@ _KINDS: dict[str, type[Event]] = {
         Exchange,
         RemapSeen,
         IoSeries,
+        TaskRan,
         Measured,
         RoundsMeasured,
         DriveSeen,
+        HealthCompared,
+        EvidenceGathered,
         Attached,
         TestFinished,
         RunFinished,
     )
 }
-
-
-@dataclass(frozen=True)
-class Stamped:
-    """An event as it stands in the file: its number, its moment, and itself."""
-
-    seq: int
-    t_ns: int
-    event: Event
-
-
-class EventSink(Protocol):
-    """What takes events: the log itself, or a connection to the process that writes it."""
-
-    def write(self, event: Event, *, durable: bool = False) -> object:
-        """Append ``event``; with ``durable`` it is on disk when this returns."""
-        ...
-
-    def close(self) -> None:
-        """Take no more events."""
-        ...
-
-
-class EventLog:
-    """Writes events to ``path``, numbered and stamped. Safe to call from several threads of one process.
-
-    Raises LabError when the disk refuses, or the log is closed: an act that could not be announced must not happen.
-    """
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self.path = path
-        self._clock = clock
-        self._seq = 0
-        self._lock = Lock()
-        self._is_closed = False
-        self._listeners: list[Callable[[Stamped], None]] = []
-        try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise BadInput(f"cannot start the event stream {path}: {error.strerror}; choose another --out") from error
-
-    def subscribe(self, listener: Callable[[Stamped], None]) -> None:
-        """Have ``listener`` called with every event from now on, on the writer's thread, after it was written."""
-        self._listeners.append(listener)
-
-    def write(self, event: Event, *, durable: bool = False) -> Stamped:
-        """Append ``event``; with ``durable`` it is on disk when this returns."""
-        with self._lock:
-            if self._is_closed:
-                raise LabError(f"the event stream {self.path} has ended: nothing may be done any more")
-            self._seq += 1
-            stamped = Stamped(self._seq, self._clock.now_ns(), event)
-            record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **asdict(event)}
-            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-            try:
-                _write_all(self._fd, line)
-                if durable:
-                    os.fdatasync(self._fd)
-            except OSError as error:
-                raise LabError(
-                    f"cannot write the event stream {self.path}: {error.strerror}; free some space"
-                ) from error
-        for listener in self._listeners:
-            listener(stamped)
-        return stamped
-
-    def close(self) -> None:
-        """Flush to disk and close; the log takes no more events. Closing twice does no harm."""
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                os.fsync(self._fd)
-                os.close(self._fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def read_events(path: Path) -> Iterator[Stamped]:
-    """The events of a stream, oldest first.
-
-    A half-written last line, which a killed run may leave, is passed over. Raises BadInput where the file is
-    missing or another line is not an event of this schema, naming the line.
-    """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}; give the output directory of a run") from error
-    lines = raw.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        try:
-            yield _stamped(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                return
-            what = " ".join(str(error).split())
-            raise BadInput(
-                f"{path}:{number}: not an event of schema {SCHEMA} ({what}); was the file edited?"
-            ) from error
-
-
-def _stamped(record: dict[str, Any]) -> Stamped:
-    from pydantic import ValidationError
-
-    try:
-        event: Event = _validators()[record["kind"]].validate_python(record)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field_name = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{record['kind']}, {field_name}: {first['msg']}") from error
-    return Stamped(int(record["seq"]), int(record["t_ns"]), event)
-
-
-@cache
-def _validators() -> dict[str, TypeAdapter[Any]]:
-    """What checks the type of every field, so that readers may rely on them; a later version's fields are ignored."""
-    from pydantic import TypeAdapter
-
-    return {kind: TypeAdapter(cls) for kind, cls in _KINDS.items()}

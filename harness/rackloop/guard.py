@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, Self, final, runtime_check
 
 from rackloop.abilities import BlockDevice, BlockUsage, Drive, DriveIdentity
 from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
-from rackloop.identity import normal_identifier, normal_text
+from rackloop.identity import conflicts, mismatches, normal_text, unique_of
 
 if TYPE_CHECKING:
     from rackloop.actlog import ActLog
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rackloop.lab import Drive as DescribedDrive
     from rackloop.lab import Lab
 
-_UNIQUE = ("serial", "wwn", "eui64", "nguid")
 _MINT = object()
 
 
@@ -235,33 +234,9 @@ def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) 
 
 
 def _identity_reasons(described: DescribedDrive, found: Evidence) -> Iterator[str]:
-    identity = found.identity
-    for name, wanted, reported in (
-        ("model", described.model, identity.model),
-        ("serial", described.serial, identity.serial),
-    ):
-        if normal_text(wanted) != normal_text(reported):
-            yield f"the {name} is described as {wanted!r}, the drive reports {reported!r}"
-    for name, wanted in described.identifiers.items():
-        if name not in identity.identifiers:
-            yield f"the {name} is described as {wanted}, the drive reports none"
+    yield from mismatches(described, found.identity)
     expected = {"serial": described.serial, **described.identifiers}
-    yield from _conflicts(expected, identity.identifiers, "the drive")
-    yield from _conflicts(expected, found.path_identifiers, f"{found.device_location} itself")
-
-
-def _conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:
-    for name, value in reported.items():
-        try:
-            found = _normal(name, value)
-            wanted = _normal(name, expected[name]) if name in expected else found
-        except ValueError as error:
-            yield f"the {name} cannot be compared: {error}"
-            continue
-        if found != wanted:
-            yield f"the {name} is described as {expected[name]}, {who} reports {value}"
-        elif name in expected and found is None:
-            yield f"the {name} is described as {expected[name]}, which is no identifier"
+    yield from conflicts(expected, found.path_identifiers, f"{found.device_location} itself")
 
 
 def _size_reasons(described_bytes: int, found: Evidence) -> Iterator[str]:
@@ -274,11 +249,11 @@ def _size_reasons(described_bytes: int, found: Evidence) -> Iterator[str]:
 
 def _shared_in_description(lab: Lab, drive_id: str, identity: DriveIdentity) -> Iterator[str]:
     described = lab.drives[drive_id]
-    mine = _unique_of(described.serial, described.identifiers) | _unique_of(identity.serial, identity.identifiers)
+    mine = unique_of(described.serial, described.identifiers) | unique_of(identity.serial, identity.identifiers)
     for other_id, other in lab.drives.items():
         if other_id == drive_id:
             continue
-        for name, value in sorted(mine & _unique_of(other.serial, other.identifiers)):
+        for name, value in sorted(mine & unique_of(other.serial, other.identifiers)):
             yield f"drive {other_id} is described with the same {name} {value}"
         for name in ("by_path", "slot"):
             value = getattr(described, name)
@@ -292,34 +267,16 @@ def _place(described: DescribedDrive, name: str) -> tuple[object, ...]:
 
 
 def _shared_on_bench(identity: DriveIdentity, seen: Sequence[DriveIdentity]) -> Iterator[str]:
-    mine = _unique_of(identity.serial, identity.identifiers)
-    sharing = [other for other in seen if mine & _unique_of(other.serial, other.identifiers)]
+    mine = unique_of(identity.serial, identity.identifiers)
+    sharing = [other for other in seen if mine & unique_of(other.serial, other.identifiers)]
     if len(sharing) > 1:
         yield f"{len(sharing)} drives on the bench share its serial or an identifier"
     for other in sharing:
         if other != identity:
             shared = ", ".join(
-                f"{name} {value}" for name, value in sorted(mine & _unique_of(other.serial, other.identifiers))
+                f"{name} {value}" for name, value in sorted(mine & unique_of(other.serial, other.identifiers))
             )
             yield f"another drive on the bench, {other.model} {other.serial}, has the same {shared}"
-
-
-def _unique_of(serial: str, identifiers: Mapping[str, str]) -> set[tuple[str, str]]:
-    """What no two drives may share, normalised; what cannot be normalised is reported elsewhere."""
-    found: set[tuple[str, str]] = set()
-    for name, value in {"serial": serial, **identifiers}.items():
-        if name in _UNIQUE:
-            try:
-                normal = _normal(name, value)
-            except ValueError:
-                normal = value
-            if normal is not None:
-                found.add((name, normal))
-    return found
-
-
-def _normal(name: str, value: str) -> str | None:
-    return normal_text(value) if name == "serial" else normal_identifier(name, value)
 
 
 def _forged() -> NoReturn:

@@ -8,9 +8,18 @@ NGUID or EUI-64 reports it as zeroes (NVM Express Base Specification, Identify N
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rackloop.abilities import DriveIdentity
+    from rackloop.lab import Drive as DescribedDrive
 
 IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""
+
+UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
+"""What no two drives may share."""
 
 _PREFIXES = {
     "wwn": ("wwn-", "naa.", "eui.", "0x"),
@@ -49,3 +58,57 @@ def normal_identifier(kind: str, value: str) -> str | None:
     if not _HEX.fullmatch(digits) or len(digits) not in lengths:
         raise ValueError(f"{value!r} is no {kind}: expected {' or '.join(map(str, lengths))} hexadecimal digits")
     return digits
+
+
+def is_on_path(name: str, path: str) -> bool:
+    """Whether the by-path ``name`` begins with ``path`` as a whole: ``ata-1`` begins ``ata-1.0``, not ``ata-10``."""
+    rest = name[len(path) :]
+    return name.startswith(path) and not (rest[:1].isalnum() and path[-1:].isalnum())
+
+
+def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:
+    """What a drive reports of its model, its serial and its identifiers that is not as it is described, in words."""
+    for name, wanted, found in (
+        ("model", described.model, reported.model),
+        ("serial", described.serial, reported.serial),
+    ):
+        if normal_text(wanted) != normal_text(found):
+            yield f"the {name} is described as {wanted!r}, the drive reports {found!r}"
+    for name, wanted in described.identifiers.items():
+        if name not in reported.identifiers:
+            yield f"the {name} is described as {wanted}, the drive reports none"
+    expected = {"serial": described.serial, **described.identifiers}
+    yield from conflicts(expected, reported.identifiers, "the drive")
+
+
+def conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:
+    """Where ``who`` reports something else than is expected, in words; what is not expected at all is no conflict."""
+    for name, value in reported.items():
+        try:
+            found = _normal(name, value)
+            wanted = _normal(name, expected[name]) if name in expected else found
+        except ValueError as error:
+            yield f"the {name} cannot be compared: {error}"
+            continue
+        if found != wanted:
+            yield f"the {name} is described as {expected[name]}, {who} reports {value}"
+        elif name in expected and found is None:
+            yield f"the {name} is described as {expected[name]}, which is no identifier"
+
+
+def unique_of(serial: str, identifiers: Mapping[str, str]) -> set[tuple[str, str]]:
+    """What no two drives may share, in one spelling; what has none stays as it is."""
+    found: set[tuple[str, str]] = set()
+    for name, value in {"serial": serial, **identifiers}.items():
+        if name in UNIQUE_IDENTIFIERS:
+            try:
+                normal = _normal(name, value)
+            except ValueError:
+                normal = value
+            if normal is not None:
+                found.add((name, normal))
+    return found
+
+
+def _normal(name: str, value: str) -> str | None:
+    return normal_text(value) if name == "serial" else normal_identifier(name, value)

@@ -18,6 +18,7 @@ from rackloop.description._rack import (
     Expander,
     Fabric,
     FabricDriver,
+    JumpHost,
     Lab,
     LabKind,
     Pdu,
@@ -25,8 +26,9 @@ from rackloop.description._rack import (
     Server,
     Stack,
 )
-from rackloop.description._wiring import UNIQUE_IDENTIFIERS, check_wiring
+from rackloop.description._wiring import check_wiring
 from rackloop.errors import BadInput, DescriptionError, Problem
+from rackloop.identity import UNIQUE_IDENTIFIERS
 
 __all__ = [
     "Bmc",
@@ -36,6 +38,7 @@ __all__ = [
     "Expander",
     "Fabric",
     "FabricDriver",
+    "JumpHost",
     "Lab",
     "LabKind",
     "Pdu",

@@ -19,6 +19,7 @@ from typing import IO, Self
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
+from rackloop.line_buffer import LineBuffer
 
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_CHARACTERS = 2000
@@ -50,7 +51,7 @@ class LocalProcess:
         self._stdout = popen.stdout
         os.set_blocking(self._stdout.fileno(), False)
         self._pidfd = os.pidfd_open(popen.pid)
-        self._lines = _LineBuffer()
+        self._lines = LineBuffer()
         self._reading = threading.RLock()
         self._ending = threading.Lock()
         self._status: int | None = None
@@ -186,38 +187,6 @@ class LocalProcess:
     def _complaint(self) -> str:
         said = self._stderr_text().strip()[-_COMPLAINT_CHARACTERS:]
         return f"; it said: {said}" if said else ""
-
-
-class _LineBuffer:
-    """Bytes that arrive in chunks and leave as lines, or all at once."""
-
-    def __init__(self) -> None:
-        self.is_complete = False
-        self._data = bytearray()
-        self._scanned = 0
-
-    def feed(self, chunk: bytes) -> None:
-        """Take a chunk; an empty one is the end of the stream."""
-        self._data += chunk
-        self.is_complete = not chunk
-
-    def pop(self) -> str | None:
-        """The next whole line, or what is left when no more will come; None when there is neither."""
-        end = self._data.find(b"\n", self._scanned)
-        if end < 0:
-            self._scanned = len(self._data)
-            return self.rest() if self.is_complete and self._data else None
-        line = self._data[:end].decode(errors="replace")
-        del self._data[: end + 1]
-        self._scanned = 0
-        return line
-
-    def rest(self) -> str:
-        """Everything that has not been popped."""
-        text = self._data.decode(errors="replace")
-        self._data.clear()
-        self._scanned = 0
-        return text
 
 
 class LocalExecutor:

@@ -1,4 +1,4 @@
-"""Where the native programs drivesim, rackd and rackprobe lie."""
+"""Where the native programs drivesim, hosttool, rackd and rackprobe lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 from rackloop.errors import ToolError
 
-NativeProgram = Literal["drivesim", "rackd", "rackprobe"]
+NativeProgram = Literal["drivesim", "hosttool", "rackd", "rackprobe"]
 
 BIN_VARIABLE = "RACKLOOP_NATIVE_BIN"
 

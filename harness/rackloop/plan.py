@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,17 +11,21 @@ from typing import Any
 from rackloop.data import data_path
 from rackloop.description._document import Plain, Step, compose_file
 from rackloop.description._examine import Examined, examine
-from rackloop.description._names import guess
 from rackloop.description._parameters import converted
 from rackloop.description._places import find_description
 from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.description._testplans import Declared, files_by_name, read_declared
 from rackloop.errors import BadInput
+from rackloop.health import rule_names
 from rackloop.limits import Limit
+from rackloop.names import guess
+from rackloop.playbooks import find_playbook, roles_of
 from rackloop.units import parse_quantity
 
-__all__ = ["Plan", "PlanEntry", "find_testplans", "load_plan", "override"]
+__all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "resolved"]
 
+# A leading zero makes it a text: a serial number, a MAC address.
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _STAND_INS: dict[tuple[str, ...], Plain] = {("plan",): "unnamed", ("purpose",): "unknown"}
 
 
@@ -29,7 +34,7 @@ class PlanEntry:
     """One test of a plan. ``file`` is its name below ``testplans/``, ``function`` one test of it, or None for all.
 
     ``parameters`` are those the plan sets, in the types of the test file's ``PARAMETERS``; the others keep their
-    defaults.
+    defaults. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose.
     """
 
     file: str
@@ -40,17 +45,38 @@ class PlanEntry:
     repeats: int = 1
     timeout_s: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    expected_health: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Provision:
+    """How the servers are provisioned before the first test: of ``playbook`` these ``roles``, if there are none all.
+
+    ``variables`` outrank the roles' defaults.
+    """
+
+    playbook: Path
+    roles: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    timeout_s: float = 600.0
+
+    def __str__(self) -> str:
+        return f"{self.playbook.stem} ({', '.join(self.roles) or 'all of it'})"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, in order, and what a pass of it means. ``seed`` is None where each run chooses its own."""
+    """What to run, in order, and what a pass of it means.
+
+    ``seed`` is None where each run chooses its own, ``provision`` where servers are taken as they are.
+    """
 
     plan: str
     purpose: str
     tests: tuple[PlanEntry, ...]
     seed: int | None
     source: Path
+    provision: Provision | None = None
 
 
 def find_testplans(chosen: str | Path | None = None) -> Path:
@@ -77,8 +103,44 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
         _entry(examined, ("tests", index), written, files)
         for index, written in enumerate(examined.value.tests if examined.value else ())
     )
+    provision = _provision(examined, path) if examined.value and examined.value.provision else None
     written_plan = examined.finish()
-    return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute())
+    return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute(), provision)
+
+
+def _provision(examined: Examined[WrittenPlan], plan: Path) -> Provision | None:
+    """How to provision, its roles held against the playbook; a file of one lies relative to the plan."""
+    written = examined.value.provision if examined.value else None
+    if written is None:
+        return None
+    is_name = Path(written.playbook).suffix == "" and len(Path(written.playbook).parts) == 1
+    try:
+        playbook = find_playbook(written.playbook if is_name else plan.parent / written.playbook)
+        known = roles_of(playbook)
+    except BadInput as error:
+        examined.report(("provision", "playbook"), str(error))
+        return None
+    for index, role in enumerate(written.roles):
+        if role not in known:
+            examined.report(
+                ("provision", "roles", index), f"{playbook.name} has no role {role!r}; {guess(role, known)}"
+            )
+    variables = {name: resolved(value) for name, value in written.variables.items()}
+    return Provision(playbook, written.roles, variables, written.timeout)
+
+
+def resolved(value: Plain) -> Any:
+    """A variable for Ansible: true and false, whole numbers, and all else as the text it is written as."""
+    match value:
+        case "true" | "false":
+            return value == "true"
+        case str() if _WHOLE.fullmatch(value):
+            return int(value)
+        case list():
+            return [resolved(item) for item in value]
+        case dict():
+            return {key: resolved(item) for key, item in value.items()}
+    return value
 
 
 def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = None) -> Plan:
@@ -140,6 +202,10 @@ def _entry(
                 examined.report(here, str(error))
         for index, limit in enumerate(written.limits):
             limits.append(_limit(examined, (*path, "limits", index), limit, name, declared.measures))
+    for index, rule in enumerate(written.health.expect):
+        if rule not in rule_names():
+            message = f"no counter or kernel message is judged by this name; {guess(rule, rule_names())}"
+            examined.report((*path, "health", "expect", index), message)
     return PlanEntry(
         file=name,
         function=function or None,
@@ -149,6 +215,7 @@ def _entry(
         repeats=written.repeats,
         timeout_s=written.timeout,
         labels=written.labels,
+        expected_health=written.health.expect,
     )
 
 

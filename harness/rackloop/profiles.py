@@ -14,10 +14,10 @@ from typing import Any
 from rackloop.data import data_path
 from rackloop.description._document import Plain, compose_file
 from rackloop.description._examine import Examined, examine
-from rackloop.description._names import guess
 from rackloop.description._places import SUFFIXES, find_description
 from rackloop.description._profilefile import WrittenProfile, parameter
 from rackloop.errors import BadInput
+from rackloop.names import guess
 from rackloop.units import parse_quantity
 
 __all__ = ["Profile", "Published", "load_profile", "profile_names"]
@@ -98,8 +98,9 @@ def _kind(value: object) -> type:
     return float if isinstance(value, int) and not isinstance(value, bool) else type(value)
 
 
+@cache
 def profile_names() -> tuple[str, ...]:
-    """The profiles that are shipped, in order."""
+    """The profiles that are shipped, in order. Looked for once."""
     return tuple(sorted(path.stem for path in _folder().iterdir() if path.suffix in SUFFIXES))
 
 

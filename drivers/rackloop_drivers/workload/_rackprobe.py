@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from rackloop.abilities import BlockDevice, Executor
+from rackloop.abilities import BlockDevice, Executor, Host
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused
 from rackloop.guard import WritableDrive
 from rackloop.native import find_binary
+from rackloop_drivers.workload._delivery import deliver
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,
@@ -34,9 +36,9 @@ _NOT_RIGHT = 1
 class RackProbe:
     """Runs rackprobe where ``executor`` runs commands.
 
-    ``binary`` is its path there; without one, the program of this machine is used. A device's ``probe_target`` must
-    mean the same there as here. Addresses (``lba``) count sectors of 4 KiB; stamps are CLOCK_MONOTONIC of the
-    machine that runs the probe.
+    ``binary`` is its path there; without one, the program of this machine is used, which a
+    :class:`~rackloop.abilities.Host` is given first. A device's ``probe_target`` is opened there. Addresses (``lba``)
+    count sectors of 4 KiB; stamps are CLOCK_MONOTONIC of the machine that runs the probe.
 
     Every call raises BadInput where the probe refuses what it is given, LabError where the target fails,
     ToolError where the probe is missing or breaks, DeadlineExceeded where it does not end in time, and
@@ -47,6 +49,7 @@ class RackProbe:
         self._executor = executor
         self._clock = clock
         self._binary = binary or str(find_binary("rackprobe"))
+        self._awaiting = executor if binary is None and isinstance(executor, Host) else None
 
     def write(
         self,
@@ -107,7 +110,7 @@ class RackProbe:
         completions instead of sleeping until they come; one of several targets never does. Raises LabError where
         ``uevents`` are asked for and the kernel gives none.
         """
-        argv = [self._binary, "remap", *(["--uevents"] if uevents else [])]
+        argv = [self._program(deadline), "remap", *(["--uevents"] if uevents else [])]
         return RemapSession(self._executor, self._clock, argv, targets, deadline, poll_us=poll_us, spin=spin)
 
     def watch(
@@ -140,7 +143,7 @@ class RackProbe:
                 raise GuardRefused(write_to.drive_id, [f"the permission is not for {device.probe_target()}"])
             permission.append("--write")
         argv = [
-            *(self._binary, "watch", device.probe_target(), *expected.options()),
+            *(self._program(deadline), "watch", device.probe_target(), *expected.options()),
             *_range(start_lba, sectors, block_bytes),
             f"--pace-us={pace_us}",
             f"--interval-ms={round(interval_s * 1000)}",
@@ -166,7 +169,7 @@ class RackProbe:
 
         Reads go through ``sectors`` (one block by default) and start again at their end.
         """
-        argv = [self._binary, *_swap(device, expected, reads, start_lba, sectors, block_bytes)]
+        argv = [self._program(deadline), *_swap(device, expected, reads, start_lba, sectors, block_bytes)]
         return SwapSession(self._executor, self._clock, argv, deadline)
 
     def read_through(
@@ -184,8 +187,15 @@ class RackProbe:
         argv = [*_swap(device, expected, reads, start_lba, sectors, block_bytes), "--no-swap"]
         return build(SwapResult, self._run(argv, deadline))
 
+    def _program(self, deadline: Deadline) -> str:
+        """The probe's path where it runs; it is brought to a host once."""
+        if self._awaiting is not None:
+            self._binary = deliver(self._awaiting, Path(self._binary), deadline)
+            self._awaiting = None
+        return self._binary
+
     def _run(self, argv: Sequence[str], deadline: Deadline) -> Event:
-        completed = self._executor.run([self._binary, *argv], deadline)
+        completed = self._executor.run([self._program(deadline), *argv], deadline)
         if completed.status not in {0, _NOT_RIGHT} or not completed.stdout:
             raise_failure(completed)
         return parse_line(completed.stdout.splitlines()[-1])

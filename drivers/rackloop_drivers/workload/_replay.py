@@ -74,7 +74,7 @@ $1 == "@" {
   if (gap > 0) out += gap
   $1 = sprintf("%.0f", out)
   print > log_name
-}' NAME.feed && said="$said $late $how"
+}' NAME.feed && said="$said $how"
 """
 
 
@@ -227,17 +227,15 @@ class ReplayResult:
 class RunningReplay:
     """A replay under way. Leaving a ``with`` block kills it where it still runs.
 
-    ``is_real_time`` says whether fio was allowed real-time priority, without which a busy host makes it late;
-    ``wait_late_s`` how late each of its waits ends on this host, which the stamps allow for.
+    ``is_real_time`` says whether fio was allowed real-time priority, without which a busy host makes it late.
     """
 
     def __init__(self, fio: Fio, replay: FioReplay, deadline: Deadline) -> None:
         self._replay = replay
         self._running: RunningFio = fio.start(replay, deadline)
-        due_us, late_us, *how = self._running.said.split()
+        due_us, *how = self._running.said.split()
         self._due_unix_s = int(due_us) / 1e6
         self.is_real_time = bool(how)
-        self.wait_late_s = int(late_us) / 1e6
 
     def __enter__(self) -> Self:
         return self

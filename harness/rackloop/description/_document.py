@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 from yaml._yaml import CParser
 
-from rackloop.description._names import quoted
 from rackloop.errors import DescriptionError, Problem
+from rackloop.names import quoted
 
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
 Step = str | int

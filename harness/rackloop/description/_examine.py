@@ -14,8 +14,8 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from rackloop.description._document import Document, Plain, Step
 from rackloop.description._field_texts import field_texts
-from rackloop.description._names import guess, kind_of
 from rackloop.errors import DescriptionError, Problem
+from rackloop.names import guess, kind_of
 
 KeyPath = tuple[Step, ...]
 StandIns = Mapping[tuple[str, ...], Plain]

@@ -13,17 +13,20 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import with_info_plain_validator_function
 
-from rackloop.description._names import guess, kind_of
+from rackloop.names import NAME, guess, kind_of
 from rackloop.secret import EnvironmentSecret, FileSecret, Secret, VaultSecret
 from rackloop.units import parse_quantity, parse_size
 
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+"""A whole number that fits in 64 bits."""
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
+"""A whole number, or one with a fraction or an exponent."""
 SMALLEST_DRIVE_BYTES = 1 << 20
 LARGEST_DRIVE_BYTES = 10**15
 
-_NAME = r"[A-Za-z][A-Za-z0-9_-]{0,31}"
+_NAME = NAME.pattern
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _SEPARATORS = str.maketrans("", "", ":-")
 _SECRET_KEYS = ("env", "file", "vault")
@@ -82,7 +85,7 @@ def whole(lowest: int, highest: int) -> Scalar:
 
     def parse(value: object, _info: ValidationInfo) -> int:
         text = text_of(value, expected)
-        if not _INTEGER.fullmatch(text) or not lowest <= int(text) <= highest:
+        if not INTEGER.fullmatch(text) or not lowest <= int(text) <= highest:
             raise wrong(f"expected {expected}, found {kind_of(text)}")
         return int(text)
 

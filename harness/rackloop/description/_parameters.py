@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from rackloop.description._document import Plain
-from rackloop.description._fields import flag, text_of, wrong
-from rackloop.description._names import kind_of
+from rackloop.description._fields import INTEGER, NUMBER, flag, text_of, wrong
+from rackloop.names import kind_of
 from rackloop.units import parse_size
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def converted(value: Plain, default: Any) -> Any:
@@ -39,7 +35,7 @@ def converted(value: Plain, default: Any) -> Any:
 def _integer(value: Plain) -> int:
     expected = "a whole number, or a size such as 4 KiB"
     text = text_of(value, expected)
-    if _INTEGER.fullmatch(text):
+    if INTEGER.fullmatch(text):
         return int(text)
     try:
         return parse_size(text)
@@ -49,6 +45,6 @@ def _integer(value: Plain) -> int:
 
 def _number(value: Plain) -> float:
     text = text_of(value, "a number")
-    if not _NUMBER.fullmatch(text) or not math.isfinite(number := float(text)):
+    if not NUMBER.fullmatch(text) or not math.isfinite(number := float(text)):
         raise wrong(f"expected a number, found {kind_of(text)}")
     return number

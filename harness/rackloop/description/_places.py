@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rackloop.description._names import guess
 from rackloop.errors import BadInput
+from rackloop.names import guess
 
 SUFFIXES = (".yaml", ".yml")
 

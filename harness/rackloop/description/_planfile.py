@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from rackloop.description._examine import Description
-from rackloop.description._fields import Name, Scalar, Seconds, Text, matching, one_of, text_of, whole, wrong
-from rackloop.description._names import kind_of
+from rackloop.description._fields import Name, Scalar, Seconds, Text, flag, matching, one_of, text_of, whole, wrong
 from rackloop.description._rack import LabKind
+from rackloop.names import kind_of
 
 Statistic = float | Literal["max", "min", "mean"]
 
@@ -60,6 +60,13 @@ class WrittenLimit(Description):
     """Only runs on this lab or kind of lab, such as {lab_kind: mock}."""
 
 
+class WrittenHealth(Description):
+    """What may happen to the rack's health."""
+
+    expect: tuple[Dotted, ...] = ()
+    """Counters and kernel messages that the test moves itself, such as [media_errors, kernel.medium_error]."""
+
+
 class WrittenEntry(Description):
     """One test of a plan."""
 
@@ -77,8 +84,34 @@ class WrittenEntry(Description):
     """How many times it runs."""
     timeout: Seconds | None = None
     """How long one run of it may take, such as 10 min."""
+    health: WrittenHealth = WrittenHealth()
+    """What it does to the rack's health on purpose, such as {expect: [media_errors]}."""
     labels: Mapping[Name, Text] = {}
     """Labels that reports show with it, such as {severity: critical}."""
+
+
+class WrittenProvision(Description):
+    """How the servers are provisioned before the first test."""
+
+    playbook: Text = "site"
+    """The playbook: a file, or the name of a packaged one."""
+    roles: tuple[Name, ...] = ()
+    """Only these roles of it, such as [base_tools, fio_workers]; all by default."""
+    variables: Mapping[Name, Any] = Field(default={}, alias="vars")
+    """Variables for the playbook, such as {network_tuning_mtu: 1500}; they outrank the roles' defaults."""
+    timeout: Seconds = 600.0
+    """How long it may take."""
+
+
+def _from_flag(value: object) -> object:
+    """True says all by default, false nothing."""
+    if isinstance(value, str):
+        return {} if flag(value) else None
+    return value
+
+
+def _or_a_flag(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"type": "boolean"})
 
 
 class WrittenPlan(Description):
@@ -90,5 +123,9 @@ class WrittenPlan(Description):
     """What a pass of the plan means, in a sentence."""
     seed: Annotated[int, whole(0, 2**63 - 1)] | None = None
     """The seed of everything random; without it each run chooses its own, and prints it."""
+    provision: Annotated[WrittenProvision | None, BeforeValidator(_from_flag), Field(json_schema_extra=_or_a_flag)] = (
+        None
+    )
+    """Whether the servers are provisioned before the first test: true, or how; false by default."""
     tests: Annotated[tuple[WrittenEntry, ...], Field(min_length=1)]
     """The tests, in the order they run."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import ValidationInfo
 
 from rackloop.description._fields import Scalar, text_of, wrong
-from rackloop.description._names import guess, kind_of
 from rackloop.description._places import SUFFIXES
 from rackloop.errors import BadInput, DescriptionError
+from rackloop.names import guess, kind_of
 from rackloop.profiles import load_profile, profile_names
 
 _WAYS = ("model", "ideal")

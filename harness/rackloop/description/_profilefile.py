@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,11 +9,9 @@ from pydantic import Field
 
 from rackloop.description._document import Plain
 from rackloop.description._examine import Description
-from rackloop.description._fields import Flag, Size, Text, matching, one_of, text_of, whole
+from rackloop.description._fields import INTEGER, NUMBER, Flag, Size, Text, matching, one_of, text_of, whole
 from rackloop.identity import IDENTIFIERS
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
 _WORDS = {"true": True, "false": False}
 
 
@@ -69,9 +66,9 @@ def parameter(value: Plain) -> Any:
             return {key: parameter(part) for key, part in value.items()}
         case list():
             return [parameter(part) for part in value]
-        case str() if _WHOLE.fullmatch(value):
+        case str() if INTEGER.fullmatch(value):
             return int(value)
-        case str() if _NUMBER.fullmatch(value):
+        case str() if NUMBER.fullmatch(value):
             return float(value)
         case _:
             text = text_of(value, "a number, true, false or a word")

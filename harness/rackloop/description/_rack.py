@@ -28,14 +28,15 @@ from rackloop.description._fields import (
     one_of,
     whole,
 )
-from rackloop.description._names import guess
 from rackloop.description._profile_fields import ProfileName, Timing
 from rackloop.errors import BadInput, NotSupported
 from rackloop.identity import IDENTIFIERS
+from rackloop.names import guess
 from rackloop.portmap import PortMap
 from rackloop.profiles import Profile, load_profile
 
 REFERENCE_SWITCH_PORTS = 160
+_SshEndpoint = Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")]
 T = TypeVar("T")
 
 
@@ -119,6 +120,12 @@ class Bmc(Description):
     """The account on the controller."""
     password: SecretReference | None = None
     """Where the account's password is kept."""
+    ca_file: File | None = None
+    """The certificate of the authority that signed the controller's (redfish), relative to this file."""
+    verify: Flag = True
+    """Whether the controller's certificate is verified (redfish); false takes any, and with it any impostor."""
+    cipher_suite: Annotated[int, whole(0, 17)] = 17
+    """The cipher suite to log in with (ipmi): 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""
 
     @model_validator(mode="before")
     @classmethod
@@ -137,13 +144,13 @@ class Server(Description):
     """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
     ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
     """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
+    paths: Mapping[Name, Text] = {}
+    """For each HBA port the beginning of the /dev/disk/by-path names of what is there, as in {p0: pci-0000:10:00.0}."""
     bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone)] = None
     """The baseboard management controller: a driver's name, or a mapping with its address and account."""
     outlet: Outlet | None = None
     """The PDU outlet that feeds the server, such as pdu1/1."""
-    ssh: (
-        Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")] | None
-    ) = None
+    ssh: _SshEndpoint | None = None
     """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
     known_hosts: File | None = None
     """The known_hosts file with the server's SSH key, relative to this file."""
@@ -153,6 +160,23 @@ class Server(Description):
     """Where the account's password is kept, if it has one."""
     key_file: File | None = None
     """The private SSH key to log in with, relative to this file; by default the agent's keys."""
+    jump: Name | None = None
+    """The jump host that the server is reached from, if it is not reached directly."""
+
+
+class JumpHost(Description):
+    """A machine that servers are reached from by SSH."""
+
+    ssh: _SshEndpoint
+    """Where the jump host's SSH answers, 'host' or 'host:port'."""
+    known_hosts: File
+    """The known_hosts file with the jump host's SSH key, relative to this file."""
+    user: Text = "root"
+    """The account to log in to on the jump host."""
+    password: SecretReference | None = None
+    """Where the password of the account on the jump host is kept, if it has one."""
+    key_file: File | None = None
+    """The private SSH key to log in to the jump host with, relative to this file; by default the agent's keys."""
 
 
 class Drive(Description):
@@ -239,6 +263,10 @@ class Pdu(Description):
     """The account on the unit."""
     password: SecretReference | None = None
     """Where the account's password, or the SNMP community, is kept."""
+    ca_file: File | None = None
+    """The certificate of the authority that signed the unit's (redfish), relative to this file."""
+    verify: Flag = True
+    """Whether the unit's certificate is verified (redfish); false takes any, and with it any impostor."""
 
 
 class Lab(Description):
@@ -254,6 +282,8 @@ class Lab(Description):
     """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""
     servers: Annotated[Mapping[Name, Server], Field(min_length=1)]
     """The servers by name."""
+    jump_hosts: Mapping[Name, JumpHost] = {}
+    """The machines that servers are reached from, by name."""
     drives: Annotated[Mapping[Name, Drive], Field(min_length=1)]
     """The drives by a name of your choosing, such as d01."""
     expanders: Mapping[Name, Expander] = {}
@@ -280,6 +310,19 @@ class Lab(Description):
         """Whether ports can be remapped."""
         return self.fabric.driver is not FabricDriver.STATIC
 
+    @property
+    def places(self) -> dict[str, tuple[str, str]]:
+        """The server and port of each drive that a port has to itself at the baseline, in the order given there.
+
+        A drive behind an expander has none.
+        """
+        return {
+            far: (server, port)
+            for server in (self.baseline if self.has_switch else self.servers)
+            for port, far in self.joined(server).items()
+            if far in self.drives
+        }
+
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.
 
@@ -294,13 +337,21 @@ class Lab(Description):
         described = _named(self.drives, drive, "drive")
         return self._wired(self.expanders[described.expander].port if described.expander else described.port)
 
+    def joined(self, server: str) -> Mapping[str, str]:
+        """The drive or expander that each port of a server is joined to at the baseline; other ports are left out.
+
+        Raises BadInput for an unknown name.
+        """
+        _named(self.servers, server, "server")
+        return self.baseline.get(server, {}) if self.has_switch else self._attached(server)
+
     def drives_of(self, server: str) -> list[str]:
         """The drives a server has at the baseline, in the order of its ports, those behind an expander by slot.
 
         Raises BadInput for an unknown name.
         """
         ports = _named(self.servers, server, "server").ports
-        joined = self.baseline.get(server, {}) if self.has_switch else self._attached(server)
+        joined = self.joined(server)
         return [drive for port in ports if port in joined for drive in self._reached(joined[port])]
 
     def baseline_map(self) -> PortMap:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rackloop.description._examine import Examined, KeyPath
-from rackloop.description._names import guess, quoted
 from rackloop.description._rack import Drive, Expander, Lab, LabKind, Server
 from rackloop.errors import BadInput
-from rackloop.identity import IDENTIFIERS
+from rackloop.identity import IDENTIFIERS, UNIQUE_IDENTIFIERS, is_on_path
+from rackloop.names import guess, quoted
 from rackloop.profiles import Profile
 
-UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
 _FULL_WWN_DIGITS = (16, 32)
 
 
@@ -40,7 +39,9 @@ def check_wiring(examined: Examined[Lab]) -> None:
     _check_drives(examined, lab)
     _check_expanders(examined, lab)
     _check_power(examined, lab)
+    _check_jumps(examined, lab)
     _check_baseline(examined, lab)
+    _check_paths(examined, lab)
     if examined.is_sound("kind") and lab.kind is LabKind.PHYSICAL:
         _check_endpoints(examined, lab)
 
@@ -175,6 +176,12 @@ def _check_power(examined: Examined[Lab], lab: Lab) -> None:
         taken.take(f"{unit}/{number}", path)
 
 
+def _check_jumps(examined: Examined[Lab], lab: Lab) -> None:
+    for name, server in lab.servers.items():
+        if server.jump is not None:
+            _knows(examined, ("servers", name, "jump"), "jump host", server.jump, "jump_hosts")
+
+
 def _check_baseline(examined: Examined[Lab], lab: Lab) -> None:
     taken = _Taken(examined, "{thing} is already joined to {by}; a drive is mapped to one server port at a time")
     if not lab.has_switch and lab.baseline:
@@ -195,6 +202,21 @@ def _check_baseline(examined: Examined[Lab], lab: Lab) -> None:
                 )
             else:
                 taken.take(far, path)
+
+
+def _check_paths(examined: Examined[Lab], lab: Lab) -> None:
+    """Each path is of a port that is there, and leads to no other port of the server."""
+    for name, server in lab.servers.items():
+        for port, path in server.paths.items():
+            where: KeyPath = ("servers", name, "paths", port)
+            _knows(examined, where, f"port of {name}", port, "servers", name, "ports", key=True)
+            longer = (other for other, theirs in server.paths.items() if other != port and is_on_path(theirs, path))
+            # Of two that are the same, the second is the one to change.
+            other = next((other for other in longer if server.paths[other] != path or other < port), None)
+            if other is not None:
+                examined.report(
+                    where, f"{path} is also the beginning of the path of {other}; a port has a path of its own"
+                )
 
 
 def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:

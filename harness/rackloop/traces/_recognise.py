@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from rackloop.errors import BadInput
+from rackloop.names import guess, quoted
 from rackloop.traces._blktrace import BLKTRACE
 from rackloop.traces._cloudphysics import CLOUDPHYSICS, CLOUDPHYSICS_US, told_by_rate
 from rackloop.traces._csv_formats import ALIBABA, MSR, SPC, SYSTOR17, TENCENT
@@ -24,8 +25,6 @@ _SHOWN_CHARACTERS = 60
 def format_named(name: str) -> Format:
     """The format of this name; raises BadInput that guesses what was meant."""
     if name not in FORMATS:
-        from rackloop.description._names import guess, quoted
-
         raise BadInput(f"no trace format is called {quoted(name)}: {guess(name, FORMATS)}")
     return FORMATS[name]
 

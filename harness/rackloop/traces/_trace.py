@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from rackloop.errors import BadInput
+from rackloop.names import guess
 from rackloop.traces import _blktrace, _source
 from rackloop.traces._format import Clock, Format, Origin
 from rackloop.traces._lines import LineReader, Malformed
@@ -153,8 +154,6 @@ class Trace:
 
     def _check_not_empty(self) -> None:
         if self.volume is not None and not self.requests:
-            from rackloop.description._names import guess
-
             raise BadInput(f"{self.path} has no request of volume {self.volume!r}: {guess(self.volume, self.volumes)}")
 
     def _doubt(self, doubt: str) -> None:

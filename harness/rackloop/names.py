@@ -1,10 +1,13 @@
-"""Names: how a message quotes what it found and guesses what was meant."""
+"""Names: what one is, how a message quotes what it found and guesses what was meant."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+"""The name of a thing in a lab description, and of the lab."""
 
 _LONGEST_QUOTE = 60
 _LONGEST_LIST = 12

@@ -1,0 +1,8 @@
+"""Servers by SSH."""
+
+from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._many import on_all
+from rackloop_drivers.host._process import SshProcess
+from rackloop_drivers.host._ssh import SshHost
+
+__all__ = ["SshAccess", "SshHost", "SshProcess", "on_all"]

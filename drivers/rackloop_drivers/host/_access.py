@@ -1,0 +1,43 @@
+"""How a server is reached by SSH and who logs in there: data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackloop.secret import Secret
+
+
+@dataclass(frozen=True)
+class SshAccess:
+    """Where a server's SSH answers, which host key it must have, and what is shown to it.
+
+    ``name`` is the server's in the lab description and stands in every message. ``key_file`` is offered first, opened
+    with ``passphrase`` where it is encrypted; without one, the keys of the agent that ``SSH_AUTH_SOCK`` names are,
+    unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one.
+    """
+
+    name: str
+    host: str
+    known_hosts: Path
+    port: int = 22
+    user: str = "root"
+    key_file: Path | None = None
+    passphrase: Secret | None = None
+    password: Secret | None = None
+    use_agent: bool = True
+    jump: SshAccess | None = None
+
+    def __str__(self) -> str:
+        via = f" via {self.jump.name}" if self.jump else ""
+        return f"{self.name} ({self.user}@{self.address}{via})"
+
+    @property
+    def address(self) -> str:
+        """``host:port``, or ``[host]:port`` for an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def host_key_name(self) -> str:
+        """The name that known_hosts has its key under: the host, and the port where that is not 22."""
+        return self.host if self.port == 22 else f"[{self.host}]:{self.port}"

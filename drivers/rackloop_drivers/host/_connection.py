@@ -1,0 +1,230 @@
+"""A connection to a server's SSH: dialled, its host key checked, logged in, all before a deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+from rackloop.clock import Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError
+from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._known_hosts import KnownHosts
+from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
+
+if TYPE_CHECKING:
+    from paramiko import Channel, Transport
+
+# A server that vanishes without a word is noticed after 5 + 3 * 5 s of silence, or unanswered data for as long.
+_KEEPALIVE_S = 5
+_KEEPALIVE_PROBES = 3
+_UNANSWERED_MS = 20_000
+# Firewalls on the way, and jump hosts, forget who says nothing.
+_CHATTER_S = 15
+# A server that has not opened a session, or begun a command, for as long is taken for hung, and its whole connection
+# is given up. A caller in a greater hurry waits for this all the same: others have commands running over it.
+_HUNG_S = 3.0
+# How long, and how often, a session is asked for again that the server has no room for.
+_PATIENCE_S = 2.0
+_PAUSE_NS = 10_000_000
+
+# Without a handler of its own, what paramiko notes of a lost connection would be printed on standard error.
+_NO_PRINT = logging.NullHandler()
+
+
+class Connection:
+    """A transport that is logged in, and the jump host's under it. Several threads may use it."""
+
+    def __init__(self, access: SshAccess, transport: Transport, jump: Connection | None) -> None:
+        self._access = access
+        self._transport = transport
+        self._jump = jump
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether nothing is known yet of its loss."""
+        return self._transport.is_active()
+
+    def open_session(self, deadline: Deadline) -> Channel:
+        """A new channel. Raises NotConnected where the connection is lost: then nothing was done with it."""
+        what = f"{self._access}: opening a session"
+        patience = deadline.sooner(_PATIENCE_S)
+        while (channel := self._open("session", None, what, deadline)) is None:
+            if patience.is_over():
+                raise LabError(f"{what} was refused: does MaxSessions in its sshd_config allow the 10 that are needed?")
+            # The server may not have cleared away a session that has ended.
+            deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _PAUSE_NS)
+        if deadline.is_over():
+            channel.close()
+            raise DeadlineExceeded(f"{what}: there was no time left; give it more, or look at the server's load")
+        return channel
+
+    def execute(self, channel: Channel, command: str, what: str, deadline: Deadline) -> None:
+        """Have the server's login shell run ``command``; ``what`` names it in messages."""
+        from paramiko import SSHException
+
+        with self._given_up_after(deadline) as end:
+            try:
+                channel.exec_command(command)
+            except (SSHException, EOFError, OSError) as error:
+                self._fail(error, what, end)
+
+    def open_tunnel(self, host: str, port: int, deadline: Deadline) -> Channel:
+        """A channel to another machine that is reached from this one."""
+        what = f"{self._access}: reaching {host}:{port} from it"
+        if (channel := self._open("direct-tcpip", (host, port), what, deadline)) is None:
+            raise NotConnected(f"{what} failed; is that server on, and does the jump host's sshd_config allow it?")
+        return channel
+
+    def close(self) -> None:
+        """Close it; whatever runs over it ends here, though not on the server."""
+        self._transport.close()
+        if self._jump:
+            self._jump.close()
+
+    def _open(self, kind: str, target: tuple[str, int] | None, what: str, deadline: Deadline) -> Channel | None:
+        """A channel, or None where the server refuses it."""
+        from paramiko import SSHException
+
+        with self._given_up_after(deadline) as end:
+            try:
+                origin = ("127.0.0.1", 0) if target else None
+                return self._transport.open_channel(kind, target, origin, timeout=end.remaining_s())
+            except (SSHException, EOFError, OSError) as error:
+                # Of several threads that are refused at once, paramiko tells one alone that this is why.
+                if self.is_alive and not end.is_over():
+                    return None
+                self._fail(error, what, end)
+
+    @contextlib.contextmanager
+    def _given_up_after(self, deadline: Deadline) -> Iterator[Deadline]:
+        """Close the connection when the body has not ended by the deadline, or _HUNG_S where that is later."""
+        least_ns = deadline.clock.now_ns() + round(_HUNG_S * 1e9)
+        end = Deadline(deadline.clock, max(deadline.at_ns, least_ns))
+        timer = threading.Timer(end.remaining_s(), self.close)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield end
+        finally:
+            timer.cancel()
+
+    def _fail(self, error: Exception, what: str, deadline: Deadline) -> NoReturn:
+        if deadline.is_over():
+            self.close()
+            raise DeadlineExceeded(f"{what}: the server did not answer in time; is it hung?") from error
+        if self.is_alive:
+            raise LabError(f"{what}: the server refused it{_because(error)}") from error
+        raise NotConnected(f"{what}: the connection was lost{_because(error)}") from error
+
+
+def connect(access: SshAccess, deadline: Deadline) -> Connection:
+    """Connect and log in, by way of its jump host where it has one.
+
+    Raises NotConnected where nothing answers, DeadlineExceeded where it answers too late, ProtocolError where it is
+    no SSH server, HostKeyUnknown and HostKeyMismatch before anything is shown to it, LoginRefused, and BadInput
+    where a key, a secret or known_hosts cannot be read.
+    """
+    logging.getLogger("paramiko").addHandler(_NO_PRINT)
+    jump = connect(access.jump, deadline) if access.jump else None
+    with contextlib.ExitStack() as undo:
+        if jump:
+            undo.callback(jump.close)
+        transport = _logged_in(access, jump, deadline)
+        transport.set_keepalive(_CHATTER_S)
+        undo.pop_all()
+    return Connection(access, transport, jump)
+
+
+def _logged_in(access: SshAccess, jump: Connection | None, deadline: Deadline) -> Transport:
+    """A transport on which the server took one of the offers."""
+    tried: list[str] = []
+    answer = Answer.MORE
+    with contextlib.ExitStack() as undo, contextlib.closing(offers(access)) as offered:
+        transport = undo.enter_context(contextlib.closing(_reach(access, jump, deadline)))
+        for offer in offered:
+            if offer.alone and answer is Answer.REFUSED:
+                transport.close()
+                transport = undo.enter_context(contextlib.closing(_reach(access, jump, deadline)))
+            tried.append(offer.what)
+            answer = answer_to(offer, access, transport, tried, deadline)
+            if answer is Answer.LET_IN:
+                undo.pop_all()
+                return transport
+    raise refusal(access, tried)
+
+
+def _reach(access: SshAccess, jump: Connection | None, deadline: Deadline) -> Transport:
+    wire = jump.open_tunnel(access.host, access.port, deadline) if jump else _dial(access, deadline)
+    try:
+        return _greet(access, wire, deadline)
+    except BaseException:
+        wire.close()
+        raise
+
+
+def _dial(access: SshAccess, deadline: Deadline) -> socket.socket:
+    try:
+        wire = socket.create_connection((access.host, access.port), timeout=max(deadline.remaining_s(), 0.001))
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"{access}: nothing answered in time; is the server on, and the network up?") from error
+    except OSError as error:
+        raise NotConnected(f"{access}: {error.strerror or error}; is the server on, and its sshd running?") from error
+    except UnicodeError as error:
+        raise BadInput(f"{access}: {access.host!r} is no name that a host can have: {error}") from error
+    # paramiko leaves Nagle's algorithm on, and each command would wait 40 ms for a delayed acknowledgement.
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_S)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNANSWERED_MS)
+    return wire
+
+
+def _greet(access: SshAccess, wire: socket.socket | Channel, deadline: Deadline) -> Transport:
+    """Agree on keys with the server and check that it is the one that is meant."""
+    from paramiko import Transport
+
+    known = KnownHosts(access.known_hosts)
+    transport = Transport(wire)
+    options = transport.get_security_options()
+    wanted = known.algorithms(access.host_key_name)
+    options.key_types = [
+        *(name for name in wanted if name in options.key_types),
+        *(name for name in options.key_types if name not in wanted),
+    ]
+    transport.banner_timeout = transport.handshake_timeout = deadline.remaining_s()
+    agreed = threading.Event()
+    try:
+        transport.start_client(agreed)
+        if not agreed.wait(deadline.remaining_s()) or not transport.is_active():
+            _refuse(access, transport.get_exception(), deadline)
+        known.check(access, transport.get_remote_server_key())
+    except BaseException:
+        transport.close()
+        raise
+    return transport
+
+
+def _refuse(access: SshAccess, error: Exception | None, deadline: Deadline) -> NoReturn:
+    from paramiko import SSHException
+
+    if deadline.is_over():
+        raise DeadlineExceeded(
+            f"{access}: the server accepts connections, but its SSH did not answer in time; is it hung?"
+        ) from error
+    if isinstance(error, SSHException) and "banner" not in str(error):
+        raise ProtocolError(f"{access}: no SSH could be agreed on with what answers there{_because(error)}") from error
+    raise NotConnected(
+        f"{access}: the server closed the connection before it said who it is; is it still booting, or has it too "
+        "many callers (MaxStartups in its sshd_config)?"
+    ) from error
+
+
+def _because(error: Exception | None) -> str:
+    said = str(error or "")
+    return f": {said}" if said else ""

@@ -1,0 +1,319 @@
+"""A server by SSH: the :class:`~rackloop.abilities.Host` over paramiko."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shlex
+import threading
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from rackloop.abilities import Completed
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, LoginRefused, NotConnected, RackloopError
+from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._connection import Connection, connect
+from rackloop_drivers.host._process import SshProcess
+from rackloop_drivers.host._wrapper import wrapped
+
+# sshd serves 10 sessions of a connection (MaxSessions); two are left for killing what runs in the others.
+_SESSIONS = 8
+# How long calls may take that are given no deadline, how long closing, and how long one attempt to connect again.
+_OWN_S = 30.0
+_FAREWELL_S = 3.0
+_ATTEMPT_S = 5.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+
+# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time.
+_FOLDER = """
+folder=$1
+[ -O "$folder" ] || folder=$(mktemp -d "${TMPDIR:-/tmp}/rackloop-XXXXXXXX") || exit
+printf %s "$folder"
+"""
+_FIND = """
+case $1 in */*) [ -f "$1" ] && [ -x "$1" ] && printf %s "$1"; exit ;; esac
+IFS=:
+for folder in $PATH; do
+  [ -f "$folder/$1" ] && [ -x "$folder/$1" ] && printf %s "$folder/$1" && exit
+done
+exit 1
+"""
+# What was cut short by a lost connection must not take the place of a file: the length is compared first.
+_WRITE = """
+umask 077
+[ ! -d "$1" ] || { echo "Is a directory" >&2; exit 1; }
+part=$(mktemp "$1.XXXXXXXX") || exit
+cat >"$part" && [ "$(wc -c <"$part")" -eq "$3" ] && chmod "$2" "$part" && mv -f "$part" "$1" && exit
+status=$?
+rm -f "$part"
+exit "$status"
+"""
+_KILL_ORPHANS = """
+token=$1
+shift
+for pid; do grep -q "RACKLOOP_COMMAND=$token" "/proc/$pid/environ" 2>/dev/null && kill -9 "-$pid"; done
+"""
+
+
+class SshHost:
+    """A server that is logged in to by SSH when first used, and again when the connection was lost.
+
+    Commands run in the account's environment with ``LC_ALL=C.UTF-8`` and the folders of administration programs at
+    the end of PATH; the account's login shell is one of the POSIX kind. Several threads may use it: 8 commands run
+    at once, more wait for one to end. A server that refused the login is not asked again until :meth:`reconnect`,
+    so that no account is locked. Closing it kills what is still running and removes the files it made; leaving a
+    ``with`` block closes it.
+
+    Every call raises NotConnected where the server does not answer or the connection is lost, DeadlineExceeded where
+    it answers too late, HostKeyUnknown, HostKeyMismatch and LoginRefused as :class:`SshAccess` has it, always with
+    the name of the server.
+    """
+
+    def __init__(self, access: SshAccess, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._token = secrets.token_hex(8)
+        self._slots = threading.BoundedSemaphore(_SESSIONS)
+        self._connecting = threading.Lock()
+        self._lock = threading.Lock()
+        self._making_folder = threading.Lock()
+        self._connection: Connection | None = None
+        self._refusal: LoginRefused | None = None
+        self._running: set[SshProcess] = set()
+        self._orphans: set[int] = set()
+        self._folder = ""
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The server's name in the lab description."""
+        return self._access.name
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        """Run a command to its end with ``stdin`` as its whole input; a status other than 0 is not an error here.
+
+        Raises ToolError when the program is missing or cannot be executed, and DeadlineExceeded, after killing the
+        command's process group, when it does not end in time.
+        """
+        stdout, done = self._run(argv, deadline, stdin.encode())
+        return Completed(done.argv, done.status, stdout.decode(errors="replace"), done.stderr)
+
+    def start(self, argv: Sequence[str]) -> SshProcess:
+        """Start a command whose input and output are lines; its :meth:`~SshProcess.wait` says if it is missing.
+
+        Raises DeadlineExceeded when there is no room for it within 30 s.
+        """
+        return self._start(argv, Deadline.after(self._clock, _OWN_S))
+
+    def find(self, program: str) -> str | None:
+        """The path of ``program`` on PATH, or None."""
+        found = self.run(("sh", "-c", _FIND, "find", program), Deadline.after(self._clock, _OWN_S))
+        return found.stdout if found.status == 0 else None
+
+    def put_text(self, name: str, text: str) -> str:
+        """Write ``text`` to a file ``name`` in a private folder and return its path; a second time replaces it."""
+        if not name or "/" in name or name in {".", ".."}:
+            raise BadInput(f"{name!r} is not a file name: give one without folders")
+        deadline = Deadline.after(self._clock, _OWN_S)
+        with self._making_folder:
+            made = self.run(("sh", "-c", _FOLDER, "folder", self._folder), deadline)
+            if made.status:
+                raise LabError(f"{self.name}: no folder for temporary files can be made: {made.stderr.strip()}")
+            self._folder = made.stdout
+        path = f"{made.stdout}/{name}"
+        self.write_file(path, text.encode(), deadline)
+        return path
+
+    def read_file(self, path: str, deadline: Deadline) -> bytes:
+        """The content of a file. Raises LabError where it cannot be read."""
+        content, done = self._run(("cat", path), deadline)
+        if done.status:
+            raise LabError(f"{self.name}: {path} cannot be read: {done.stderr.strip()}")
+        return content
+
+    def write_file(self, path: str, content: bytes, deadline: Deadline, *, mode: int = 0o600) -> None:
+        """Make or replace a file, whole or not at all. Raises LabError where it cannot be written."""
+        argv = ("sh", "-c", _WRITE, "write", path, f"{mode:o}", str(len(content)))
+        _, done = self._run(argv, deadline, content)
+        if done.status:
+            raise LabError(f"{self.name}: {path} cannot be written: {done.stderr.strip() or 'it was cut short'}")
+
+    def reconnect(self, deadline: Deadline) -> None:
+        """Drop the connection, and wait until the server lets us in again.
+
+        Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
+        not mend: an unknown or changed host key, a refused login.
+        """
+        pause_s = _FIRST_PAUSE_S
+        with self._connecting_by(deadline):
+            self._must_be_open()
+            self._drop()
+            self._refusal = None
+            while True:
+                try:
+                    self._connect(deadline.sooner(_ATTEMPT_S))
+                    return
+                except (NotConnected, DeadlineExceeded) as error:
+                    if deadline.remaining_s() <= pause_s:
+                        raise DeadlineExceeded(f"{self.name} did not come back in time; at last: {error}") from error
+                self._clock.sleep_until_ns(self._clock.now_ns() + round(pause_s * 1e9))
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        """Kill what is running, remove the private folder, disconnect. Closing twice does nothing.
+
+        What cannot be done because the server does not answer is left to it. Raises LabError, after all else is
+        done, when the server could not end a command.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            running = tuple(self._running)
+        stuck: list[str] = []
+        for process in running:
+            try:
+                process.kill()
+            except LabError as error:
+                stuck.append(str(error))
+        deadline = Deadline.after(self._clock, _FAREWELL_S)
+        with contextlib.suppress(RackloopError):
+            if self._orphans:
+                self._connected(deadline)
+            if self._folder:
+                self.run(("rm", "-rf", "--", self._folder), deadline)
+        with self._lock:
+            self._is_closed = True
+        self._drop()
+        if stuck:
+            raise LabError("\n".join(stuck))
+
+    def kill_group(self, pid: int, deadline: Deadline) -> None:
+        """Kill a process group that a command of this host leads."""
+        connection = self._connection
+        if connection is None:
+            raise NotConnected(f"{self.name}: there is no connection to kill process {pid} over")
+        self._do(connection, ("sh", "-c", 'kill -9 "-$1"', "kill", str(pid)), deadline)
+
+    def note_end(self, process: SshProcess) -> None:
+        """Free what a process of this host had."""
+        with self._lock:
+            self._running.discard(process)
+            if process.is_lost and process.pid is not None:
+                self._orphans.add(process.pid)
+        self._slots.release()
+
+    def _run(self, argv: Sequence[str], deadline: Deadline, stdin: bytes = b"") -> tuple[bytes, Completed]:
+        process = self._start(argv, deadline)
+        try:
+            process.feed(stdin)
+            return process.wait_bytes(deadline)
+        except BaseException:
+            # What is stuck in the kernel is late all the same, and that is what the caller asked about.
+            with contextlib.suppress(LabError):
+                process.kill()
+            raise
+
+    def _start(self, argv: Sequence[str], deadline: Deadline) -> SshProcess:
+        command = wrapped(argv, self._token)
+        if not self._slots.acquire(timeout=min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
+            raise DeadlineExceeded(f"{self.name}: {_SESSIONS} commands run there already, and none ended in time")
+        try:
+            process = self._open(argv, command, deadline)
+        except BaseException:
+            self._slots.release()
+            raise
+        with self._lock:
+            self._running.add(process)
+        return process
+
+    def _open(self, argv: Sequence[str], command: str, deadline: Deadline) -> SshProcess:
+        """Start the command over the connection there is; one that turns out to be lost is made anew, once."""
+        connection = self._connected(deadline)
+        try:
+            channel = connection.open_session(deadline)
+        except NotConnected:
+            connection = self._connected(deadline)
+            channel = connection.open_session(deadline)
+        process = SshProcess(self.name, tuple(argv), self._token, channel, self._clock, self)
+        try:
+            connection.execute(channel, command, str(process), deadline)
+        except BaseException:
+            channel.close()
+            raise
+        return process
+
+    def _connected(self, deadline: Deadline) -> Connection:
+        """The connection there is, or a new one. Raises LabError when this host is closed."""
+        with self._connecting_by(deadline):
+            self._must_be_open()
+            if self._refusal:
+                raise LoginRefused(f"{self._refusal} (not tried again)")
+            if self._connection is None or not self._connection.is_alive:
+                self._drop()
+                return self._connect(deadline)
+            return self._connection
+
+    def _connect(self, deadline: Deadline) -> Connection:
+        try:
+            connection = connect(self._access, deadline)
+        except LoginRefused as error:
+            self._refusal = error
+            raise
+        try:
+            self._end_orphans(connection, deadline)
+            with self._lock:
+                # Another thread may have closed this host meanwhile, and nobody would close the connection again.
+                self._must_be_open()
+                self._connection = connection
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _end_orphans(self, connection: Connection, deadline: Deadline) -> None:
+        with self._lock:
+            # What still counts as running ran over a connection that is gone.
+            orphans = {*self._orphans, *(process.pid for process in self._running if process.pid is not None)}
+        if orphans:
+            argv = ("sh", "-c", _KILL_ORPHANS, "kill", self._token, *map(str, orphans))
+            self._do(connection, argv, deadline)
+        with self._lock:
+            self._orphans -= orphans
+
+    def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
+        """Run a short command of our own to its end, whether or not there is room for another."""
+        what = f"{self.name}: {shlex.join(argv)}"
+        with contextlib.closing(connection.open_session(deadline)) as channel:
+            connection.execute(channel, shlex.join(argv), what, deadline)
+            if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
+                raise DeadlineExceeded(f"{what}: it did not end in time")
+
+    def _must_be_open(self) -> None:
+        if self._is_closed:
+            raise LabError(f"{self.name}: this host is closed: open another to run commands")
+
+    def _drop(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _connecting_by(self, deadline: Deadline) -> Iterator[None]:
+        """One thread connects, the others wait for it."""
+        if not self._connecting.acquire(timeout=min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
+            raise DeadlineExceeded(f"{self.name}: it was still being connected to at the deadline")
+        try:
+            yield
+        finally:
+            self._connecting.release()

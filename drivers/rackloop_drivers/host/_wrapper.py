@@ -1,0 +1,101 @@
+"""What a server's shell makes of a command: a session of its own, with its beginning and end marked in its output.
+
+The server's end of a channel must not close before ours has said the last word: what paramiko sends after it has
+answered a close makes OpenSSH end the whole connection, and nothing orders the two. So the shell tells the end of the
+command in band, and ends itself only when its input does.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rackloop.errors import BadInput
+
+ZERO = "rackloop-exec"
+"""The name in front of what the shell says when it cannot execute a program."""
+
+_PID = b"rackloop-pid "
+_END = "\0rackloop-end {token} "
+# Linux takes no single argument longer than 128 KiB, and the login shell gets all of this as one.
+_LONGEST_COMMAND_BYTES = 120_000
+
+# The command leads a session, and thus a process group, of its own: setsid(1) does not fork in a command
+# substitution, which leads no group. What it leaves in the group is killed when it ends. RACKLOOP_COMMAND is how
+# what a lost connection left running is known again. A program's place may be known to administrators alone. Number 0
+# is no process: there is no setsid.
+_OUTER = r"""
+export LC_ALL=C.UTF-8 RACKLOOP_COMMAND="$1"
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+inner=$2
+shift 2
+exec 4>&1
+group=$(exec setsid sh -c "$inner" rackloop-exec "$@")
+status=$?
+[ -n "$group" ] || echo "rackloop-pid 0" >&4
+kill -9 "-$group" 2>/dev/null
+printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&4
+printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&2
+read -r _ && exec cat >/dev/null 2>&1
+"""
+_INNER = 'echo "$$"; echo "rackloop-pid $$" >&4; exec "$@" >&4 4>&-'
+
+
+def wrapped(argv: Sequence[str], token: str) -> str:
+    """The text that has a login shell of the POSIX kind run ``argv``; raises BadInput where that cannot be."""
+    command = f"exec sh -c {shlex.quote(_OUTER)} rackloop {token} {shlex.quote(_INNER)} {shlex.join(argv)}"
+    if "\0" in command:
+        raise BadInput(f"{shlex.join(argv)!r}: cannot be a command: embedded null byte")
+    if not argv or len(command.encode()) > _LONGEST_COMMAND_BYTES:
+        raise BadInput(
+            f"a command of {len(argv)} arguments and {len(shlex.join(argv).encode())} bytes cannot be run by SSH: give "
+            f"it a program, less than {_LONGEST_COMMAND_BYTES} bytes, and what is longer as a file (put_text)"
+        )
+    return command
+
+
+class Head:
+    """The beginning of standard output, up to the line that names the process. A login shell may print before it."""
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self._is_over = False
+        self._held = bytearray()
+
+    def strip(self, chunk: bytes) -> bytes:
+        """What of ``chunk`` the command printed itself."""
+        if self._is_over:
+            return chunk
+        self._held += chunk
+        _, found, rest = self._held.partition(_PID)
+        number, newline, output = rest.partition(b"\n")
+        if not (found and newline):
+            return b""
+        self._is_over = True
+        self.pid = int(number) or None
+        return bytes(output)
+
+
+class Tail:
+    """The end of a stream: the command's status after a mark. What may be the mark is held until it is known."""
+
+    def __init__(self, token: str) -> None:
+        self.status: int | None = None
+        self._mark = _END.format(token=token).encode()
+        self._held = b""
+
+    def strip(self, chunk: bytes) -> bytes:
+        """What of ``chunk``, and of what was held before, is the command's output; nothing after the mark is."""
+        if self.status is not None:
+            return b""
+        data = self._held + chunk
+        output, found, rest = data.partition(self._mark)
+        number, newline, _ = rest.partition(b"\n")
+        if newline:
+            self.status = int(number)
+        elif not found:
+            most = min(len(self._mark) - 1, len(data))
+            held = next((size for size in range(most, 0, -1) if self._mark.startswith(data[-size:])), 0)
+            output = data[: len(data) - held]
+        self._held = data[len(output) :]
+        return output

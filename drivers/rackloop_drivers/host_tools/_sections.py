@@ -1,0 +1,64 @@
+"""The sections of what ``survey.sh`` prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rackloop.errors import LabError, ToolError
+
+_PACKAGES = {"lsblk": "util-linux", "nvme": "nvme-cli", "smartctl": "smartmontools"}
+_TIMED_OUT = 124
+_NOT_FOUND = 127
+
+
+@dataclass
+class Section:
+    """What one question, named by ``kind`` and ``subject``, brought; ``status`` is None for plain listings."""
+
+    kind: str
+    subject: str
+    stdout: str
+    stderr: str
+    status: int | None = None
+
+    def answer(self, host: str, tool: str) -> str:
+        """What the tool printed.
+
+        Raises ToolError where the server does not have it, LabError where it failed or did not end in time.
+        """
+        where = self._where(host)
+        if self.status == _NOT_FOUND:
+            raise ToolError(f"{tool} was not found on {host}: install its package {_PACKAGES[tool]} there")
+        if self.status == _TIMED_OUT:
+            raise LabError(f"{where}: {tool} did not end in time; the drive hangs, or its link is down")
+        if self.status is None:
+            raise LabError(f"{where}: the connection ended while {tool} was running")
+        return self.stdout
+
+    def successful(self, host: str, tool: str) -> str:
+        """As :meth:`answer`, for a tool whose status says nothing but whether it failed."""
+        text = self.answer(host, tool)
+        if self.status:
+            said = self.stderr.strip().partition("\n")[0] or f"exit status {self.status}"
+            raise LabError(f"{self._where(host)}: {tool} failed at {self.kind}: {said}")
+        return text
+
+    def _where(self, host: str) -> str:
+        return host if self.subject == "-" else f"{host}:/dev/{self.subject}"
+
+
+def parse_sections(stdout: str, stderr: str) -> list[Section]:
+    """The sections in their order; both streams are divided by the same lines."""
+    complaints: dict[str, str] = {}
+    for chunk in stderr.split("\x1e")[1:]:
+        header, _, body = chunk.partition("\n")
+        complaints[header] = body
+    sections: list[Section] = []
+    for chunk in stdout.split("\x1e")[1:]:
+        header, _, body = chunk.partition("\n")
+        kind, _, subject = header.partition(" ")
+        if kind == "status":
+            sections[-1].status = int(subject)
+        else:
+            sections.append(Section(kind, subject, body, complaints.get(header, "")))
+    return sections

@@ -1,0 +1,159 @@
+"""Asking a server for its drives: one command, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.resources import files
+
+from rackloop.abilities import Executor, Host
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, UnknownFormat
+from rackloop.identity import is_on_path
+from rackloop.inventory import HostInventory, SeenDrive
+from rackloop.state import keep_text
+from rackloop_drivers.host_tools._fields import Fields
+from rackloop_drivers.host_tools._lsblk import parse_lsblk
+from rackloop_drivers.host_tools._nvme_cli import parse_nvme
+from rackloop_drivers.host_tools._reading import Reading
+from rackloop_drivers.host_tools._sections import Section, parse_sections
+from rackloop_drivers.host_tools._smartctl import parse_smartctl
+from rackloop_drivers.host_tools._sysfs import Places, parse_by_path, parse_phys, parse_values
+
+# A drive that hangs is named as such; the others are read all the same.
+_TOOL_WAIT_S = 10
+_NVME_SECTIONS = ("id-ctrl", "id-ns", "smart-log")
+
+
+def survey_host(executor: Executor, deadline: Deadline) -> HostInventory:
+    """Every SCSI, SATA and NVMe drive that the server behind ``executor`` sees, and its SAS PHYs.
+
+    One command reads them all. A drive that cannot be read is in ``unreadable`` with the reason. Raises ToolError
+    where lsblk, or a tool that a drive there needs, is missing, UnknownFormat where a tool's output is of an unknown
+    version, naming the file that it is kept in, DeadlineExceeded and other LabErrors where the server cannot be asked.
+    """
+    return Answers(executor, ("survey.sh",), (), deadline).inventory()
+
+
+def read_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive:
+    """The drive behind ``device``: a node, a link to it, or the path of a port that has one drive.
+
+    A path is the beginning of names under ``/dev/disk/by-path``, such as ``pci-0000:10:00.0``. Raises LabError where
+    there is no drive, or more than one, or it cannot be read, and what :func:`survey_host` raises.
+    """
+    answers = Answers(executor, ("survey.sh",), (device,), deadline)
+    names = answers.names()
+    if not device.startswith("/"):
+        names = [name for name in names if any(is_on_path(path, device) for path in answers.by_paths.get(name, ()))]
+    if not names:
+        raise LabError(f"{answers.host}: no drive at {device}; is it plugged in and mapped?")
+    if len(names) > 1:
+        raise LabError(f"{answers.host}: {len(names)} drives are at {device}: {', '.join(names)}; name one of them")
+    return answers.drive(names[0])
+
+
+@contextmanager
+def _keeping_raw_text() -> Iterator[None]:
+    """Have what was printed in an unknown format outlive the error, which names the file."""
+    try:
+        yield
+    except UnknownFormat as error:
+        kept = keep_text(error.tool, error.raw)
+        raise UnknownFormat(f"{error}: {kept}", tool=error.tool, raw=error.raw) from error
+
+
+def name_of(executor: Executor) -> str:
+    """What to call where ``executor`` runs commands: the server's name, if it has one."""
+    return executor.name if isinstance(executor, Host) else "this machine"
+
+
+class Answers:
+    """What one run of scripts, ``survey.sh`` the last of them, brought, by what was asked of whom."""
+
+    def __init__(
+        self, executor: Executor, scripts: Sequence[str], arguments: Sequence[str], deadline: Deadline
+    ) -> None:
+        self.host = name_of(executor)
+        self._executor = executor
+        self._deadline = deadline
+        folder = files("rackloop_drivers.host_tools")
+        script = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", *scripts))
+        completed = executor.run(["sh", "-c", script, "survey", str(_TOOL_WAIT_S), *arguments], deadline)
+        self._sections = {
+            (section.kind, section.subject): section for section in parse_sections(completed.stdout, completed.stderr)
+        }
+        if completed.status or ("values", "-") not in self._sections:
+            said = completed.stderr.rpartition("\x1e")[2].strip() or f"exit status {completed.status}"
+            raise LabError(f"{self.host}: the survey of its drives failed: {said}")
+        self.by_paths = parse_by_path(self.listing("by-path").stdout)
+        self._values = parse_values(self.listing("values").stdout)
+        self._places = Places(self.listing("block").stdout, self._values, self.listing("enclosures").stdout)
+        listed = self._sections["lsblk", "-"].successful(self.host, "lsblk")
+        with _keeping_raw_text():
+            self._disks = parse_lsblk(listed, self.host)
+
+    def names(self) -> list[str]:
+        """The kernel names of the drives that were read, each once."""
+        return list(dict.fromkeys(subject for kind, subject in self._sections if kind in {"id-ctrl", "smartctl"}))
+
+    def listing(self, kind: str) -> Section:
+        """A section that is about the whole server."""
+        return self._section(kind, "-")
+
+    def inventory(self) -> HostInventory:
+        """Every drive that was read; one that could not be is in ``unreadable``. Raises UnknownFormat."""
+        drives: list[SeenDrive] = []
+        unreadable: dict[str, str] = {}
+        for name in self.names():
+            try:
+                drives.append(self.drive(name))
+            except UnknownFormat:
+                raise
+            except LabError as error:
+                unreadable[f"/dev/{name}"] = str(error)
+        return HostInventory(
+            host=self.host,
+            drives=tuple(drives),
+            phys=parse_phys(self._values),
+            unreadable=unreadable,
+            unreadable_by_paths={node: self.by_paths.get(node.removeprefix("/dev/"), ()) for node in unreadable},
+        )
+
+    def drive(self, name: str) -> SeenDrive:
+        """The drive of a kernel name."""
+        with _keeping_raw_text():
+            reading = self._reading(name)
+        by_paths = self.by_paths.get(name, ())
+        place = {"by_path": by_paths[0] if by_paths else None, "slot": self._places.slot_of(name, by_paths)}
+        found: Mapping[str, str] = {kind: value for kind, value in place.items() if value is not None}
+        identity = replace(reading.identity, identifiers={**reading.identity.identifiers, **found})
+        disk = self._disks.get(name)
+        if disk is None:
+            raise LabError(f"{self.host}:/dev/{name}: lsblk does not list it, so nobody can tell who uses it")
+        return SeenDrive(
+            device=f"/dev/{name}",
+            identity=identity,
+            by_paths=by_paths,
+            is_rotational=disk.is_rotational,
+            usage=disk.usage,
+            counters=reading.counters,
+            findings=reading.findings,
+        )
+
+    def _reading(self, name: str) -> Reading:
+        where = f"{self.host}:/dev/{name}"
+        if not name.startswith("nvme"):
+            return parse_smartctl(self._section("smartctl", name).answer(self.host, "smartctl"), where)
+        texts = [self._section(kind, name).successful(self.host, "nvme") for kind in _NVME_SECTIONS]
+        try:
+            return parse_nvme(*(Fields("nvme", where, text) for text in texts))
+        except UnknownFormat as error:
+            version = self._executor.run(["nvme", "version"], self._deadline).stdout.strip().replace("\n", ", ")
+            raise UnknownFormat(f"{error} ({version})", tool=error.tool, raw=error.raw) from error
+
+    def _section(self, kind: str, name: str) -> Section:
+        try:
+            return self._sections[kind, name]
+        except KeyError:
+            raise LabError(f"{self.host}: the survey of its drives ended before {kind} of /dev/{name}") from None

@@ -1,0 +1,15 @@
+# Says which boot of a server this is, what its kernel said since the position of another reading (the boot, and the
+# stamp of the last line in seconds), and on which PCI function each device is. Comes after sections.sh.
+last_boot=$1 last_at=$2
+shift 2
+
+begin boot -
+cat /proc/sys/kernel/random/boot_id
+[ "$(cat /proc/sys/kernel/random/boot_id)" = "$last_boot" ] || [ "$last_at" = end ] || last_at=-1
+begin kernel -
+dmesg -r | awk -F '[][]' -v last_at="$last_at" '
+    /^<[0-9]+>\[/ { at = $2; is_new = last_at != "end" && at + 0 > last_at + 0 }
+    is_new
+    END { printf "\036position -\n%s\n", at }'
+begin places -
+find /sys/class/scsi_host /sys/class/ata_port /sys/class/nvme /sys/class/sas_phy -type l -printf '%f %l\n' 2>/dev/null

@@ -1,0 +1,44 @@
+# Reads the drives of a server: all of them, or those that are given: by a node below /dev, or by the beginning of their
+# names under /dev/disk/by-path. Comes after sections.sh.
+
+read_drive() {
+    case $1 in
+    nvme*c*n*) ;; # a path of a multipath namespace, which has a node of its own
+    nvme*n*)
+        ask id-ctrl "$1" nvme id-ctrl "/dev/${1%n*}" -o json
+        ask id-ns "$1" nvme id-ns "/dev/$1" -o json
+        ask smart-log "$1" nvme smart-log "/dev/${1%n*}" -o json
+        ;;
+    *) ask smartctl "$1" smartctl -j -x "/dev/$1" ;;
+    esac
+}
+
+ask lsblk - lsblk -J -O -b
+begin by-path -
+find /dev/disk/by-path -type l -printf '%f %l\n' 2>/dev/null
+begin block -
+find /sys/block -maxdepth 1 -type l -printf '%f %l\n' 2>/dev/null
+begin enclosures -
+ls -d /sys/block/*/device/enclosure_device:* 2>/dev/null
+begin values -
+grep -sH . /sys/class/sas_device/*/bay_identifier /sys/bus/pci/slots/*/address /sys/class/sas_phy/*/enable \
+    /sys/class/sas_phy/*/sas_address /sys/class/sas_phy/*/negotiated_linkrate /sys/class/sas_phy/*/*_count
+
+if [ $# -gt 0 ]; then
+    for given in "$@"; do
+        case $given in
+        /*) set -- "$given" ;;
+        *) set -- /dev/disk/by-path/"$given"* ;;
+        esac
+        for node in "$@"; do
+            real=$(readlink -f "$node")
+            # A partition has no entry of its own in /sys/block.
+            [ -e "/sys/block/${real##*/}" ] && read_drive "${real##*/}"
+        done
+    done
+else
+    for block in /sys/block/sd* /sys/block/nvme*; do
+        [ -e "$block" ] && read_drive "${block##*/}"
+    done
+fi
+exit 0

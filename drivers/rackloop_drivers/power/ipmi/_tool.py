@@ -1,0 +1,110 @@
+"""`ipmitool -I lanplus`, run for one controller: its password never on the command line, its errors in our tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop_drivers.endpoint import host_and_port
+from rackloop_drivers.login import Login
+
+_PROGRAM = "ipmitool"
+_PORT = 623
+# What switching and reading the log need, and no more.
+_PRIVILEGE = "OPERATOR"
+_PRIVILEGE_FAILED = f"Set Session Privilege Level to {_PRIVILEGE} failed"
+# What it says, with -v, when the controller does not want the account, or has locked it.
+_REFUSALS = (
+    "RAKP 2 HMAC is invalid",
+    "RAKP 2 message indicates an error",
+    "RAKP 4 message indicates an error",
+    "ICV on RAKP 4 message is invalid",
+    f"{_PRIVILEGE_FAILED}: ",
+)
+_SILENCES = ("Get Auth Capabilities error", "Could not open socket", "Address lookup for")
+_NO_SUITE = "no matching cipher suite"
+_NO_SESSION = "insufficient resources"
+
+
+class Ipmitool:
+    """Runs ipmitool commands on the controller at ``address`` (``host`` or ``host:port``), one at a time.
+
+    Every command is a login of its own, as an operator and with ``cipher_suite`` (17: SHA-256 and AES-128).
+    """
+
+    def __init__(self, address: str, login: Login, *, cipher_suite: int = 17) -> None:
+        self.address = address
+        self._login = login
+        self._host, self._port = host_and_port(address, _PORT)
+        self._cipher_suite = cipher_suite
+
+    def run(self, *command: str, deadline: Deadline) -> str:
+        """What the command prints.
+
+        Raises LoginRefused, and never asks again, where the controller does not want the account; DeadlineExceeded,
+        NotConnected where nothing answers, ToolError without ipmitool, else LabError with what it said.
+        """
+        with self._login.turn(deadline):
+            return self._run(("-v", *command), deadline)
+
+    def table(self, *command: str, deadline: Deadline) -> str:
+        """What the command prints as comma separated values. Raises as :meth:`run` does.
+
+        Only with -v does ipmitool say why a login failed, and only without does it print tables: so it logs in with
+        -v first.
+        """
+        with self._login.turn(deadline):
+            self._run(("-v", "mc", "info"), deadline)
+            return self._run(("-c", *command), deadline)
+
+    def _run(self, command: tuple[str, ...], deadline: Deadline) -> str:
+        what = f"ipmitool {' '.join(command)} at {self.address}"
+        argv = [_PROGRAM, "-I", "lanplus", "-H", self._host, "-p", str(self._port), "-U", self._login.user, "-E"]
+        argv += ["-Z", "-N", "1", "-R", "2", "-C", str(self._cipher_suite), "-L", _PRIVILEGE, *command]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "IPMITOOL_PASSWORD": self._login.password()}
+        environment.pop("IPMI_PASSWORD", None)
+        if deadline.is_over():
+            raise DeadlineExceeded(f"{what} was not run: the deadline is over; allow more time")
+        try:
+            ran = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=deadline.remaining_s(),
+                env=environment,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DeadlineExceeded(
+                f"{what} was not answered in time; is the controller hung, or unreachable?"
+            ) from None
+        except OSError as error:
+            raise ToolError(
+                f"{_PROGRAM} cannot be run: {error.strerror}; install the package ipmitool on this machine"
+            ) from None
+        if ran.returncode == 0:
+            return ran.stdout
+        raise self._failure(what, ran.stderr)
+
+    def _failure(self, what: str, said: str) -> LabError | ToolError:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        if _NO_SESSION in said:
+            return LabError(f"{what}: the controller has no session to spare; close some, or try again later")
+        for refusal in _REFUSALS:
+            if refusal in said:
+                line = next(line for line in lines if refusal.strip() in line)
+                return self._login.refused(f"ipmitool says {line.removeprefix('> ')!r}")
+        if _NO_SUITE in said:
+            return LabError(
+                f"{what}: the controller has no cipher suite {self._cipher_suite}; give one it has as cipher_suite: in "
+                "the lab description (ipmitool channel getciphers ipmi)"
+            )
+        if any(silence in said for silence in _SILENCES):
+            return NotConnected(f"{what}: nothing answers there; check the address, and whether the box has power")
+        if _PRIVILEGE_FAILED in said:
+            return DeadlineExceeded(f"{what}: the controller answers, but opens no session; is it hung?")
+        return LabError(f"{what} failed: {lines[-1] if lines else 'it said nothing'}")

@@ -1,0 +1,36 @@
+"""Redfish: servers' controllers and PDUs, the drivers for them, and both boxes simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rackloop.door import opening
+
+if TYPE_CHECKING:
+    from rackloop_drivers.power.redfish._certificate import serve_tls
+    from rackloop_drivers.power.redfish._driver import RedfishEventLog, RedfishOutlet, RedfishPowerPort
+    from rackloop_drivers.power.redfish._peer import RedfishBmc, RedfishPdu
+    from rackloop_drivers.power.redfish._service import RedfishService
+
+__all__ = [
+    "RedfishBmc",
+    "RedfishEventLog",
+    "RedfishOutlet",
+    "RedfishPdu",
+    "RedfishPowerPort",
+    "RedfishService",
+    "serve_tls",
+]
+
+__getattr__ = opening(
+    __name__,
+    {
+        "RedfishBmc": "_peer",
+        "RedfishEventLog": "_driver",
+        "RedfishOutlet": "_driver",
+        "RedfishPdu": "_peer",
+        "RedfishPowerPort": "_driver",
+        "RedfishService": "_service",
+        "serve_tls": "_certificate",
+    },
+)

@@ -1,0 +1,137 @@
+"""HTTP/1.1 with JSON bodies over TLS, as much of it as a management controller serves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.message import Message
+from email.parser import HeaderParser
+from http import HTTPStatus
+
+_BODY_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16
+_parser = HeaderParser()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asks. ``target`` is the path with its query."""
+
+    method: str
+    target: str
+    headers: Message
+    body: bytes
+
+    def json(self) -> Mapping[str, object]:
+        """The body's JSON object; raises ValueError for anything else."""
+        value = json.loads(self.body or b"{}")
+        if not isinstance(value, dict):
+            raise ValueError("the body is no JSON object")  # noqa: TRY004 - json.loads raises ValueError as well
+        return value
+
+
+@dataclass(frozen=True)
+class Response:
+    """What it is answered: a JSON object, or no body."""
+
+    status: HTTPStatus
+    body: Mapping[str, object] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class HttpsServer:
+    """Answers requests with ``handle``. :meth:`suspend` makes it as good as gone, its port kept for :meth:`resume`."""
+
+    def __init__(self, handle: Callable[[Request], Awaitable[Response]], context: ssl.SSLContext) -> None:
+        self._handle = handle
+        self._context = context
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        # Bound, but not listening: nobody else gets the port while the server is suspended.
+        self._reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+
+    @property
+    def address(self) -> str:
+        """Where it answers, ``host:port``."""
+        host, port = self._reserved.getsockname()
+        return f"{host}:{port}"
+
+    async def resume(self) -> None:
+        """Listen."""
+        if self._server is None:
+            host, port = self._reserved.getsockname()
+            self._server = await asyncio.start_server(
+                self._accept, host, port, ssl=self._context, reuse_port=True, limit=_HEAD_BYTES
+            )
+
+    def suspend(self) -> None:
+        """Refuse connections and drop those there are."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._connections:
+            task.cancel()
+
+    async def close(self) -> None:
+        """End for good."""
+        self.suspend()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._reserved.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - start_server runs this in a task
+        self._connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            # The client is gone, speaks no HTTP, or the server is being suspended: there is nobody to tell.
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection may carry another."""
+        request_line, _, head = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+        headers = _parser.parsestr(head.decode("latin-1"))
+        words = request_line.decode("latin-1").split()
+        length = headers.get("Content-Length", "0")
+        is_sound = len(words) == 3 and length.isdecimal() and int(length) <= _BODY_BYTES
+        if is_sound and "Transfer-Encoding" not in headers:
+            body = await reader.readexactly(int(length))
+            response = await self._handle(Request(words[0], words[1], headers, body))
+        else:
+            is_sound = False
+            response = Response(HTTPStatus.BAD_REQUEST)
+        keeps = is_sound and headers.get("Connection", "").lower() != "close"
+        is_head = bool(words) and words[0] == "HEAD"
+        writer.write(_encoded(response, keeps=keeps, is_head=is_head))
+        with suppress(ConnectionError):
+            await writer.drain()
+        return keeps
+
+
+def _encoded(response: Response, *, keeps: bool, is_head: bool) -> bytes:
+    body = b"" if response.body is None else json.dumps(response.body).encode()
+    headers = {
+        "OData-Version": "4.0",
+        "Content-Type": "application/json; charset=utf-8",
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "Connection": "keep-alive" if keeps else "close",
+        **response.headers,
+    }
+    if response.status is HTTPStatus.NO_CONTENT:
+        del headers["Content-Type"], headers["Content-Length"]
+    head = f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return head.encode("latin-1") + b"\r\n" + (b"" if is_head else body)

@@ -1,0 +1,273 @@
+"""Playbooks run on the servers of a rack, through ansible-runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop.lab import Lab
+from rackloop_drivers.provision._inventory import SshReach, inventory, passwords, ssh_config
+from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus
+
+if TYPE_CHECKING:
+    from ansible_runner import Runner, RunnerConfig  # type: ignore[import-untyped]
+
+_MOST_FORKS = 16
+# How often the runner looks whether it is to end while Ansible prints nothing.
+_POLL_S = 1
+_LAST_LINES = 15
+_END_S = 5.0
+
+
+@dataclass(frozen=True)
+class HostTally:
+    """How many tasks of a playbook ended which way on one server."""
+
+    ok: int
+    changed: int
+    skipped: int
+    failed: int
+    unreachable: int
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """A playbook that ran to its end on every server: its tasks in the order they ended."""
+
+    playbook: str
+    tasks: tuple[TaskDone, ...]
+    duration_s: float
+
+    @property
+    def hosts(self) -> dict[str, HostTally]:
+        """The tally of each server."""
+        counted = Counter((task.host, task.status) for task in self.tasks)
+        return {
+            host: HostTally(**{str(status): counted[host, status] for status in TaskStatus})
+            for host in dict.fromkeys(task.host for task in self.tasks)
+        }
+
+
+class Provisioner:
+    """Runs playbooks on the servers in ``reaches``, with the OpenSSH client and Ansible beside this Python.
+
+    Everything Ansible writes on this machine is in a folder of its own that is gone afterwards. Passwords reach it by
+    its environment alone.
+    """
+
+    def __init__(self, lab: Lab, reaches: Mapping[str, SshReach], clock: Clock) -> None:
+        self._lab = lab
+        self._reaches = reaches
+        self._clock = clock
+
+    def run(
+        self,
+        playbook: Path,
+        deadline: Deadline,
+        *,
+        roles: Collection[str] = (),
+        variables: Mapping[str, Any] | None = None,
+        on_task: Callable[[TaskDone], object] = lambda _task: None,
+    ) -> Provisioned:
+        """Run ``playbook``, of it only what is tagged with one of ``roles`` if there are any.
+
+        ``on_task`` is called with each task that ends, on another thread; what it raises ends the run and is raised
+        here. Raises LabError naming play, task, server and what was said where a task fails, NotConnected where a
+        server is not reached, DeadlineExceeded where it takes too long, ToolError where Ansible itself fails,
+        BadInput where a secret is missing.
+        """
+        secrets = passwords(self._reaches)
+        with tempfile.TemporaryDirectory(prefix="rackloop-provision-") as made_in:
+            folder = Path(made_in)
+            run = _Run(folder, deadline, _redacting(secrets.values()), on_task)
+            (folder / "ssh_config").write_text(ssh_config(self._reaches, folder))
+            _write_json(folder / "inventory.json", inventory(self._lab, self._reaches))
+            # A file rather than an argument: everybody on this machine sees arguments.
+            _write_json(folder / "variables.json", dict(variables or {}))
+            started_ns = self._clock.now_ns()
+            try:
+                run.carry_out(playbook, self._settings(folder), secrets, roles)
+            finally:
+                _end_leftovers(folder)
+            return Provisioned(playbook.stem, tuple(run.done), (self._clock.now_ns() - started_ns) / 1e9)
+
+    def _settings(self, folder: Path) -> dict[str, str]:
+        """Ansible's environment, over that of this process: nothing of the user's own settings decides."""
+        return {
+            "ANSIBLE_FORKS": str(min(max(len(self._reaches), 1), _MOST_FORKS)),
+            "ANSIBLE_HOME": str(folder / "ansible"),
+            "ANSIBLE_HOST_KEY_CHECKING": "True",
+            "ANSIBLE_NOCOLOR": "True",
+            "ANSIBLE_SSH_ARGS": f"-F {folder / 'ssh_config'}",
+            "LC_ALL": "C.UTF-8",
+        }
+
+
+def _end_leftovers(folder: Path) -> None:
+    """End what has ``folder`` on its command line: connections that ssh keeps open, and workers of a killed Ansible.
+
+    Each of those leads a session of its own, so that whoever ended Ansible did not end them.
+    """
+    mark = os.fsencode(folder)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            # It may have ended by now.
+            with suppress(OSError):
+                _end_if_marked(int(entry.name), mark)
+
+
+def _end_if_marked(pid: int, mark: bytes) -> None:
+    # Opened before the command line is read: the number may soon be another process's.
+    pidfd = os.pidfd_open(pid)
+    try:
+        if mark in Path(f"/proc/{pid}/cmdline").read_bytes():
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            select.select([pidfd], [], [], _END_S)
+    finally:
+        os.close(pidfd)
+
+
+class _Run:
+    """One run of a playbook: what ended so far, and why it is to end."""
+
+    def __init__(
+        self,
+        folder: Path,
+        deadline: Deadline,
+        redact: Callable[[str], str],
+        on_task: Callable[[TaskDone], object],
+    ) -> None:
+        self.done: list[TaskDone] = []
+        self._folder = folder
+        self._deadline = deadline
+        self._redact = redact
+        self._reader = TaskReader(redact)
+        self._on_task = on_task
+        self._ended_by: BaseException | None = None
+        self._is_given_up = False
+
+    def carry_out(
+        self, playbook: Path, settings: Mapping[str, str], secrets: Mapping[str, str], roles: Collection[str]
+    ) -> None:
+        """Run the playbook and wait for its end; raises what :meth:`Provisioner.run` does."""
+        runner = self._runner(playbook, settings, secrets, roles)
+        thread = threading.Thread(target=self._guarded, args=(runner,), name=f"playbook {playbook.stem}")
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_POLL_S)
+        finally:
+            self._is_given_up = True
+            thread.join()
+        self._judge(playbook, runner)
+
+    def _runner(
+        self, playbook: Path, settings: Mapping[str, str], secrets: Mapping[str, str], roles: Collection[str]
+    ) -> Runner:
+        # Heavy, and only needed here.
+        import ansible_runner
+
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        own = playbook.with_name("ansible.cfg")
+        chosen = {"ANSIBLE_CONFIG": str(own)} if own.is_file() else {}
+        config = ansible_runner.RunnerConfig(
+            private_data_dir=str(self._folder),
+            project_dir=str(playbook.parent),
+            artifact_dir=str(self._folder / "artifacts"),
+            playbook=str(playbook),
+            inventory=str(self._folder / "inventory.json"),
+            cmdline=f"--extra-vars @{self._folder / 'variables.json'}",
+            tags=",".join(roles) or None,
+            envvars={**chosen, **settings, **secrets, "PATH": path},
+            settings={"pexpect_timeout": _POLL_S},
+            # Only then does Ansible say which condition left a task out.
+            verbosity=1,
+            suppress_env_files=True,
+            quiet=True,
+        )
+        config.prepare()
+        return ansible_runner.Runner(
+            config, event_handler=self._take, status_handler=self._forget_environment, cancel_callback=self._is_over
+        )
+
+    def _guarded(self, runner: Runner) -> None:
+        try:
+            runner.run()
+        except Exception as error:  # noqa: BLE001 - raised again on the thread that waits
+            self._ended_by = self._ended_by or error
+
+    def _take(self, event: dict[str, Any]) -> bool:
+        """Read one event, on the runner's thread; False: it need not be kept in a file."""
+        task = self._reader.read(event)
+        if task is not None and self._ended_by is None:
+            self.done.append(task)
+            try:
+                self._on_task(task)
+            except Exception as error:  # noqa: BLE001 - raised again on the thread that waits
+                self._ended_by = error
+        return False
+
+    def _forget_environment(self, _status: Mapping[str, Any], runner_config: RunnerConfig) -> None:
+        """Remove the file that the runner writes Ansible's environment to, passwords and all, before it starts."""
+        Path(runner_config.artifact_dir, "command").unlink(missing_ok=True)
+
+    def _is_over(self) -> bool:
+        return self._is_given_up or self._ended_by is not None or self._deadline.is_over()
+
+    def _judge(self, playbook: Path, runner: Runner) -> None:
+        if self._ended_by is not None:
+            raise self._ended_by
+        unreached = [task for task in self.done if task.status is TaskStatus.UNREACHABLE]
+        failed = [task for task in self.done if task.status is TaskStatus.FAILED]
+        if runner.rc == 0:  # a failure that the playbook itself took care of (rescue) is none
+            return
+        if failed:
+            raise LabError(_failures(playbook, failed + unreached))
+        if unreached:
+            children = {task.host: LabError(task.reason or "") for task in unreached}
+            raise NotConnected(f"{playbook.name} does not reach every server; look at their SSH", children)
+        if runner.status == "canceled":
+            where = self._reader.under_way or "its start"
+            raise DeadlineExceeded(f"{playbook.name} was ended at its deadline, in the task {where!r}")
+        with runner.stdout as printed:
+            last = "\n".join(self._redact(printed.read()).strip().splitlines()[-_LAST_LINES:])
+        raise ToolError(f"ansible-playbook {playbook.name} ended with status {runner.rc}: {last}")
+
+
+def _failures(playbook: Path, failed: list[TaskDone]) -> str:
+    """One message for every server on which the playbook failed, by the task it was in."""
+    by_task: dict[tuple[str, str, str], list[TaskDone]] = {}
+    for task in failed:
+        by_task.setdefault((task.play, task.role, task.task), []).append(task)
+    lines = [f"{playbook.name} failed:"]
+    for (play, role, name), tasks in by_task.items():
+        where = f"role {role}, " if role else ""
+        lines.append(f"  play {play!r}, {where}task {name!r}:")
+        lines += [f"    {task.host}: {task.reason}" for task in tasks]
+    return "\n".join(lines)
+
+
+def _redacting(secrets: Collection[str]) -> Callable[[str], str]:
+    def redact(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "********")
+        return text
+
+    return redact
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content))

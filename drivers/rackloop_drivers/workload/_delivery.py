@@ -1,0 +1,60 @@
+"""A program of ours, brought to the server it runs on."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rackloop.abilities import Host
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, ToolError
+
+_MODE = 0o755
+_NAME_DIGITS = 16
+
+# Prints where the program belongs, and what is there already has for a sum. A folder that somebody else made in
+# /var/tmp could be changed under us, so it must be our own.
+_FIND_PLACE = """
+for folder in "${HOME:-/nowhere}/.cache/rackloop" "/var/tmp/rackloop-$(id -u)"; do
+  mkdir -p -m 700 "$folder" 2>/dev/null
+  [ -O "$folder" ] && [ -w "$folder" ] || continue
+  echo "$folder/$1"
+  if [ -x "$folder/$1" ]; then sha256sum <"$folder/$1"; fi
+  exit 0
+done
+echo "neither ~/.cache nor /var/tmp can be written" >&2
+exit 1
+"""
+_SUM = 'sha256sum <"$1"'
+
+
+def deliver(host: Host, binary: Path, deadline: Deadline) -> str:
+    """The path of ``binary`` on ``host``, put there unless the very same program is there already.
+
+    It lies in ``~/.cache/rackloop``, or in ``/var/tmp`` where that cannot be written, under a name with the beginning
+    of its SHA-256; the whole sum is compared on the host each time. Raises ToolError where ``binary`` cannot be read
+    or ``sha256sum`` is missing there, LabError where the host has no place for it or keeps other bytes than it was
+    given.
+    """
+    try:
+        content = binary.read_bytes()
+    except OSError as error:
+        raise ToolError(f"{binary} cannot be read: {error.strerror}; build it with native/build") from error
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"{binary.name}-{digest[:_NAME_DIGITS]}"
+    found = host.run(("sh", "-c", _FIND_PLACE, "place", name), deadline)
+    if found.status:
+        raise LabError(f"{host.name}: there is no place for {binary.name}: {found.stderr.strip()}")
+    path, _, seen = found.stdout.partition("\n")
+    if seen.split()[:1] == [digest]:
+        return path
+    host.write_file(path, content, deadline, mode=_MODE)
+    summed = host.run(("sh", "-c", _SUM, "sum", path), deadline)
+    if summed.status:
+        raise ToolError(f"{host.name}: sha256sum failed: {summed.stderr.strip()}; install coreutils there")
+    if summed.stdout.split()[:1] != [digest]:
+        raise LabError(
+            f"{host.name}: {path} has the SHA-256 {summed.stdout.split()[0]} after {digest} was written; look at that "
+            "server's disk and memory"
+        )
+    return path

@@ -1,0 +1,36 @@
+"""The health of a rack before and after: what moved, what must not have, and what the test did itself.
+
+Names of a drive's counters are those of the NVMe SMART / Health Information log (NVM Express Base Specification 2.0,
+Figure 207) where it has the counter, else what ATA's SMART attributes are commonly called (smartmontools' drive
+database). Counters of a SAS PHY have the names of Linux's SAS transport class.
+"""
+
+from rackloop.health._compare import HealthChange, Judgement, compare
+from rackloop.health._counters import CounterChange, health_changes
+from rackloop.health._disturbance import Disturbed, disturbed
+from rackloop.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule, rule_names
+from rackloop.health._snapshot import HealthSnapshot, HostHealth, KernelLine, KernelPosition, ServerHealth, snapshot_of
+
+__all__ = [
+    "BOOT_ID",
+    "COUNTERS",
+    "KERNEL_MESSAGES",
+    "MISSING",
+    "UNREACHABLE",
+    "CounterChange",
+    "Disturbed",
+    "Excuse",
+    "HealthChange",
+    "HealthSnapshot",
+    "HostHealth",
+    "Judgement",
+    "KernelLine",
+    "KernelPosition",
+    "Rule",
+    "ServerHealth",
+    "compare",
+    "disturbed",
+    "health_changes",
+    "rule_names",
+    "snapshot_of",
+]

@@ -1,0 +1,135 @@
+"""What a test's own acts reach: which links it took away, and whose power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rackloop.portmap import Pair
+
+if TYPE_CHECKING:
+    from rackloop.journal import Entry
+    from rackloop.lab import Lab
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What lost its link or its power by the test's own acts. A server port is (server, port)."""
+
+    linked_ports: frozenset[tuple[str, str]] = frozenset()
+    linked_drives: frozenset[str] = frozenset()
+    powered_servers: frozenset[str] = frozenset()
+    powered_drives: frozenset[str] = frozenset()
+
+
+def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
+    """What the acts of ``entries``, and those that undo them, reach in ``lab``.
+
+    A circuit that was made or broken reaches what is at both ends, a PHY that was dropped also what it was or may have
+    been joined to, a server's power its links, a drive's power the drive, the switch's power every link.
+    """
+    reach = _Reach(lab)
+    made = list(entries)
+    for entry in made:
+        reach.learn_circuits(entry)
+    for entry in made:
+        reach.add(entry)
+    return reach.disturbed()
+
+
+class _Reach:
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._circuits: set[Pair] = set(lab.baseline_map())
+        self._switch_ports: set[int] = set()
+        self._server_ports: set[tuple[str, str]] = set()
+        self._links: set[str] = set()
+        self._servers: set[str] = set()
+        self._drives: set[str] = set()
+
+    def learn_circuits(self, entry: Entry) -> None:
+        """Remember every circuit that an act made or its undoing gives back."""
+        if entry.ability == "fabric":
+            for act in (*entry.inverse, entry.what.get("change", {})):
+                self._circuits |= _pairs(act)
+
+    def add(self, entry: Entry) -> None:
+        """Add what one act reaches."""
+        match entry.ability:
+            case "fabric":
+                self._switch_ports |= _touched(entry)
+            case "phy":
+                ports = set(entry.what["ports"])
+                self._switch_ports |= ports
+                self._switch_ports |= {port for pair in self._circuits for port in pair if ports & set(pair)}
+            case "power" if _switched(entry):
+                self._power(entry.resource)
+
+    def disturbed(self) -> Disturbed:
+        """All of it, by the names of the lab description."""
+        lab = self._lab
+        ports = {
+            (server, port)
+            for server, described in lab.servers.items()
+            for port, number in described.ports.items()
+            if number in self._switch_ports
+        }
+        drives = {
+            name
+            for name, drive in lab.drives.items()
+            if (lab.expanders[drive.expander].port if drive.expander else drive.port) in self._switch_ports
+        }
+        return Disturbed(
+            frozenset(ports | self._server_ports),
+            frozenset(drives | self._links | self._drives),
+            frozenset(self._servers),
+            frozenset(self._drives),
+        )
+
+    def _power(self, resource: str) -> None:
+        kind, _, name = resource.partition(":")
+        lab = self._lab
+        match kind:
+            case "switch":
+                self._switch_ports |= {port for pair in self._circuits for port in pair}
+            case "server":
+                self._cut_server(name)
+            case "outlet":
+                for server, described in lab.servers.items():
+                    if described.outlet is not None and "{}/{}".format(*described.outlet) == name:
+                        self._cut_server(server)
+            case "drive":
+                self._drives.add(name)
+                self._switch_ports |= self._joined_to(lab.drives[name].port)
+                if (attached := lab.drives[name].attached) is not None:
+                    self._server_ports.add(attached)
+
+    def _cut_server(self, server: str) -> None:
+        self._servers.add(server)
+        ports = self._lab.servers[server].ports
+        self._server_ports |= {(server, port) for port in ports}
+        self._links |= set(self._lab.drives_of(server))
+        for number in ports.values():
+            self._switch_ports |= self._joined_to(number)
+
+    def _joined_to(self, number: int | None) -> set[int]:
+        """``number`` and every port it was joined to; a port of a rack without a switch has no number."""
+        return {port for pair in self._circuits for port in pair if number in pair}
+
+
+def _touched(entry: Entry) -> set[int]:
+    """The ports whose circuits an act on the map changed: those whose circuits its inverse gives back."""
+    if entry.what["do"] != "apply":
+        return set()
+    given_back = {port for act in entry.inverse for pair in _pairs(act) for port in pair}
+    return given_back | {port for act in entry.inverse for port in act.get("ports", ())}
+
+
+def _switched(entry: Entry) -> bool:
+    """Whether an act on a power port changed its state: its inverse gives back another."""
+    return any(act["act"] == "power" and act["on"] != (entry.what["do"] == "turn_on") for act in entry.inverse)
+
+
+def _pairs(act: Mapping[str, Any]) -> set[Pair]:
+    return {(low, high) for low, high in act.get("pairs", ())}
