@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor, Fabric
+from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Fabric, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import LabError, NotSupported
+from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop.names import guess
+from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 
@@ -20,9 +22,10 @@ _RELEASE_S = 2.0
 class Bench(Protocol):
     """What a lab gives whoever works on it. Close it when done; the lab stays up.
 
-    ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from where ``executor`` runs
-    commands for that server; ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows drives
-    coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
+    ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from the server; ``host`` is the server
+    by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
+    management controller keeps one. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
+    drives coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing.
     """
@@ -36,11 +39,21 @@ class Bench(Protocol):
     def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102
     def device(self, server: str, port: str) -> BlockDevice: ...  # noqa: D102
     def survey(self) -> list[DriveIdentity]: ...  # noqa: D102
-    def executor(self, server: str) -> Executor: ...  # noqa: D102
+    def host(self, server: str) -> Host: ...  # noqa: D102
+    @property
+    def event_logs(self) -> Mapping[str, SystemEventLog]: ...  # noqa: D102
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
+
+
+def named_host(hosts: Mapping[str, SshHost], server: str) -> SshHost:
+    """The server of this name. Raises BadInput where there is none."""
+    try:
+        return hosts[server]
+    except KeyError:
+        raise BadInput(f"no server is named {server!r}; {guess(server, hosts)}") from None
 
 
 def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:

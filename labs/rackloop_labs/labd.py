@@ -17,12 +17,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rackloop.clock import RealClock
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab, load_lab
 from rackloop.native import find_binary
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
+from rackloop_labs.mock_hosts.hosts import mock_hosts
+from rackloop_labs.power_peers import power_peers
+from rackloop_labs.rackd_link import RackdLink
 
 _READY_S = 50.0
 _STOP_S = 2.0
@@ -46,7 +51,7 @@ def main() -> None:
         sys.exit("labd: another process is this lab")
     try:
         asyncio.run(_live(load_lab(options.lab), state, options))
-    except RackloopError as error:
+    except (RackloopError, OSError) as error:
         sys.exit(f"labd: {error}")
 
 
@@ -59,15 +64,21 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
     if options.leash_fd is not None:
         loop.add_reader(options.leash_fd, told_to_end.set)
     async with contextlib.AsyncExitStack() as stack:
+        stack.callback(_clear, state)
         rackd = await _start_rackd(lab, state, options.seed)
         stack.push_async_callback(_stop, rackd)
         matrix = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
         stack.push_async_callback(matrix.close)
         peer = SwitchPeer(matrix, state_path=state.directory / _SWITCH_MEMORY)
         stack.push_async_callback(peer.close)
-        endpoints = await _endpoints(lab, state, peer)
+        link = await RackdLink.connect(state.directory / CONTROL_SOCKET)
+        stack.callback(link.close)
+        clock = RealClock()
+        power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
+        by_ssh = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
+        endpoints = await _endpoints(lab, state, peer, by_ssh, power)
         _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
-        stack.callback(_clear, state)
+        stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
         os.close(options.ready_fd)
         waits = [asyncio.create_task(rackd.wait()), asyncio.create_task(told_to_end.wait())]
@@ -105,7 +116,9 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-async def _endpoints(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, Any]:
+async def _endpoints(
+    lab: Lab, state: LabState, peer: SwitchPeer, by_ssh: dict[str, Any], power: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
     """Open the switch's lines and say where everything answers, in the shape that ``lab status --json`` prints."""
     control = lab.fabric.control
     wanted = 0 if control.tcp in {None, "auto"} else int(control.tcp.rpartition(":")[2])
@@ -121,12 +134,12 @@ async def _endpoints(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, A
         "control": str(state.directory / CONTROL_SOCKET),
         "servers": {
             name: {
-                "ssh": None,
+                "ssh": by_ssh["servers"][name],
                 "ports": {
                     port_name: {"export": f"{name}.{port_name}", "drive": lab.baseline.get(name, {}).get(port_name)}
                     for port_name in server.ports
                 },
-                "bmc": None,
+                "bmc": power["bmc"].get(name),
             }
             for name, server in lab.servers.items()
         },
@@ -140,7 +153,8 @@ async def _endpoints(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, A
             }
             for name, drive in lab.drives.items()
         },
-        "pdu": None,
+        "pdu": power["pdu"] or None,
+        "ssh": by_ssh["ssh"],
     }
 
 
@@ -155,6 +169,7 @@ def _clear(state: LabState) -> None:
     state.endpoints_file.unlink(missing_ok=True)
     for name in _LEFT_BEHIND:
         (state.directory / name).unlink(missing_ok=True)
+    clear_hosts(state.directory)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import DriveIdentity, Executor
+from rackloop.abilities import DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
-from rackloop.local_executor import LocalExecutor
 from rackloop.seed import choose_seed
 from rackloop.state import LabState
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
+from rackloop_drivers.host import SshHost
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
 from rackloop_labs.attach_log import AttachLog
-from rackloop_labs.bench import release_lock
+from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.power_ports import RackPower
+from rackloop_labs.ssh_access import ssh_accesses
 
 # On a busy machine it takes its time; one that ends instead is noticed at once.
 _UP_S = 60.0
@@ -101,14 +103,16 @@ class MockBench:
             f"tcp://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
         )
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
+        self.power = RackPower(lab, endpoints)
         targets = ["switch", *(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
         self.equipment = Equipment(
             fabric=FlexFabric(self.switch),
             phy=FlexFabricPhy(self.switch),
-            power={target: RackdPowerPort(self.rackd, target) for target in targets},
+            # A server without a controller and an outlet is switched in the simulation itself.
+            power={target: RackdPowerPort(self.rackd, target) for target in targets} | self.power.ports,
             switch_power="switch",
         )
-        self._executor = LocalExecutor(clock)
+        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 
     def drive(self, server: str, port: str) -> RackdDrive:
@@ -125,9 +129,14 @@ class MockBench:
         """Who every drive of the simulated rack says it is."""
         return survey(self.rackd, self.lab.drives, self._soon())
 
-    def executor(self, server: str) -> Executor:  # noqa: ARG002 - every server of a mock rack is this machine
-        """Where commands for the server run: on this machine, which every server of a mock rack is."""
-        return self._executor
+    def host(self, server: str) -> Host:
+        """The server by SSH. Raises BadInput for an unknown name."""
+        return named_host(self._hosts, server)
+
+    @property
+    def event_logs(self) -> Mapping[str, SystemEventLog]:
+        """What the servers' management controllers noted, by server; those without a controller have none."""
+        return self.power.event_logs
 
     def attach_log(self) -> AttachLog:
         """The truth of the simulated rack: when it acted, when PHYs trained, when drives came online."""
@@ -151,7 +160,9 @@ class MockBench:
 
     def close(self) -> None:
         """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""
-        self._executor.close()
+        for host in self._hosts.values():
+            host.close()
+        self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.switch.close()
         self.rackd.close()

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Executor, Fabric, PhyControl
+from rackloop.abilities import DriveIdentity, Fabric, PhyControl, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop_drivers.block import HostPath
+from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.fabric.static import StaticFabric
+from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
-from rackloop_labs.bench import release_lock
+from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.discovery import inventories
+from rackloop_labs.power_ports import RackPower
+from rackloop_labs.ssh_access import ssh_accesses
 
 _CONNECT_S = 10.0
-_NO_HOSTS = "servers of a physical lab cannot be reached yet: what needs one is skipped"
+_SURVEY_S = 60.0
 
 
 class PhysicalBench:
-    """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch can be asked, its servers not yet.
+    """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch, its servers by SSH, its power.
 
     Every act on it is refused by the journalled abilities while there are no leases.
     """
@@ -32,6 +38,9 @@ class PhysicalBench:
         self.lab = lab
         self.clock = clock
         self._token = token
+        # First what may be refused: nothing is open yet that would be left so.
+        self.power = RackPower(lab)
+        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab).items()}
         fabric: Fabric
         phy: PhyControl | None = None
         if lab.has_switch:
@@ -42,37 +51,58 @@ class PhysicalBench:
             fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
         else:
             fabric = StaticFabric(lab.baseline_map())
-        self.equipment = Equipment(fabric, phy)
+        self.equipment = Equipment(fabric, phy, power=self.power.ports)
 
-    def drive(self, server: str, port: str) -> Drive:
-        """Not supported yet."""
-        raise NotSupported(f"{server}.{port}: {_NO_HOSTS}")
+    def drive(self, server: str, port: str) -> HostDrive:
+        """The drive that the server sees at the port now, asked through the server's tools.
 
-    def device(self, server: str, port: str) -> BlockDevice:
-        """Not supported yet."""
-        raise NotSupported(f"{server}.{port}: {_NO_HOSTS}")
+        Raises NotSupported where the description gives the port no path, and does not say which drive is there.
+        """
+        return HostDrive(self.host(server), self._path(server, port))
+
+    def device(self, server: str, port: str) -> HostPath:
+        """The node of the drive at the port, on the server; raises as :meth:`drive` does."""
+        return HostPath(self.host(server), self._path(server, port), self.clock)
 
     def survey(self) -> list[DriveIdentity]:
-        """Not supported yet."""
-        raise NotSupported(f"drives are seen by servers: {_NO_HOSTS}")
+        """Every drive that a server sees; those that the map joins to no server are seen by nobody."""
+        seen = inventories(self, Deadline.after(self.clock, _SURVEY_S))
+        return [drive.identity for inventory in seen.values() for drive in inventory.drives]
 
-    def executor(self, server: str) -> Executor:
-        """Not supported yet."""
-        raise NotSupported(f"{server}: {_NO_HOSTS}")
+    def host(self, server: str) -> SshHost:
+        """The server by SSH, connected when first used. Raises BadInput for an unknown name."""
+        return named_host(self._hosts, server)
+
+    def _path(self, server: str, port: str) -> str:
+        """Where the port is on the server: as the description says, or as that of the drive fixed to it does."""
+        if (path := self.lab.servers[server].paths.get(port)) is not None:
+            return path
+        fixed = self.lab.drives.get(self.lab.joined(server).get(port, "")) if not self.lab.has_switch else None
+        if fixed is None or fixed.by_path is None:
+            raise NotSupported(f"{server}.{port}: add paths: to {server}, so that what is at a port can be told")
+        return f"/dev/disk/by-path/{fixed.by_path}"
+
+    @property
+    def event_logs(self) -> Mapping[str, SystemEventLog]:
+        """What the servers' management controllers noted, by server; those without a controller have none."""
+        return self.power.event_logs
 
     def attach_log(self) -> AbstractContextManager[AttachLog]:
         """Not supported yet."""
-        raise NotSupported(f"drives coming online are seen by servers: {_NO_HOSTS}")
+        raise NotSupported("drives coming online on a physical server cannot be followed yet")
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Not supported yet."""
-        raise NotSupported(f"{len(switch_ports)} ports to announce: {_NO_HOSTS}")
+        raise NotSupported(f"physical servers cannot be told yet that {len(switch_ports)} drives are about to change")
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
         """Not supported: a real drive keeps no record of its requests."""
         raise NotSupported(f"{drive} is a real drive, and keeps no record of its requests")
 
     def close(self) -> None:
-        """Let go of the switch's lock and close the connection."""
+        """End what still runs on servers, let go of the switch's lock and close every connection."""
+        for host in self._hosts.values():
+            host.close()
+        self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()

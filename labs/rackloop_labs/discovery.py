@@ -1,0 +1,74 @@
+"""What the servers of a bench see, and whether that is what its description says."""
+
+from __future__ import annotations
+
+from rackloop.abilities import LiveMap
+from rackloop.cabling import Disagreement, PortCheck, check_ports
+from rackloop.clock import Deadline
+from rackloop.inventory import HostInventory
+from rackloop.lab import Lab, LabKind, Server
+from rackloop_drivers.host import on_all
+from rackloop_drivers.host_tools import survey_host
+from rackloop_labs.bench import Bench
+from rackloop_labs.mock_hosts._view import HbaPort
+
+# A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
+_SETTLE_S = 5.0
+_PAUSE_S = 0.05
+
+
+def inventories(bench: Bench, deadline: Deadline) -> dict[str, HostInventory]:
+    """What every server of the bench sees, all asked at once.
+
+    Raises NotSupported where this kind of lab has no servers that can be reached, NotConnected with one entry for
+    each server that could not be asked.
+    """
+    hosts = [bench.host(server) for server in bench.lab.servers]
+    return on_all(hosts, survey_host, deadline)
+
+
+def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
+    """Every server port: what should be there by the description and the switch's live map, and what its host sees.
+
+    What disagrees was looked at for five seconds, in case a link was still training. Raises as :func:`inventories`.
+    """
+    settled = deadline.sooner(_SETTLE_S)
+    while True:
+        before = _live(bench, deadline)
+        seen = inventories(bench, deadline)
+        if _live(bench, deadline).generation == before.generation:
+            checks = check_ports(with_paths(bench.lab), before.pairs, seen)
+            if settled.is_over() or not any(check.disagreements for check in checks):
+                return checks
+        bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))
+
+
+def check_cabling(bench: Bench, deadline: Deadline) -> list[Disagreement]:
+    """What :func:`cabling` finds wrong; empty where the rack is cabled as it is described."""
+    return [disagreement for check in cabling(bench, deadline) for disagreement in check.disagreements]
+
+
+def with_paths(lab: Lab) -> Lab:
+    """The description with the paths of a mock lab's ports, which follow from their places among a server's ports.
+
+    What is given stays as it is.
+    """
+    if lab.kind is not LabKind.MOCK:
+        return lab
+    servers = {
+        name: server.model_copy(update={"paths": {**_mock_paths(server), **server.paths}})
+        for name, server in lab.servers.items()
+    }
+    return lab.model_copy(update={"servers": servers})
+
+
+def _mock_paths(server: Server) -> dict[str, str]:
+    ports = [
+        HbaPort(name, index, number or 0, sas_address="", is_linked=False, phy_resets=0)
+        for index, (name, number) in enumerate(server.ports.items())
+    ]
+    return {port.name: f"pci-{port.pci_address}" for port in ports}
+
+
+def _live(bench: Bench, deadline: Deadline) -> LiveMap:
+    return bench.equipment.fabric.live_map(deadline)

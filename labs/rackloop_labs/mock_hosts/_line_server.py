@@ -1,0 +1,67 @@
+"""A Unix socket in labd that answers JSON lines: what the emulated tools and the faults of servers speak."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+_LONGEST_LINE = 1 << 20
+
+Reply = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class LineServer:
+    """Answers every line of every connection, a JSON object, with what ``reply`` makes of it. Make one by :meth:`at`.
+
+    A line that is no JSON object, or is longer than 1 MiB, ends its connection.
+    """
+
+    def __init__(self, server: asyncio.Server, path: Path) -> None:
+        self._server = server
+        self._path = path
+
+    @classmethod
+    async def at(cls, path: Path, reply: Reply) -> LineServer:
+        """Listen at ``path``. Raises OSError where that cannot be."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while line := await reader.readline():
+                    message = json.loads(line)
+                    if not isinstance(message, dict):
+                        break
+                    writer.write(json.dumps(await reply(message)).encode() + b"\n")
+                    await writer.drain()
+            except (ValueError, ConnectionError):
+                return
+            finally:
+                writer.close()
+
+        server = await asyncio.start_unix_server(serve, sock=_listening(path), limit=_LONGEST_LINE)
+        return cls(server, path)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _listening(path: Path) -> socket.socket:
+    """A socket bound to ``path``, which may be longer than the address of a socket."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        path.unlink(missing_ok=True)
+        sock.bind(f"/proc/self/fd/{folder}/{path.name}")
+        path.chmod(0o600)
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        os.close(folder)
+    return sock

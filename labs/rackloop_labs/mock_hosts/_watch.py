@@ -1,0 +1,179 @@
+"""What each mock server sees at the moment somebody asks, and what it can do to its links and drives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import LabError, NotConnected
+from rackloop.lab import Lab
+from rackloop_drivers.rackd import RackdControl
+from rackloop_labs.mock_hosts._kernel import Kernel
+from rackloop_labs.mock_hosts._rack_truth import RackTruth
+from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
+
+_ANSWER_S = 5.0
+_NS_PER_S = 1e9
+# A COMRESET takes the signal away for about a millisecond.
+_RESET_MS = 1.0
+# rackd's longest drop, and its shortest, which ends the longest.
+_FOR_EVER_MS = 1e9
+_AT_ONCE_MS = 0.001
+
+
+class HostWatch:
+    """The servers of a mock lab, followed through rackd's truth log from its first record.
+
+    ``truth_log`` is the file of the rackd behind ``control``; both must be there. Every call returns within
+    milliseconds and is safe from several threads. Raises NotConnected where rackd does not answer.
+    """
+
+    def __init__(self, lab: Lab, control: Path, truth_log: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._truth = RackTruth(lab)
+        self._lock = RLock()
+        self._rackd = RackdControl(control, clock)
+        try:
+            self._records = truth_log.open("rb")
+        except OSError as error:
+            self._rackd.close()
+            raise NotConnected(f"rackd's truth log {truth_log} cannot be read: {error.strerror}") from error
+        self._partial = b""
+
+    def boot(self, server: str, boot_id: str) -> None:
+        """The server boots now: its kernel finds what is there, under new names, and its log starts afresh."""
+        with self.kernel(server) as kernel:
+            kernel.boot(self._clock.now_ns(), boot_id)
+
+    def halt(self, server: str) -> None:
+        """The server crashed: it has no drives and no log until it boots. Cut power does so by itself."""
+        with self.kernel(server) as kernel:
+            kernel.halt()
+
+    def is_on(self, server: str) -> bool:
+        """Whether the server has power."""
+        with self.kernel(server):
+            return server not in self._truth.servers_off
+
+    def changes(self, server: str) -> int:
+        """A number that grows whenever something changes at a server's links, drives or power."""
+        with self.kernel(server) as kernel:
+            return kernel.changes
+
+    def view(self, server: str) -> HostView:
+        """The server now: whatever rackd did before this was called is in it.
+
+        Raises LabError where the server has not booted.
+        """
+        with self.kernel(server) as kernel:
+            if kernel.boot_id is None:
+                raise LabError(f"{server} has not booted; give it power")
+            # Read together: the moment of the boot, their difference, must not change from view to view.
+            now_ns, now = self._clock.now_ns(), self._clock.wall()
+            return HostView(
+                server=server,
+                boot_id=kernel.boot_id,
+                up_s=(now_ns - kernel.boot_ns) / _NS_PER_S,
+                ports=tuple(kernel.ports.values()),
+                drives=tuple(self._counted(drive) for drive in kernel.drives(self._truth.off_slots)),
+                expanders=tuple(kernel.expanders(self._truth.off_slots)),
+                kernel_log=kernel.log,
+                now=now,
+            )
+
+    def acts(self, server: str) -> HostActs:
+        """What a command on the server can do."""
+        return ServerActs(self, server)
+
+    @contextmanager
+    def kernel(self, server: str) -> Iterator[Kernel]:
+        """The server's kernel, up to date and nobody else's while the block lasts."""
+        with self._lock:
+            self._catch_up()
+            yield self._truth.kernels[server]
+
+    def drive_in(self, expander: str, slot: int) -> str | None:
+        """The drive that sits in an expander's slot, with power or without."""
+        return self._truth.drive_in(expander, slot)
+
+    def now_ns(self) -> int:
+        """The time that kernel logs are stamped with."""
+        return self._clock.now_ns()
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Have rackd do something. Raises RackdRefused where it does not."""
+        return self._rackd.request(op, Deadline.after(self._clock, _ANSWER_S), **fields)
+
+    def close(self) -> None:
+        """Let go of rackd."""
+        self._rackd.close()
+        self._records.close()
+
+    def _counted(self, drive: AttachedDrive) -> AttachedDrive:
+        """With what the drive counts now."""
+        answer = self.ask("drive_stats", drive=drive.drive_id)
+        counters = {name: value for name, value in answer.items() if name != "t_ns"}
+        return replace(drive, counters=counters, failed_lbas=self._truth.failed_lbas(drive.drive_id))
+
+    def _catch_up(self) -> None:
+        """Apply every record of what rackd did before now."""
+        self.ask("settle")
+        *lines, self._partial = (self._partial + self._records.read()).split(b"\n")
+        for line in lines:
+            self._truth.apply(json.loads(line))
+
+
+class ServerActs:
+    """:class:`~rackloop_labs.mock_hosts._view.HostActs` of one server.
+
+    Links lose their signal in rackd. rackd has no NVMe controllers to reset: that is a line in the kernel log.
+    """
+
+    def __init__(self, watch: HostWatch, server: str) -> None:
+        self._watch = watch
+        self._server = server
+
+    def reset_link(self, port: HbaPort) -> None:
+        """Take the signal away for as long as a COMRESET lasts; a link that was disabled is enabled."""
+        self._drop(port, _RESET_MS, is_enabled=True)
+
+    def disable_link(self, port: HbaPort) -> None:
+        """Take the signal away until :meth:`enable_link`."""
+        self._drop(port, _FOR_EVER_MS, is_enabled=False)
+
+    def enable_link(self, port: HbaPort) -> None:
+        """Give a disabled link its signal back; nothing where it was not disabled."""
+        if not port.is_enabled:
+            self._drop(port, _AT_ONCE_MS, is_enabled=True)
+
+    def power_slot(self, expander: AttachedExpander, slot: int, *, on: bool) -> None:
+        """Give or take the power of the drive in a slot; nothing where the slot is empty."""
+        drive = self._watch.drive_in(expander.name, slot)
+        if drive is not None:
+            self._watch.ask("power", target=f"drive:{drive}", on=on)
+
+    def reset_controller(self, drive: AttachedDrive) -> None:
+        """Say in the kernel log that the controller was reset."""
+        with self._watch.kernel(self._server) as kernel:
+            kernel.reset_controller(self._watch.now_ns(), drive.kernel_name)
+
+    def remove(self, drive: AttachedDrive) -> None:
+        """Have the kernel forget the drive."""
+        with self._watch.kernel(self._server) as kernel:
+            kernel.remove(self._watch.now_ns(), drive.kernel_name)
+
+    def rescan(self, port: HbaPort) -> None:
+        """Have the kernel find again what is online at the port."""
+        with self._watch.kernel(self._server) as kernel:
+            kernel.rescan(self._watch.now_ns(), port.name)
+
+    def _drop(self, port: HbaPort, down_ms: float, *, is_enabled: bool) -> None:
+        with self._watch.kernel(self._server) as kernel:
+            kernel.enable(port.name, is_enabled=is_enabled)
+            self._watch.ask("phy_drop", ports=[port.switch_port], down_ms=down_ms)

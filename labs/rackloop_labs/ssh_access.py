@@ -1,0 +1,61 @@
+"""How the servers of a lab are reached by SSH, whichever kind of lab it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import BadInput
+from rackloop.lab import JumpHost, Lab, LabKind, Server
+from rackloop_drivers.endpoint import host_and_port
+from rackloop_drivers.host import SshAccess
+
+_SSH_PORT = 22
+
+
+def ssh_accesses(lab: Lab, endpoints: Mapping[str, Any] | None = None) -> dict[str, SshAccess]:
+    """The access to each server of ``lab``: as described, or where the ``endpoints`` of a mock lab say it answers.
+
+    Raises BadInput naming every server that says too little to be reached, or for an address that is none.
+    """
+    if lab.kind is LabKind.MOCK:
+        return {name: _simulated(name, endpoints or {}) for name in lab.servers}
+    lacking = [name for name, server in lab.servers.items() if server.ssh is None or server.known_hosts is None]
+    if lacking:
+        raise BadInput(
+            f"lab {lab.name} does not say how to reach {', '.join(lacking)}: give each server ssh and known_hosts"
+        )
+    jumps = {name: _described(name, jump_host) for name, jump_host in lab.jump_hosts.items()}
+    return {
+        name: _described(name, server, jumps[server.jump] if server.jump is not None else None)
+        for name, server in lab.servers.items()
+    }
+
+
+def _simulated(name: str, endpoints: Mapping[str, Any]) -> SshAccess:
+    host, _, port = endpoints["servers"][name]["ssh"].rpartition(":")
+    shown = endpoints["ssh"]
+    return SshAccess(
+        name=name,
+        host=host,
+        port=int(port),
+        known_hosts=Path(shown["known_hosts"]),
+        user=shown["user"],
+        key_file=Path(shown["key_file"]),
+        use_agent=False,
+    )
+
+
+def _described(name: str, machine: Server | JumpHost, jump: SshAccess | None = None) -> SshAccess:
+    host, port = host_and_port(str(machine.ssh), _SSH_PORT)
+    return SshAccess(
+        name=name,
+        host=host,
+        port=port,
+        known_hosts=machine.known_hosts or Path(),
+        user=machine.user,
+        key_file=machine.key_file,
+        password=machine.password,
+        jump=jump,
+    )
