@@ -25,8 +25,9 @@ LATENESS = "replay.lateness"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
 _TIMELINE = "Timeline of remaps and I/O"
-# Beyond this many remaps a timeline is smaller and quicker to look at as pixels.
-_VECTOR_REMAPS = 200
+_EVIDENCE = "Evidence: "
+# Beyond this many remaps, or lines of evidence, a timeline is smaller and quicker to look at as pixels.
+_VECTOR_MARKS = 200
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Gallery:
         remapping = [test for test in timed if test.remaps]
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
         characterizing = [test for test in tests if test.rounds]
-        if not (timed or latency or throughput or characterizing):
+        failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
+        if not (timed or latency or throughput or characterizing or failed):
             return []
         from rackloop_reports import plots
 
@@ -77,6 +79,10 @@ class Gallery:
         for test in characterizing:
             about = test.id.rpartition("::")[2].replace("_", " ")
             wanted += [(f"{name}: {about}", [test], draw) for name, draw in drawings(test, source)]
+        wanted += [
+            (f"{_EVIDENCE}{test.id}", [test], partial(plots.evidence_timeline, evidence, source))
+            for test, evidence in failed
+        ]
         return [self._draw(name, of, draw) for name, of, draw in wanted if of]
 
     def _draw(self, name: str, tests: Sequence[TestRecord], draw: Callable[[], Figure]) -> Plot:
@@ -84,8 +90,7 @@ class Gallery:
 
         key = (name, tuple(test.id for test in tests))
         if key not in self._drawn:
-            is_dense = name == _TIMELINE and sum(len(test.remaps) for test in tests) > _VECTOR_REMAPS
-            kind: Literal["svg", "png"] = "png" if is_dense else "svg"
+            kind: Literal["svg", "png"] = "png" if sum(_marks(name, test) for test in tests) > _VECTOR_MARKS else "svg"
             mark = " (simulated)" if self._run.is_simulated else ""
             self._drawn[key] = Plot(name + mark, kind, plots.encode(draw(), kind))
         return self._drawn[key]
@@ -166,6 +171,15 @@ def _replays(test: TestRecord) -> list[Replayed]:
         for late in [measured for measured in test.measurements if measured.name == LATENESS][:1]
         if points(" planned") and points(" issued")
     ]
+
+
+def _marks(plot: str, test: TestRecord) -> int:
+    """How many marks a test has on a timeline; other plots have few."""
+    if plot == _TIMELINE:
+        return len(test.remaps)
+    if plot.startswith(_EVIDENCE) and test.evidence is not None:
+        return sum(len(moments) for moments in test.evidence.lanes.values())
+    return 0
 
 
 def _samples(measured: Measured) -> Distribution:

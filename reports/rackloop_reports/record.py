@@ -10,22 +10,24 @@ from typing import Any
 
 from rackloop.distribution import Distribution
 from rackloop.errors import BadInput
+from rackloop.event_log import Stamped, read_events
 from rackloop.events import (
     ActAnnounced,
     ActDone,
     Attached,
     DriveSeen,
+    EvidenceGathered,
     Exchange,
+    HealthCompared,
     IoSeries,
     Measured,
     RemapSeen,
     RoundsMeasured,
     RunFinished,
     RunStarted,
-    Stamped,
+    TaskRan,
     TestFinished,
     TestStarted,
-    read_events,
 )
 from rackloop.verdict import Cause, Verdict, worst
 
@@ -72,6 +74,9 @@ class TestRecord:
     rounds: list[RoundsMeasured] = field(default_factory=list)
     drives: list[DriveSeen] = field(default_factory=list)
     attachments: list[Attached] = field(default_factory=list)
+    tasks: list[TaskRan] = field(default_factory=list)
+    health: HealthCompared | None = None
+    evidence: EvidenceGathered | None = None
     is_finished: bool = False
 
 
@@ -213,6 +218,12 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).rounds.append(event)
             case DriveSeen() as event:
                 self._test(event.test, stamped.t_ns).drives.append(event)
+            case TaskRan() as event:
+                self._test(event.test, stamped.t_ns).tasks.append(event)
+            case HealthCompared() as event:
+                self._test(event.test, stamped.t_ns).health = event
+            case EvidenceGathered() as event:
+                self._test(event.test, stamped.t_ns).evidence = event
             case Attached() as event:
                 self._test(event.test, stamped.t_ns).attachments.append(event)
             case RunFinished() as event:

@@ -1,16 +1,18 @@
-"""What was done to the rack as Allure steps: every act, with its switch commands and the remaps it made."""
+"""What was done to the rack as Allure steps: acts with their switch commands and remaps, tasks of playbooks."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rackloop.events import Exchange, RemapSeen
+from rackloop.events import Exchange, RemapSeen, TaskRan
+from rackloop.units import counted
 from rackloop_reports.record import Act, RunRecord, TestRecord
 from rackloop_reports.wording import value_text
 
 TITLE = "What was done to the rack"
+TASKS_TITLE = "How the servers were provisioned"
 #: More acts than this are shown by their first and last; the attachments have them all.
 MOST_ACTS = 200
 _LONGEST_LINE = 160
@@ -19,7 +21,11 @@ Json = dict[str, Any]
 
 
 def steps_of(test: TestRecord, run: RunRecord) -> list[Json]:
-    """One step that holds all acts of ``test`` in order; none where it did nothing to the rack."""
+    """One step that holds all acts of ``test`` in order, one that holds all tasks of its playbook; none without any."""
+    return [*_of_acts(test, run), *_of_tasks(test.tasks, run)]
+
+
+def _of_acts(test: TestRecord, run: RunRecord) -> list[Json]:
     if not test.acts:
         return []
     remaps: dict[int, list[RemapSeen]] = defaultdict(list)
@@ -38,7 +44,47 @@ def steps_of(test: TestRecord, run: RunRecord) -> list[Json]:
 
 def is_ours(step: Mapping[str, Any]) -> bool:
     """Whether a step of a result was made here."""
-    return str(step.get("name", "")).startswith(TITLE)
+    return str(step.get("name", "")).startswith((TITLE, TASKS_TITLE))
+
+
+def _of_tasks(tasks: Sequence[TaskRan], run: RunRecord) -> list[Json]:
+    """A step for each task of a playbook, and in it one for each server."""
+    if not tasks:
+        return []
+    by_task: dict[tuple[str, str], list[TaskRan]] = defaultdict(list)
+    for task in tasks:
+        by_task[task.role, task.task].append(task)
+    steps = [_task_step(role, name, ran, run) for (role, name), ran in by_task.items()]
+    is_ok = all(step["status"] != "broken" for step in steps)
+    servers = len({task.server for task in tasks})
+    title = f"{TASKS_TITLE} ({counted(len(steps), 'task')} on {counted(servers, 'server')})"
+    return [_spanning(title, steps, is_ok=is_ok)]
+
+
+def _task_step(role: str, name: str, ran: Sequence[TaskRan], run: RunRecord) -> Json:
+    outcomes = Counter(task.status for task in ran)
+    summary = ", ".join(f"{number} {status}" for status, number in sorted(outcomes.items()))
+    servers = [_server_step(task, run) for task in ran]
+    title = f"{role}: {name} ({summary})" if role else f"{name} ({summary})"
+    step = _spanning(title, servers, is_ok=all(one["status"] != "broken" for one in servers))
+    if set(outcomes) == {"skipped"}:
+        step["status"] = "skipped"
+    return step
+
+
+def _server_step(task: TaskRan, run: RunRecord) -> Json:
+    why = f": {' '.join(task.reason.split())}" if task.reason else ""
+    is_ok = task.status not in {"failed", "unreachable"}
+    title = f"{task.server} {task.status}{why}"
+    step = _step(title, run.wall_ms(task.started_ns), run.wall_ms(task.ended_ns), is_ok=is_ok)
+    if task.status == "skipped":
+        step["status"] = "skipped"
+    return step
+
+
+def _spanning(name: str, steps: Sequence[Json], *, is_ok: bool) -> Json:
+    """A step from the start of the first of ``steps`` to the end of the last."""
+    return _step(name, min(step["start"] for step in steps), max(step["stop"] for step in steps), steps, is_ok=is_ok)
 
 
 def _share_out(acts: Sequence[Act], exchanges: Sequence[Exchange], run: RunRecord) -> list[tuple[Act, list[Exchange]]]:

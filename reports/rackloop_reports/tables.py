@@ -11,6 +11,7 @@ from html import escape
 from rackloop.events import Exchange, Measured, RemapSeen
 from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
 from rackloop_reports.gallery import Plot
+from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
 
@@ -23,6 +24,8 @@ def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str
     parts += [identity_card_html(seen) for seen in test.drives]
     if health := health_html(test.measurements):
         parts.append(health)
+    if test.health is not None:
+        parts.append(health_compared_html(test.health))
     if listed := [measured for measured in test.measurements if measured.limits or measured.name not in HEALTH]:
         parts.append(measurements_html(listed, is_simulated=run.is_simulated))
     if plot:

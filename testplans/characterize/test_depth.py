@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.distribution import Distribution
 from rackloop.lab import Lab
-from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, latency_of, measured_bytes, measured_drives
+from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, latency_of, measured_drives, measuring_s
 
 KIB = 1 << 10
 # The defaults are the specification's. An active range of 0 is the whole drive, an empty name the first scratch drive.
@@ -44,8 +44,7 @@ drives_erased = measured_drives
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Two fills, and five rounds of all depths at the least."""
-    conditions = Conditions.of(parameters)
-    return conditions.estimate_s(len(_workloads(parameters)), measured_bytes(lab, parameters))
+    return measuring_s(lab, parameters, _workloads(parameters))
 
 
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:

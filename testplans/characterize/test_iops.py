@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
-from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_bytes, measured_drives
+from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_drives, measuring_s, tracked_of
 
 KIB = 1 << 10
 # The defaults are the specification's. An active range of 0 is the whole drive, an empty name the first scratch drive.
@@ -43,8 +43,7 @@ drives_erased = measured_drives
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Two fills, and five rounds of the whole matrix at the least."""
-    conditions = Conditions.of(parameters)
-    return conditions.estimate_s(len(_workloads(parameters)), measured_bytes(lab, parameters))
+    return measuring_s(lab, parameters, _workloads(parameters))
 
 
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
@@ -58,9 +57,8 @@ def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
 def test_iops(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], measure: Measure) -> None:
     """Go through the whole matrix in every round; random writes of 4 KiB say when the drive is steady."""
     conditions, workloads = Conditions.of(parameters), _workloads(parameters)
-    tracked = min(workloads, key=lambda workload: (workload.read_percent, abs(workload.block_bytes - 4 * KIB)))
     drive_under_test.prepare(conditions)
-    rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked)
+    rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads))
     measure("steady.round", rounds.steady().last)
     for workload in workloads:
         measure("steady.iops", [job.iops for job in rounds.in_window(workload)], **workload.labels)

@@ -16,8 +16,9 @@ from rackloop_fixtures import (
     Measure,
     Workload,
     latency_of,
-    measured_bytes,
     measured_drives,
+    measuring_s,
+    tracked_of,
 )
 
 KIB = 1 << 10
@@ -51,8 +52,7 @@ drives_erased = measured_drives
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Two fills, and five rounds of the whole matrix at the least."""
-    conditions = Conditions.of(parameters)
-    return conditions.estimate_s(len(_workloads(parameters)), measured_bytes(lab, parameters))
+    return measuring_s(lab, parameters, _workloads(parameters))
 
 
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
@@ -64,9 +64,8 @@ def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
 def test_latency(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], measure: Measure) -> None:
     """Go through the matrix in every round; the average of 4 KiB writes says when the drive is steady."""
     conditions, workloads = Conditions.of(parameters), _workloads(parameters)
-    tracked = min(workloads, key=lambda workload: (workload.read_percent, abs(workload.block_bytes - 4 * KIB)))
     drive_under_test.prepare(conditions)
-    rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked, quantity=LATENCY)
+    rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads), quantity=LATENCY)
     measure("steady.round", rounds.steady().last)
     for workload in workloads:
         jobs = rounds.in_window(workload)

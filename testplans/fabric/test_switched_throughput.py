@@ -61,10 +61,9 @@ def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
 def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
     """Two drives of a profile, and the server ports that have them at the baseline."""
     places = {
-        drive: (server, port)
-        for server, joined in lab.baseline.items()
-        for port, drive in joined.items()
-        if drive in lab.drives and lab.drives[drive].profile == profile and lab.drives[drive].scratch
+        drive: place
+        for drive, place in lab.places.items()
+        if lab.drives[drive].profile == profile and lab.drives[drive].scratch
     }
     if len(places) < 2:
         raise NotSupported(f"lab {lab.name} has no two scratch drives of profile {profile} in its baseline")

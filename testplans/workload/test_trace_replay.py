@@ -47,8 +47,8 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The drive that is replayed on, unless only reads are."""
-    server, port = _place(lab, parameters)
-    return [] if parameters["reads_only"] else [lab.baseline[server][port]]
+    drive, _, _ = _place(lab, parameters)
+    return [] if parameters["reads_only"] else [drive]
 
 
 def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -58,8 +58,8 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The stretch at its speed and a few seconds to begin. Raises BadInput where the trace cannot be replayed."""
-    server, port = _place(lab, parameters)
-    trace, drive = find_trace(parameters["trace"]), lab.baseline[server][port]
+    drive, _, _ = _place(lab, parameters)
+    trace = find_trace(parameters["trace"])
     return 5 + plan_replay(lab, drive, trace, _stretch(parameters), parameters["volume"] or None).span_s
 
 
@@ -74,21 +74,21 @@ def _stretch(parameters: Mapping[str, Any]) -> Stretch:
     )
 
 
-def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str]:
+def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
     return replay_place(lab, parameters["drive"] or None)
 
 
 def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Replay the stretch, with the other ports' drives dealt anew all the while if asked."""
-    server, port = _place(rack.lab, parameters)
+    drive, server, port = _place(rack.lab, parameters)
     trace = find_trace(parameters["trace"])
     remaps = 0
     with rack.replaying(server, port, trace, _stretch(parameters), volume=parameters["volume"] or None) as replay:
         allure.attach("\n".join(replay.planned.remarks()) or "nothing was changed", "How the trace was fitted")
         total_s = max(1, round(replay.planned.span_s))
-        others = rack.baseline.without(
-            {rack.lab.switch_port(server, port), rack.lab.where_is(rack.drive_at(server, port))}
-        )
+        others = PortMap()
+        if parameters["moving"]:
+            others = rack.baseline.without({rack.lab.switch_port(server, port), rack.lab.where_is(drive)})
         while replay.is_due():
             if parameters["moving"]:
                 rack.fabric.apply(Partial(_shuffled(rack, others)), rack.deadline())

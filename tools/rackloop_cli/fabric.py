@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from rackloop.abilities import LiveMap, PortState
-from rackloop.clock import Clock, Deadline, RealClock
+from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.guard import require_may_disturb
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
-from rackloop.state import LabState
-from rackloop_labs import Bench, open_lab
+from rackloop_cli.by_hand import acting, running_bench
 
 _WITHIN_S = 10.0
 
@@ -27,7 +23,7 @@ _WITHIN_S = 10.0
 def show(name: str) -> int:
     """Draw the live map."""
     lab, clock = load_lab(name), RealClock()
-    with _bench(lab, clock, token=None) as bench:
+    with running_bench(lab, clock) as bench:
         deadline = Deadline.after(clock, _WITHIN_S)
         fabric = bench.equipment.fabric
         identity, live = fabric.identify(deadline), fabric.live_map(deadline)
@@ -62,7 +58,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
         raise BadInput(
             f"--ms {down_ms:g} is not between 0 and an hour; give the time the signal is away in milliseconds"
         )
-    with _bench(lab, clock, token=None) as bench, _acting(bench) as equipment:
+    with running_bench(lab, clock) as bench, acting(bench) as equipment:
         if equipment.phy is None:
             raise BadInput(f"the rack {lab.name} has no switch that could drop a PHY")
         deadline = Deadline.after(clock, _WITHIN_S)
@@ -74,7 +70,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
 def _change(lab: Lab, change: MapChange) -> int:
     clock = RealClock()
     require_may_disturb(lab)
-    with _bench(lab, clock, token=None) as bench, _acting(bench) as equipment:
+    with running_bench(lab, clock) as bench, acting(bench) as equipment:
         applied = equipment.fabric.apply(change, Deadline.after(clock, _WITHIN_S))
     took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
     Console().print(
@@ -83,22 +79,6 @@ def _change(lab: Lab, change: MapChange) -> int:
         soft_wrap=True,
     )
     return EXIT_PASS
-
-
-@contextmanager
-def _bench(lab: Lab, clock: Clock, token: int | None) -> Iterator[Bench]:
-    with open_lab(lab, clock, LabState.of(lab.name), token, bring_up=False) as bench:
-        yield bench
-
-
-@contextmanager
-def _acting(bench: Bench) -> Iterator[Equipment]:
-    """The bench's equipment, journalled; what is done by hand stands until `heal`."""
-    journal = Journal(LabState.of(bench.lab.name).store, bench.clock)
-    try:
-        yield journalled(bench.equipment, ActRecorder(bench.lab, journal, "by hand"))
-    finally:
-        journal.close()
 
 
 def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:

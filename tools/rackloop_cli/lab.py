@@ -58,10 +58,20 @@ def status(name: str, *, as_json: bool) -> int:
 
 def _print(endpoints: dict[str, Any]) -> None:
     console = Console()
-    switch = endpoints["switch"]
+    switch, login = endpoints["switch"], endpoints["ssh"]
     console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
     console.print(f"switch: {switch['tcp']}, {switch['tty']}", soft_wrap=True)
     console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
+    console.print(
+        f"SSH: -l {login['user']} -i {login['key_file']} -o UserKnownHostsFile={login['known_hosts']}", soft_wrap=True
+    )
+    boxes = Table("server, PDU", "SSH", "controller", "answers at", box=SIMPLE_HEAD, pad_edge=False)
+    for name, server in endpoints["servers"].items():
+        bmc = server["bmc"] or {}
+        boxes.add_row(name, server["ssh"], bmc.get("driver", "-"), bmc.get("address", "-"))
+    for name, pdu in (endpoints["pdu"] or {}).items():
+        boxes.add_row(name, "-", pdu["driver"], pdu["address"])
+    console.print(boxes)
     table = Table("NBD export", "drive", "serial", "protocol", box=SIMPLE_HEAD, pad_edge=False)
     for server in endpoints["servers"].values():
         for port in server["ports"].values():

@@ -11,6 +11,7 @@ import typer
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
 from rackloop_cli.epilog import examples
 from rackloop_cli.model_app import model_app
+from rackloop_cli.power_app import power_app
 from rackloop_cli.trace_app import trace_app
 
 # Plain help reads the same in a terminal, a log and the documents.
@@ -40,7 +41,7 @@ lab_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Check, start, stop and look at labs.",
-    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab status mock"),
+    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
 )
 app.add_typer(lab_app, name="lab")
 fabric_app = typer.Typer(
@@ -54,6 +55,7 @@ fabric_app = typer.Typer(
     ),
 )
 app.add_typer(fabric_app, name="fabric")
+app.add_typer(power_app, name="power")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 
@@ -230,6 +232,115 @@ def lab_status(
     from rackloop_cli import lab as verb
 
     raise typer.Exit(verb.status(lab, as_json=as_json))
+
+
+@lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
+def lab_cabling(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Check the cables of a lab that is up.
+
+    A row for each server port: the drive that should be there by the description and the live map, and the one its
+    server sees. A cable that disagrees is named; one is exit code 3.
+    """
+    from rackloop_cli import lab_cabling as verb
+
+    raise typer.Exit(verb.run(lab, as_json=as_json))
+
+
+@lab_app.command(
+    "discover",
+    epilog=examples(
+        "rackloop lab discover mock --name copy",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
+    ),
+)
+def lab_discover(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed anew.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the description; else LAB's.")] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME=USER@HOST", help="A server, 'user@host' or 'user@host:port'; repeat it."),
+    ] = None,
+    known_hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The known_hosts file with the servers' keys; else ~/.ssh/known_hosts."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The private SSH key to log in with; else the agent's.")
+    ] = None,
+    switch: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The switch: tcp://host:port, or a device such as /dev/ttyUSB0."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else NAME.yaml here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Write a first lab description from what the servers of a live rack see.
+
+    What could not be found out is a comment that says what to fill in. No drive is marked for erasing.
+    """
+    from rackloop_cli import lab_discover as verb
+
+    raise typer.Exit(
+        verb.run(
+            verb.Request(
+                lab=lab,
+                name=name,
+                hosts=tuple(hosts or ()),
+                known_hosts=known_hosts,
+                key_file=key,
+                switch=switch,
+                out=out,
+                force=force,
+            )
+        )
+    )
+
+
+@lab_app.command(
+    "provision",
+    epilog=examples(
+        "rackloop lab provision mock",
+        "rackloop lab provision mock --roles base_tools,fio_workers",
+        "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
+        "rackloop lab provision mock --undo",
+    ),
+)
+def lab_provision(
+    lab: LabArgument,
+    roles: Annotated[
+        str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the roles back: what was there before is put back.")
+    ] = False,
+    playbook: Annotated[
+        str | None,
+        typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
+    ] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="How long it may take.")
+    ] = 600.0,
+) -> None:
+    """Make the servers of a lab what tests expect.
+
+    Runs an Ansible playbook on them; a second run changes nothing. A mock lab must be up.
+    """
+    from rackloop_cli import lab_provision as verb
+
+    request = verb.Request(
+        lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
+    )
+    raise typer.Exit(verb.run(request))
 
 
 @fabric_app.callback()

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from rackloop.clock import RealClock
 from rackloop.data import data_path
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, ToolError
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.plan import Plan, find_testplans, load_plan, override
 from rackloop.state import LabState
@@ -126,6 +126,8 @@ def _dry_run(arguments: list[str], lab: Lab, plan: Plan) -> int:
 def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
+    if plan.provision is not None:
+        console.print(f"Servers are provisioned first: playbook {escape(str(plan.provision))}")
     for test in foreseen:
         console.print(
             f"\n[bold]{escape(test.test)}[/bold]" + ("" if test.skipped else f"  about {test.estimate_s:.0f} s")
@@ -151,7 +153,7 @@ def _report(directory: Path, lab: Lab, status: int) -> int:
         return status
     try:
         rendered = render(directory, history=LabState.of(lab.name).history)
-    except ToolError as error:
+    except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED
     console.print(render_table(rendered.summary))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackloop.lab import load_lab
+from rackloop.errors import BadInput
 from rackloop_cli import run as plan_run
 
 
@@ -29,7 +29,10 @@ class Request:
 
 def run(request: Request) -> int:
     """Run the plan; returns the exit status of a run. Raises BadInput before anything was touched."""
-    _check(request)
+    # To the plan, nothing means all of the trace, the first drive, every volume: not what an option was given for.
+    for option, value in (("--drive", request.drive), ("--volume", request.volume), ("--for", request.duration_s)):
+        if value is not None and not value:
+            raise BadInput(f"{option} is {value!r}: give another value, or leave it out")
     asked = {
         "trace": request.trace,
         "drive": request.drive,
@@ -51,20 +54,3 @@ def run(request: Request) -> int:
             dry_run=request.dry_run,
         )
     )
-
-
-def _check(request: Request) -> None:
-    """Raise BadInput where the trace cannot be read, or its stretch does not fit the drive."""
-    from rackloop_drivers.workload import Stretch
-    from rackloop_fixtures import find_trace, plan_replay, replay_place
-
-    lab = load_lab(request.lab)
-    server, port = replay_place(lab, request.drive)
-    stretch = Stretch(
-        speed=1.0 if request.speed is None else request.speed,
-        from_s=request.from_s or 0.0,
-        duration_s=request.duration_s,
-        fold=request.fold,
-        reads_only=request.reads_only,
-    )
-    plan_replay(lab, lab.baseline[server][port], find_trace(request.trace), stretch, request.volume)

@@ -1,0 +1,54 @@
+"""The health of the rack before and after a test, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from rackloop.events import HealthCompared
+from rackloop.health import HealthChange, Judgement
+from rackloop.units import counted
+
+_HEADS = ("Subject", "What", "Before", "After", "Difference", "Judged", "Why")
+
+
+def health_compared_html(health: HealthCompared) -> str:
+    """What changed: the unexpected in bold, the rest to be unfolded; and what could not be read, with the reason."""
+    by_judgement = {
+        judgement: [change for change in health.changes if change.judgement is judgement] for judgement in Judgement
+    }
+    alarms = by_judgement[Judgement.UNEXPECTED]
+    others = [*by_judgement[Judgement.EXPECTED], *by_judgement[Judgement.NOTED]]
+    parts = ["<h4>Health of the rack, before and after</h4>"]
+    if health.before is None:
+        parts.append("<p>It was not looked at.</p>")
+    elif not alarms:
+        parts.append("<p>Nothing changed that should not have.</p>")
+    if alarms:
+        parts.append(_table(alarms))
+    if others:
+        told = f"{counted(len(others), 'change')} that the test explains, or that mean nothing"
+        parts.append(f"<details><summary>{told}</summary>{_table(others)}</details>")
+    if health.unread:
+        rows = "".join(f"<li>{escape(what)}: {escape(why)}</li>" for what, why in health.unread.items())
+        parts.append(f"<p>Not read:</p><ul>{rows}</ul>")
+    return "".join(parts)
+
+
+def _table(changes: Iterable[HealthChange]) -> str:
+    heads = "".join(f"<th>{head}</th>" for head in _HEADS)
+    return f"<table><tr>{heads}</tr>{''.join(map(_row, changes))}</table>"
+
+
+def _row(change: HealthChange) -> str:
+    why = change.why if not change.sample else f"{change.why} ({change.sample})" if change.why else change.sample
+    difference = "" if change.difference is None else f"{change.difference:+,}"
+    cells = (change.subject, change.what, _value(change.before), _value(change.after), difference)
+    judged = f"{change.judgement}, {change.cause}" if change.cause else str(change.judgement)
+    mark = "b" if change.judgement is Judgement.UNEXPECTED else "span"
+    texts = [escape(cell) for cell in (*cells, judged, why)]
+    return "<tr>" + "".join(f"<td><{mark}>{text}</{mark}></td>" for text in texts) + "</tr>"
+
+
+def _value(value: int | str | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else value or ""

@@ -1,0 +1,57 @@
+"""A plot of what everybody wrote down during a test that did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from rackloop.events import EvidenceGathered
+from rackloop_reports.plots._style import CYCLE, GREY, Source, blank, put_caption, styled
+
+_LANE_IN = 0.34
+
+
+@styled
+def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
+    """A lane for each source: a mark at every line it wrote, as wide as its clock is uncertain."""
+    lanes = list(evidence.lanes)
+    figure = blank(11.5, 1.7 + _LANE_IN * len(lanes))
+    axes = figure.subplots()
+    axes.grid(visible=False, axis="y")
+    for place, name in enumerate(lanes):
+        moments = evidence.lanes[name]
+        color = CYCLE[place % len(CYCLE)]
+        at_s = [_seconds(at_ns, evidence) for at_ns, _ in moments]
+        axes.hlines(
+            [place] * len(moments),
+            [at - error_ns / 1e9 for at, (_, error_ns) in zip(at_s, moments, strict=True)],
+            [at + error_ns / 1e9 for at, (_, error_ns) in zip(at_s, moments, strict=True)],
+            color=color,
+            alpha=0.4,
+            linewidth=5,
+        )
+        axes.plot(at_s, [place] * len(moments), "|", color=color, markersize=11, markeredgewidth=1.1)
+    for edge_ns, what in ((evidence.began_ns, "begins"), (evidence.ended_ns, "ends")):
+        axes.axvline(_seconds(edge_ns, evidence), color=GREY, linewidth=1, linestyle="--")
+        axes.text(_seconds(edge_ns, evidence), -0.72, what, color=GREY, fontsize=8, ha="center", va="bottom")
+    axes.set_yticks(range(len(lanes)), [f"{name} ({len(evidence.lanes[name])})" for name in lanes])
+    axes.set_ylim(len(lanes) - 0.4, -0.75)
+    axes.set_xlabel("Time since the test began, s")
+    axes.set_title(source.title("What was written down, on one time base"), pad=16)
+    put_caption(
+        figure,
+        source.caption(
+            "A mark for every line, with how many there are; the bar behind it is how far its clock may be off.",
+            _unread(sorted(evidence.unread)),
+        ),
+    )
+    return figure
+
+
+def _seconds(at_ns: int, evidence: EvidenceGathered) -> float:
+    return (at_ns - evidence.began_ns) / 1e9
+
+
+def _unread(sources: Sequence[str]) -> str:
+    return f"Not read, or not on this time base: {', '.join(sources)}." if sources else ""

@@ -1,0 +1,67 @@
+"""`rackloop lab cabling`: every server port, what should be there and what its host sees."""
+
+from __future__ import annotations
+
+import json
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rackloop.cabling import PortCheck
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
+from rackloop.lab import LabKind, load_lab
+from rackloop.state import LabState
+from rackloop.units import counted
+from rackloop_labs import open_lab
+from rackloop_labs.discovery import cabling
+
+_WITHIN_S = 30.0
+
+
+def run(name: str, *, as_json: bool) -> int:
+    """Check a lab that is up, and print a row for each port; a disagreement is exit 3."""
+    lab, clock = load_lab(name), RealClock()
+    with open_lab(lab, clock, LabState.of(lab.name), token=None, bring_up=False) as bench:
+        checks = cabling(bench, Deadline.after(clock, _WITHIN_S))
+    found = [disagreement for check in checks for disagreement in check.disagreements]
+    if as_json:
+        print(json.dumps({"schema": 1, "lab": lab.name, "ports": [_as_dict(check) for check in checks]}, indent=2))
+    else:
+        console = Console()
+        simulated = ", simulated" if lab.kind is LabKind.MOCK else ""
+        console.print(f"lab {lab.name} ({lab.kind}{simulated}), the map as it is now")
+        console.print(_table(checks))
+        for disagreement in found:
+            console.print(str(disagreement), soft_wrap=True, markup=False, highlight=False)
+        console.print(f"{counted(len(checks), 'port')}, {counted(len(found), 'disagreement')}")
+    return EXIT_LAB_FAILED if found else EXIT_PASS
+
+
+def _table(checks: list[PortCheck]) -> Table:
+    table = Table("port", "switch", "expected", "seen", "", box=SIMPLE_HEAD, pad_edge=False)
+    server = checks[0].server if checks else ""
+    for check in checks:
+        if check.server != server:
+            table.add_section()
+            server = check.server
+        number = "" if check.switch_port is None else str(check.switch_port)
+        verdict = "[red]wrong[/red]" if check.disagreements else "ok"
+        # What drives say of themselves is no markup.
+        table.add_row(f"{check.server}.{check.port}", number, escape(check.expected), escape(check.found), verdict)
+    return table
+
+
+def _as_dict(check: PortCheck) -> dict[str, object]:
+    return {
+        "server": check.server,
+        "port": check.port,
+        "switch_port": check.switch_port,
+        "expected": check.expected,
+        "seen": check.found,
+        "disagreements": [
+            {"expected": found.expected, "found": found.found, "advice": found.advice} for found in check.disagreements
+        ],
+    }

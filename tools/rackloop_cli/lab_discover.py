@@ -1,0 +1,148 @@
+"""`rackloop lab discover`: a first lab description from what the servers of a live rack see."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackloop.abilities import Fabric
+from rackloop.clock import Clock, Deadline, RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionError
+from rackloop.lab import Control, Lab, check_files, load_lab
+from rackloop.names import NAME
+from rackloop.state import LabState
+from rackloop.units import counted
+from rackloop_drivers.endpoint import host_and_port
+from rackloop_drivers.fabric.flexfabric import FlexFabric, open_flexfabric
+from rackloop_drivers.host import SshAccess, SshHost, on_all
+from rackloop_drivers.host_tools import survey_host
+from rackloop_labs import open_lab
+from rackloop_labs.discovery import inventories, with_paths
+from rackloop_labs.first_description import FILL_IN, FirstDescription, FoundServer, FoundSwitch
+from rackloop_labs.ssh_access import ssh_accesses
+
+_WITHIN_S = 60.0
+_SSH_PORT = 22
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: a lab that is up, or servers as ``NAME=user@host:port`` and a switch."""
+
+    lab: str | None
+    name: str | None
+    hosts: tuple[str, ...] = ()
+    known_hosts: Path | None = None
+    key_file: Path | None = None
+    switch: str | None = None
+    out: Path | None = None
+    force: bool = False
+
+
+def run(request: Request) -> int:
+    """Survey the servers and write the description; nothing is written where a server cannot be asked.
+
+    A description that does not pass `lab check`, as where two drives share an identity, is exit 3.
+    """
+    clock = RealClock()
+    known = load_lab(request.lab) if request.lab else None
+    name = request.name or (known.name if known else None)
+    if known is not None and request.hosts:
+        raise BadInput("--host is for a rack without a description: give either LAB or --host")
+    if known is None and not request.hosts:
+        raise BadInput("nothing to discover: name a lab that is up, or each server with --host NAME=user@host")
+    if name is None or not NAME.fullmatch(name):
+        raise BadInput(f"--name {name or 'is missing'}: give a name of letters, digits, '_' and '-', a letter first")
+    out = request.out or Path(f"{name}.yaml")
+    if out.exists() and not request.force:
+        raise BadInput(f"{out} is there already: choose another file with --out, or replace it with --force")
+    found = _of_lab(known, name, clock) if known else _of_hosts(request, name, clock)
+    text = found.text(clock.wall())
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{out} cannot be written: {error.strerror}; choose another file with --out") from error
+    drives = sum(len(server.inventory.drives) for server in found.servers)
+    print(
+        f"wrote {out}: {counted(len(found.servers), 'server')}, {counted(drives, 'drive')}, "
+        f"{counted(text.count(FILL_IN) - 1, 'thing')} to fill in"
+    )
+    [(_, checked)] = check_files([out])
+    if isinstance(checked, DescriptionError):
+        print(checked, file=sys.stderr)
+        return EXIT_LAB_FAILED
+    return EXIT_PASS
+
+
+def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
+    """What the servers of a lab that is up see."""
+    state = LabState.of(lab.name)
+    deadline = Deadline.after(clock, _WITHIN_S)
+    with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
+        _say_how_many(len(lab.servers))
+        seen = inventories(bench, deadline)
+        switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline) if lab.has_switch else None
+    endpoints = state.endpoints() if state.is_held() else None
+    servers = [FoundServer(access, seen[name]) for name, access in ssh_accesses(lab, endpoints).items()]
+    return FirstDescription(name, servers, switch, with_paths(lab))
+
+
+def _of_hosts(request: Request, name: str, clock: Clock) -> FirstDescription:
+    """What servers see that no description knows yet."""
+    accesses = _accesses(request)
+    deadline = Deadline.after(clock, _WITHIN_S)
+    with ExitStack() as stack:
+        _say_how_many(len(accesses))
+        hosts = [stack.enter_context(SshHost(access, clock)) for access in accesses]
+        seen = on_all(hosts, survey_host, deadline)
+        switch = None
+        if request.switch:
+            fabric = FlexFabric(open_flexfabric(request.switch, clock, deadline))
+            stack.callback(fabric.close)
+            is_tcp = request.switch.startswith("tcp://")
+            control = ("tcp", request.switch.removeprefix("tcp://")) if is_tcp else ("serial", request.switch)
+            switch = _found(fabric, control, deadline)
+    return FirstDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
+
+
+def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> FoundSwitch:
+    return FoundSwitch(fabric.identify(deadline), control, fabric.port_count(deadline), fabric.live_map(deadline).pairs)
+
+
+def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
+    """Where the switch of a lab answers, as its description or, of a mock lab, its endpoints say."""
+    control: Control = lab.fabric.control
+    if state.is_held():
+        return "tcp", str(state.endpoints()["switch"]["tcp"])
+    return ("tcp", control.tcp) if control.tcp else ("serial", str(control.serial))
+
+
+def _accesses(request: Request) -> list[SshAccess]:
+    known_hosts = request.known_hosts or Path("~/.ssh/known_hosts").expanduser()
+    accesses: list[SshAccess] = []
+    for text in request.hosts:
+        name, _, where = text.partition("=")
+        user, at, address = where.rpartition("@")
+        if not NAME.fullmatch(name) or not address or bool(user) != bool(at):
+            raise BadInput(f"--host {text}: write NAME=user@host or NAME=user@host:port, such as srv1=root@10.0.0.11")
+        if name in {access.name for access in accesses}:
+            raise BadInput(f"--host {text}: a server is named {name} already")
+        host, port = host_and_port(address, _SSH_PORT)
+        accesses.append(
+            SshAccess(
+                name,
+                host,
+                known_hosts.absolute(),
+                port=port,
+                user=user or "root",
+                key_file=request.key_file.absolute() if request.key_file else None,
+            )
+        )
+    return accesses
+
+
+def _say_how_many(servers: int) -> None:
+    """Progress goes to standard error."""
+    print(f"asking {counted(servers, 'server')} ...", file=sys.stderr)
