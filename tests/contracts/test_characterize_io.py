@@ -83,7 +83,7 @@ class OneDrive:
     def drive(self, server: str, port: str) -> Drive:
         return self.there
 
-    def executor(self, server: str) -> LocalExecutor:
+    def host(self, server: str) -> LocalExecutor:
         return self.run_by
 
 

@@ -161,6 +161,8 @@ def test_a_trace_is_a_file_or_a_shipped_one(tmp_path: Path) -> None:
         (["demo", "--speed", "0"], "speed is 0, must be above 0"),
         (["demo", "--from", "999"], "from 999 s on"),
         (["demo", "--volume", "other"], "no request of volume 'other'"),
+        (["demo", "--for", "0"], "--for is 0.0: give another value, or leave it out"),
+        (["demo", "--drive", ""], "--drive is '': give another value, or leave it out"),
     ],
 )
 def test_what_cannot_be_replayed_is_said_before_anything_is_touched(

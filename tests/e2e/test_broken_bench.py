@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackloop.clock import Deadline
+from rackloop.lab import load_lab
 from rackloop.native import find_binary
-from tests.e2e.command_line import CommandLine, Results
+from rackloop_drivers.host import SshHost
+from rackloop_labs import ssh_accesses
+from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Results
 from tests.e2e.entries import IDENTITY, REMAP, UNDISTURBED
 from tests.e2e.test_bad_input import LAB
 
@@ -25,19 +29,46 @@ def run(rackloop: CommandLine, *tests: dict[str, Any], lab: str | Path = "mock",
     return Results(rackloop.directory / "out").tests()
 
 
-def programs(directory: Path, *left_out: str) -> str:
-    """A PATH with every program of this machine but these."""
-    directory.mkdir()
-    for folder in os.environ["PATH"].split(":"):
-        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            link = directory / program.name
-            if program.name not in left_out and not link.is_symlink():
-                link.symlink_to(program)
-    return str(directory)
+_WITHOUT_FIO = """
+mkdir /opt/only
+for program in $(echo "$PATH" | tr : "\\n" | sed "s/$/\\/*/"); do
+  [ "${program##*/}" = fio ] || ln -s "$program" /opt/only 2>/dev/null
+done
+echo "PATH=/opt/only" >"$HOME/.bashrc"
+"""
+_FAILING_FIO = b"""#!/bin/sh
+case "$1" in
+--version) echo fio-3.33 ;;
+--enghelp) printf "Available:\\n\\tnbd\\n" ;;
+*) echo out of luck >&2; exit 9 ;;
+esac
+"""
+
+
+@contextmanager
+def servers_without_fio(rackloop: CommandLine) -> Iterator[list[SshHost]]:
+    """A mock lab that is up, with servers on which no fio is installed."""
+    assert rackloop("lab", "up", "mock").status == 0
+    try:
+        endpoints = json.loads(rackloop("lab", "status", "mock", "--json").out)
+        with ExitStack() as stack:
+            accesses = ssh_accesses(load_lab("mock"), endpoints).values()
+            hosts = [stack.enter_context(SshHost(access, CLOCK)) for access in accesses]
+            for host in hosts:
+                assert host.run(("sh", "-c", _WITHOUT_FIO), soon()).status == 0
+            yield hosts
+    finally:
+        rackloop("lab", "down", "mock")
+
+
+def soon() -> Deadline:
+    """Later than anything here takes."""
+    return Deadline.after(CLOCK, SLOW_S)
 
 
 def test_fio_is_missing(rackloop: CommandLine) -> None:
-    found = run(rackloop, UNDISTURBED, REMAP, PATH=programs(rackloop.directory / "bin", "fio"))
+    with servers_without_fio(rackloop):
+        found = run(rackloop, UNDISTURBED, REMAP)
     missed = found["fabric/undisturbed_io::undisturbed_io"]
     assert (missed["verdict"], missed["cause"]) == ("unknown", "harness")
     assert "fio was not found" in missed["reason"]
@@ -46,14 +77,10 @@ def test_fio_is_missing(rackloop: CommandLine) -> None:
 
 
 def test_fio_fails(rackloop: CommandLine) -> None:
-    path = programs(rackloop.directory / "bin", "fio")
-    fake = Path(path) / "fio"
-    fake.write_text(
-        '#!/bin/sh\ncase "$1" in\n--version) echo fio-3.33 ;;\n--enghelp) printf "Available:\\n\\tnbd\\n" ;;\n'
-        "*) echo out of luck >&2; exit 9 ;;\nesac\n"
-    )
-    fake.chmod(0o755)
-    (test,) = run(rackloop, UNDISTURBED, PATH=path).values()
+    with servers_without_fio(rackloop) as hosts:
+        for host in hosts:
+            host.write_file("/opt/only/fio", _FAILING_FIO, soon(), mode=0o755)
+        (test,) = run(rackloop, UNDISTURBED).values()
     assert (test["verdict"], test["cause"]) == ("unknown", "harness")
     assert "fio ended with status 9 and said: out of luck" in test["reason"]
 
@@ -69,7 +96,8 @@ def test_the_native_programs_are_missing(rackloop: CommandLine) -> None:
 def test_the_probe_is_missing(rackloop: CommandLine) -> None:
     only = rackloop.directory / "only"
     only.mkdir()
-    (only / "rackd").symlink_to(find_binary("rackd"))
+    for program in ("rackd", "hosttool"):
+        (only / program).symlink_to(find_binary(program))
     (test,) = run(rackloop, REMAP, RACKLOOP_NATIVE_BIN=str(only)).values()
     assert (test["verdict"], test["cause"]) == ("unknown", "harness")
     assert "the program rackprobe is neither at" in test["reason"]

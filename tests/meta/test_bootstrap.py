@@ -19,7 +19,10 @@ TOOLS = (
     *("bash", "cat", "chmod", "cp", "cut", "env", "find", "flock", "ln", "mkdir", "mv", "readlink", "rm", "sed"),
     *("sha256sum", "sort", "tail", "touch", "xargs"),
 )
-PACKAGES = ("fio", "cc", "nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt")
+PACKAGES = (
+    *("fio", "cc", "bwrap", "ssh", "ipmitool"),
+    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "snmpget", "pgrep"),
+)
 
 PYTHON = """#!/bin/bash
 echo "python $*" >>"$LOG"

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockDevice, Drive, Executor, Fabric, PhyControl, PowerPort, Sanitizer
+from rackloop.abilities import BlockDevice, Drive, Fabric, Host, PhyControl, PowerPort, Sanitizer, SystemEventLog
 from tests.meta.tree import ROOT
 
 # For each kind of driver its ability, and the module of its contract.
 ABILITIES: dict[str, tuple[type, str]] = {
     "block": (BlockDevice, "block_device"),
     "drive": (Drive, "drive"),
+    "event_log": (SystemEventLog, "system_event_log"),
     "fabric": (Fabric, "fabric"),
-    "host": (Executor, "executor"),
+    "host": (Host, "host"),
     "phy": (PhyControl, "phy_control"),
     "power": (PowerPort, "power_port"),
     "sanitizer": (Sanitizer, "sanitizer"),

@@ -30,6 +30,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("checkout")
     for folder in (*ROOTS, "testplans", "tests/contracts"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for shared in (ROOT / "tests").glob("*.py"):
+        shutil.copy(shared, copy / "tests")
     for file in ("pyproject.toml", "conftest.py"):
         shutil.copy(ROOT / file, copy)
     return copy

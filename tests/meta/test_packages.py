@@ -82,7 +82,8 @@ def test_every_kind_of_driver_is_kept_apart() -> None:
     apart = next(
         set(contract["modules"]) for contract in contracts if contract["name"].startswith("Drivers of different")
     )
-    assert apart == kinds
+    # What several kinds read servers with is a kind of its own no more than rackd.py is.
+    assert apart == kinds - {"rackloop_drivers.host_tools"}
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -65,7 +65,7 @@ def test_the_native_wheel_carries_the_programs(tmp_path: Path) -> None:
     assert "-py3-none-" in wheel.name
     assert not wheel.name.endswith("-any.whl")
     archive = ZipFile(wheel)
-    for program in ("drivesim", "rackd", "rackprobe"):
+    for program in ("drivesim", "hosttool", "rackd", "rackprobe"):
         info = archive.getinfo(f"rackloop_native/bin/{program}")
         assert info.external_attr >> 16 & stat.S_IXUSR, f"{program} cannot be executed"
         assert archive.read(info)[:4] == b"\x7fELF"

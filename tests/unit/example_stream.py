@@ -8,12 +8,12 @@ from typing import Any
 
 from rackloop.clock import VirtualClock
 from rackloop.distribution import Distribution
+from rackloop.event_log import EventLog
 from rackloop.events import (
     ActAnnounced,
     ActDone,
     Attached,
     Event,
-    EventLog,
     Exchange,
     IoSeries,
     Measured,

@@ -17,7 +17,8 @@ import yaml  # noqa: F401
 import rackloop_fixtures._conductor
 import rackloop_fixtures.fixtures  # noqa: F401
 from rackloop.data import data_path
-from rackloop.events import Event, TestFinished, TestStarted, read_events
+from rackloop.event_log import read_events
+from rackloop.events import Event, TestFinished, TestStarted
 
 MARKED = (
     "import pytest\n"

@@ -24,6 +24,7 @@ from rackloop_fixtures._characterize_rounds import (
     Saturation,
     Workload,
     latency_of,
+    tracked_of,
 )
 from rackloop_fixtures._outcome import of_exception
 
@@ -83,6 +84,11 @@ def test_a_drive_that_cannot_be_measured_is_refused(lab: Lab, name: str, message
         measured_drives(lab, {"drive": name})
 
 
+def test_the_first_drive_is_looked_for_past_expanders(lab: Lab) -> None:
+    baseline = {"srv1": {"p0": next(iter(lab.expanders)), "p1": "d02"}}
+    assert place_of(lab.model_copy(update={"baseline": baseline}), "") == ("d02", "srv1", "p1")
+
+
 def test_a_lab_without_scratch_drives_has_none_to_offer(lab: Lab) -> None:
     kept = {name: drive.model_copy(update={"scratch": False}) for name, drive in lab.drives.items()}
     with pytest.raises(NotSupported, match="marked scratch: true"):
@@ -121,6 +127,12 @@ def test_a_workload_is_labelled_reads_before_writes() -> None:
 def test_a_workload_that_cannot_be_is_refused(change: dict[str, int]) -> None:
     with pytest.raises(BadInput, match="cannot be: a block is a multiple of 512 bytes"):
         replace(WRITES, **change)  # type: ignore[arg-type]
+
+
+def test_the_workload_that_is_tracked_has_the_fewest_reads_and_a_block_near_4_kib() -> None:
+    blocks = (512, 8192, 4096, 131072)
+    assert tracked_of([Workload(block, reads) for reads in (100, 0, 50) for block in blocks]) == WRITES
+    assert tracked_of([Workload(512, 65), Workload(8192, 65), Workload(4096, 95)]) == Workload(512, 65)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
+from rackloop.event_log import EventLog, read_events
 from rackloop.event_relay import EventRelay, RelayAddress, RelayedEvents
-from rackloop.events import Attached, EventLog, read_events
+from rackloop.events import Attached
 
 EVENTS_EACH = 200
 

@@ -7,7 +7,8 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.events import ActAnnounced, ActDone, EventLog, RemapSeen, Stage, Stamped, TestFinished, read_events
+from rackloop.event_log import EventLog, Stamped, read_events
+from rackloop.events import ActAnnounced, ActDone, RemapSeen, Stage, TestFinished
 
 
 def write_three(path: Path) -> None:

@@ -14,7 +14,8 @@ from rackloop.abilities import BlockUsage, DriveIdentity
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.events import ActAnnounced, ActDone, EventLog, read_events
+from rackloop.event_log import EventLog, read_events
+from rackloop.events import ActAnnounced, ActDone
 from rackloop.guard import Guard, WritableDrive
 from rackloop.lab import Lab, LabKind
 from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive, is_open

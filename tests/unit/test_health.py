@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.health import MUST_NOT_MOVE, CounterChange, alarms, health_changes
+from rackloop.health import COUNTERS as RULES
+from rackloop.health import CounterChange, health_changes
 
 COUNTERS = st.dictionaries(
-    st.sampled_from([*sorted(MUST_NOT_MOVE), "bytes_written", "reads"]), st.integers(min_value=0, max_value=2**63)
+    st.sampled_from([*sorted(RULES), "bytes_written", "reads"]), st.integers(min_value=0, max_value=2**63)
 )
+
+
+def alarms(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    return [change.alarm for change in health_changes(before, after) if change.alarm]
 
 
 @given(COUNTERS, COUNTERS)

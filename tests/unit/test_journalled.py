@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, LockedOut, StaleGeneration
-from rackloop.events import ActAnnounced, ActDone, EventLog, read_events
+from rackloop.event_log import EventLog, read_events
+from rackloop.events import ActAnnounced, ActDone
 from rackloop.journal import EntryState, Journal
 from rackloop.journalled import ActRecorder, Equipment, UndoFailed, journalled, undoing
 from rackloop.lab import LabKind

@@ -46,6 +46,15 @@ def test_a_drive_behind_an_expander_is_where_the_expander_is(mock: Lab) -> None:
     assert {mock.where_is(name) for name in ("d21", "d22", "d23", "d24")} == {150}
 
 
+def test_a_port_that_an_expander_is_joined_to_has_no_drive_to_itself(mock: Lab) -> None:
+    assert list(mock.places)[:5] == ["d01", "d02", "d09", "d13", "d03"]
+    assert mock.places["d09"] == ("srv1", "p2")
+    expander = next(iter(mock.expanders))
+    lab = mock.model_copy(update={"baseline": {"srv2": {"p1": expander, "p0": "d03"}, "srv1": {"p3": "d01"}}})
+    assert lab.joined("srv2") == {"p1": expander, "p0": "d03"}
+    assert list(lab.places.items()) == [("d03", ("srv2", "p0")), ("d01", ("srv1", "p3"))]
+
+
 def test_text_survives_and_identifiers_are_normalised(tmp_path: Path) -> None:
     text = (LABS / "mock.yaml").read_text().replace("5000c500a0000001", "0x50:00:C5:00:A0:00:00:01", 1)
     text = text.replace("5000c500a0000002", "5000e500").replace("RL000003", "no").replace("RL000004", "1e3")
@@ -64,7 +73,12 @@ def test_a_profile_says_what_the_file_does_not(mock: Lab) -> None:
 
 
 def test_names_that_are_not_there_are_bad_input(mock: Lab) -> None:
-    for ask in (lambda: mock.switch_port("srv9", "p0"), lambda: mock.where_is("d99"), lambda: mock.drives_of("srv9")):
+    for ask in (
+        lambda: mock.switch_port("srv9", "p0"),
+        lambda: mock.where_is("d99"),
+        lambda: mock.drives_of("srv9"),
+        lambda: mock.joined("srv9"),
+    ):
         with pytest.raises(BadInput, match="did you mean"):
             ask()
     with pytest.raises(BadInput, match="no port of srv1 is named 'p9'"):
@@ -77,6 +91,7 @@ def test_a_rack_without_a_switch_maps_nothing() -> None:
     assert lab.baseline_map() == PortMap()
     assert lab.drives_of("node1") == ["boot-free1", "fast1"]
     assert lab.drives_of("node2") == ["shelf1-0", "shelf1-1"]
+    assert lab.places == {"boot-free1": ("node1", "p0"), "fast1": ("node1", "p1")}
     with pytest.raises(NotSupported, match="no switch"):
         lab.where_is("fast1")
     with pytest.raises(NotSupported, match="no switch"):

@@ -31,7 +31,9 @@ name: rack
 kind: physical
 fabric: {driver: flexfabric, control: {tcp: 'switch:5025'}}
 servers:
-  srv1: {ports: {p0: 1}, ssh: srv1, known_hosts: known}
+  srv1: {ports: {p0: 1}, ssh: srv1, known_hosts: known, jump: gate}
+jump_hosts:
+  gate: {ssh: 'gate:22', known_hosts: known}
 drives:
   d01: {profile: sata-ssd, model: M, serial: A1, wwn: 5000c500a0000001, size: 8 GiB, port: 3, scratch: true}
 """
@@ -118,6 +120,9 @@ WRONG_WIRING = [
     ("port: 3", "port: 3, timing: {knd: 1}", "11:94: drives.d01.timing.knd: the profile sata-ssd", ["mean 'kind'?"]),
     ("port: 3", "port: 3, timing: {kind: 1}", "11:100: drives.d01.timing.kind: kind: expected a word", ["'1'"]),
     ("port: 3, ", "", "11:3: drives.d01: is plugged in nowhere", ["port:"]),
+    ("p1: 2}", "p1: 2}, paths: {p2: pci-1}", "5:41: servers.srv1.paths.p2: no port of srv1 is named", ["'p2'"]),
+    ("p1: 2}", "p1: 2}, paths: {p0: pci-1, p1: pci-1}", "5:56: servers.srv1.paths.p1: pci-1 is also", ["of p0"]),
+    ("p1: 2}", "p1: 2}, paths: {p0: pci-1-ata-1, p1: pci-1-ata-1.0}", "5:45: servers.srv1.paths.p0: ", ["of p1"]),
     ("port: 3, ", "port: 3, expander: exp1, slot: 1, ", "11:85: drives.d01.expander: one plug", ["port is given"]),
     ("port: 3, ", "attached: srv1/p0, ", "11:76: drives.d01.attached: is for racks without a switch", ["port:"]),
     ("wwn: 5000c500a0000001, ", "", "11:3: drives.d01: has no identifier", ["wwn:"]),
@@ -152,14 +157,18 @@ PHYSICAL_NEEDS = [
     (", known_hosts: known", "", "5:3: servers.srv1.known_hosts: is missing", ["ssh-keyscan"]),
     ("ssh: srv1, ", "", "5:3: servers.srv1.ssh: is missing", ["srv1.lab.example"]),
     ("ssh: srv1", "ssh: srv1, bmc: redfish", "5:42: servers.srv1.bmc.address: is missing", ["URL"]),
+    ("jump: gate", "jump: gaet", "5:63: servers.srv1.jump: no jump host is named 'gaet'", ["did you mean 'gate'?"]),
+    ("{ssh: 'gate:22', ", "{", "7:3: jump_hosts.gate.ssh: is missing", ["'host:port'"]),
+    ("'gate:22', known_hosts: known", "gate", "7:3: jump_hosts.gate.known_hosts: is missing", ["SSH key"]),
+    ("'gate:22'", "'a b'", "7:15: jump_hosts.gate.ssh: expected a host such as", ["'a b'"]),
     (
         "drives:",
         "pdus: {pdu1: {driver: apc, outlets: 8}}\ndrives:",
-        "6:8: pdus.pdu1.address: is missing",
+        "8:8: pdus.pdu1.address: is missing",
         ["host name"],
     ),
-    ("model: M, ", "", "7:3: drives.d01.model: is missing", ["as the drive reports it"]),
-    ("5000c500a0000001", "5000e500", "7:55: drives.d01.wwn: expected a WWN of 16", ["found 8"]),
+    ("model: M, ", "", "9:3: drives.d01.model: is missing", ["as the drive reports it"]),
+    ("5000c500a0000001", "5000e500", "9:55: drives.d01.wwn: expected a WWN of 16", ["found 8"]),
 ]
 
 STATIC_HAS_NO_SWITCH = [

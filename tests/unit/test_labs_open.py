@@ -8,6 +8,7 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported
+from rackloop.guard import Located
 from rackloop.lab import LabKind, load_lab
 from rackloop.state import LabState
 from rackloop_labs import open_lab
@@ -44,12 +45,31 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
         deadline = Deadline.after(CLOCK, 1)
         assert bench.equipment.fabric.live_map(deadline).pairs == lab.baseline_map()
         assert bench.equipment.phy is None
-        for ask in (bench.drive, bench.device):
-            with pytest.raises(NotSupported, match=r"node1\.p0: servers of a physical lab cannot be reached yet"):
-                ask("node1", "p0")
-        for refused in (bench.survey, bench.attach_log, lambda: bench.executor("node1"), lambda: bench.announce([1])):
-            with pytest.raises(NotSupported, match="cannot be reached yet"):
+        for refused in (bench.attach_log, lambda: bench.announce([1])):
+            with pytest.raises(NotSupported, match="physical server"):
                 refused()
+
+
+def test_servers_of_a_physical_lab_are_reached_when_they_are_asked(state: LabState) -> None:
+    with open_lab(load_lab("direct-attached"), CLOCK, state, None) as bench:
+        assert bench.host("node1") is bench.host("node1")
+        assert bench.host("node1").name == "node1"
+        with pytest.raises(BadInput, match="no server is named 'nod1'; did you mean 'node1'"):
+            bench.host("nod1")
+        for found in (bench.drive("node1", "p1"), bench.device("node1", "p1")):
+            assert isinstance(found, Located)
+            assert found.location == "node1:pci-0000:5e:00.0"
+        with pytest.raises(NotSupported, match=r"node2\.p0: add paths: to node2"):
+            bench.drive("node2", "p0")
+
+
+def test_a_drive_that_is_fixed_to_its_port_is_found_by_its_own_path(state: LabState) -> None:
+    lab = load_lab("direct-attached")
+    servers = {name: server.model_copy(update={"paths": {}}) for name, server in lab.servers.items()}
+    with open_lab(lab.model_copy(update={"servers": servers}), CLOCK, state, None) as bench:
+        drive = bench.drive("node1", "p0")
+        assert isinstance(drive, Located)
+        assert drive.location == "node1:/dev/disk/by-path/pci-0000:00:17.0-ata-1"
 
 
 def test_rackd_is_told_everything_the_description_says() -> None:
@@ -66,3 +86,12 @@ def test_rackd_is_told_everything_the_description_says() -> None:
         "00123456", "0025385b71b00009", "nvme",
     )  # fmt: skip
     assert (drives["d21"]["expander"], drives["d21"]["slot"], drives["d21"]["port"]) == ("exp1", 0, None)
+
+
+def test_a_rack_whose_servers_cannot_be_reached_is_refused_before_its_switch_is_locked(state: LabState) -> None:
+    lab = load_lab("mock").model_copy(update={"kind": LabKind.PHYSICAL})
+    with (
+        pytest.raises(BadInput, match="does not say how to reach srv1"),
+        open_lab(lab, CLOCK, state, 1),
+    ):
+        pass

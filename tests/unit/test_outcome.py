@@ -4,10 +4,20 @@ import pytest
 
 from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ToolError
+from rackloop.health import HealthChange, Judgement
 from rackloop.limits import Limit
 from rackloop.measurement import Measurement, judge
 from rackloop.verdict import Cause, Verdict
-from rackloop_fixtures._outcome import BenchBroken, LimitsFailed, LimitsUnknown, Outcome, combine, judged, of_exception
+from rackloop_fixtures._outcome import (
+    BenchBroken,
+    HealthChanged,
+    LimitsFailed,
+    LimitsUnknown,
+    Outcome,
+    combine,
+    judged,
+    of_exception,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +40,32 @@ from rackloop_fixtures._outcome import BenchBroken, LimitsFailed, LimitsUnknown,
 def test_outcome_of_an_exception(error: BaseException, verdict: Verdict, cause: Cause | None) -> None:
     outcome = of_exception(error)
     assert (outcome.verdict, outcome.cause) == (verdict, cause)
+
+
+def moved(cause: Cause, drive: str = "d01") -> HealthChange:
+    return HealthChange(drive, "phy_resets", 1, 2, Judgement.UNEXPECTED, cause, "the link was lost")
+
+
+def test_health_that_changed_fails_with_the_labs_cause_where_any_change_is_the_labs() -> None:
+    alone = HealthChanged([moved(Cause.PRODUCT)])
+    assert of_exception(alone) == Outcome(
+        Verdict.FAIL, Cause.PRODUCT, "the rack's health changed: d01: phy_resets went from 1 to 2: the link was lost"
+    )
+    both = of_exception(HealthChanged([moved(Cause.PRODUCT, "d01"), moved(Cause.LAB, "d02")]))
+    assert (both.verdict, both.cause) == (Verdict.FAIL, Cause.LAB)
+    assert both.reason is not None
+    assert both.reason.index("d02") < both.reason.index("d01")
+
+
+def test_a_rack_that_changed_all_over_is_told_by_a_few() -> None:
+    told = str(HealthChanged([moved(Cause.LAB, f"d{number}") for number in range(9)]))
+    assert told.endswith("; and 4 more")
+
+
+def test_health_that_changed_turns_a_pass_into_a_failure_and_clears_the_product_of_the_labs() -> None:
+    labs = of_exception(HealthChanged([moved(Cause.LAB)]))
+    assert combine([Outcome(Verdict.PASS), labs]) == labs
+    assert combine([Outcome(Verdict.FAIL, Cause.PRODUCT, "slow"), labs]).verdict is Verdict.UNKNOWN
 
 
 def test_a_tear_down_that_failed_makes_a_pass_unknown() -> None:

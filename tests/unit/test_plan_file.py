@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.description._field_texts import field_texts
-from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenOn, WrittenPlan
+from rackloop.description._planfile import (
+    WrittenEntry,
+    WrittenHealth,
+    WrittenLimit,
+    WrittenOn,
+    WrittenPlan,
+    WrittenProvision,
+)
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.limits import Limit
-from rackloop.plan import Plan, PlanEntry, load_plan, override
+from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
 
 TEST_FILE = '''
 """A test file, read and never run."""
@@ -203,6 +210,64 @@ def test_a_test_file_that_cannot_be_read_is_a_problem_of_the_plan(content: str, 
     assert words in problem.message
 
 
+PLAYBOOK = """\
+- hosts: servers
+  roles: [{role: base, tags: [always]}, {role: tools, tags: [tools]}]
+  tasks: [{name: x, tags: "links,tools", debug: !unsafe y}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "playbook"), [("true", "site.yml"), ("{}", "site.yml"), ("false", None), ("no", None)]
+)
+def test_a_plan_may_ask_for_its_servers_to_be_provisioned(written: str, playbook: str | None, root: Path) -> None:
+    provision = load(f"provision: {written}\n{PLAN}", root).provision
+    assert (provision.playbook.name if provision else None) == playbook
+    assert provision is None or (provision.roles, provision.variables, provision.timeout_s) == ((), {}, 600.0)
+
+
+def test_a_plan_says_how_its_servers_are_provisioned(root: Path) -> None:
+    (root / "own.yml").write_text(PLAYBOOK)
+    variables = "{links: [ens1f0, 007], tools_mtu: 9000, deep: {on: true, off: no}}"
+    how = f"{{playbook: own.yml, roles: [tools, links], vars: {variables}, timeout: 2 min}}"
+    assert load(f"provision: {how}\n{PLAN}", root).provision == Provision(
+        root / "own.yml",
+        ("tools", "links"),
+        {"links": ["ens1f0", "007"], "tools_mtu": 9000, "deep": {"on": True, "off": "no"}},
+        120.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "start", "words"),
+    [
+        ("maybe", "1:12: provision: expected true or false", "'maybe'"),
+        ("{rolls: [base_tools]}", "1:13: provision.rolls: unknown key", "did you mean 'roles'?"),
+        ("{roles: [base_tool]}", "1:21: provision.roles[0]: site.yml has no role", "did you mean 'base_tools'?"),
+        ("{playbook: sight}", "1:23: provision.playbook: no playbook is named 'sight'", "did you mean 'site'?"),
+        ("{playbook: gone.yml}", "1:23: provision.playbook: there is no playbook at", "check the path"),
+        ("{playbook: nightly.yaml}", "1:23: provision.playbook: ", "is no playbook: expected a list of plays"),
+        ("{timeout: 0 s}", "1:22: provision.timeout: expected a time above zero", "'0 s'"),
+    ],
+)
+def test_a_mistake_in_how_to_provision_is_reported(how: str, start: str, words: str, root: Path) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        load(f"provision: {how}\n{PLAN}", root)
+    [problem] = [str(problem).replace(f"{root / 'nightly.yaml'}:", "", 1) for problem in caught.value.problems]
+    assert problem.startswith(start)
+    assert words in problem
+
+
+def test_a_plan_says_what_a_test_does_to_the_racks_health(root: Path) -> None:
+    written = "plan: x\npurpose: y\ntests:\n  - {test: fabric/remap_latency, health: {expect: [%s]}}\n"
+    (entry,) = load(written % "media_errors, kernel.medium_error, boot_id", root).tests
+    assert entry.expected_health == ("media_errors", "kernel.medium_error", "boot_id")
+    with pytest.raises(
+        DescriptionError, match=r"4:\d+: tests\[0\]\.health\.expect\[0\]: .*did you mean 'media_errors'"
+    ):
+        load(written % "media_error", root)
+
+
 def test_a_plan_that_is_nowhere_is_bad_input(root: Path) -> None:
     load(PLAN, root)
     with pytest.raises(BadInput, match=r"no plan is named 'nightli' .*did you mean 'nightly'\?"):
@@ -213,7 +278,7 @@ def test_a_plan_that_is_nowhere_is_bad_input(root: Path) -> None:
 
 def test_the_reference_page_has_every_key_with_its_words() -> None:
     rows = (Path(__file__).parents[2] / "docs" / "reference" / "plan-file.md").read_text().splitlines()
-    for part in (WrittenPlan, WrittenEntry, WrittenLimit, WrittenOn):
+    for part in (WrittenPlan, WrittenProvision, WrittenEntry, WrittenHealth, WrittenLimit, WrittenOn):
         for name, field in part.model_fields.items():
             key = field.alias or name
             start, end = f"| `{key}` |", f" {field_texts(part)[key]} |"

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import VirtualClock
-from rackloop.events import ActAnnounced, ActDone, EventLog, Exchange, RemapSeen, RunStarted, Stage, TestStarted
+from rackloop.event_log import EventLog
+from rackloop.events import ActAnnounced, ActDone, Exchange, RemapSeen, RunStarted, Stage, TaskRan, TestStarted
 from rackloop_reports.record import RunRecord, read_run
-from rackloop_reports.steps import MOST_ACTS, TITLE, is_ours, steps_of
+from rackloop_reports.steps import MOST_ACTS, TASKS_TITLE, TITLE, is_ours, steps_of
 
 TEST = "fabric/identity::identity"
 
@@ -65,3 +66,28 @@ def test_many_acts_are_shown_by_the_first_and_the_last(tmp_path: Path) -> None:
 def test_a_test_that_did_nothing_has_no_steps(tmp_path: Path) -> None:
     run = run_with(tmp_path, 0)
     assert steps_of(run.tests[0], run) == []
+
+
+def test_tasks_of_a_playbook_are_steps_with_a_step_for_each_server(tmp_path: Path) -> None:
+    run = run_with(tmp_path, 0)
+    provisioning = run.tests[0]
+    ended = [
+        ("srv1", "tools", "Look", "ok", None),
+        ("srv2", "tools", "Look", "changed", None),
+        ("srv1", "tools", "Load", "skipped", "no modules"),
+        ("srv2", "tools", "Load", "skipped", "no modules"),
+        ("srv1", "", "Ask", "ok", None),
+        ("srv2", "", "Ask", "failed", "x " * 200),
+    ]
+    provisioning.tasks = [
+        TaskRan(TEST, "site", server, role, task, "a.b.c", status, reason, number * 10**9, (number + 1) * 10**9)
+        for number, (server, role, task, status, reason) in enumerate(ended)
+    ]
+    (whole,) = steps_of(provisioning, run)
+    assert is_ours(whole)
+    assert (whole["name"], whole["status"]) == (f"{TASKS_TITLE} (3 tasks on 2 servers)", "broken")
+    assert whole["stop"] - whole["start"] == 6000
+    assert children(whole) == ["tools: Look (1 changed, 1 ok)", "tools: Load (2 skipped)", "Ask (1 failed, 1 ok)"]
+    assert [step["status"] for step in whole["steps"]] == ["passed", "skipped", "broken"]
+    assert children(whole["steps"][1]) == ["srv1 skipped: no modules", "srv2 skipped: no modules"]
+    assert children(whole["steps"][2]) == ["srv1 ok", "srv2 failed: " + ("x " * 200).strip()]

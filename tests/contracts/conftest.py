@@ -1,0 +1,32 @@
+"""Servers that several files have tests of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rackloop_drivers.host import SshHost
+from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.sshd_process import Sshd, running_sshd
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
+    """A mock lab that is up for the tests of one file."""
+    with running_mock_rack(tmp_path_factory.mktemp("rack")) as rack:
+        yield rack
+
+
+@pytest.fixture(scope="module")
+def sshd() -> Iterator[Sshd]:
+    """An sshd for the tests of one file; a file whose tests break it has one of its own for each."""
+    with running_sshd() as running:
+        yield running
+
+
+@pytest.fixture
+def host(sshd: Sshd) -> Iterator[SshHost]:
+    """That server, by SSH."""
+    with SshHost(sshd.access(), CLOCK) as opened:
+        yield opened

@@ -1,0 +1,117 @@
+"""fio and rackprobe run on a server by SSH as they do here; rackprobe is brought there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import ToolError
+from rackloop.native import find_binary
+from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.host import SshHost
+from rackloop_drivers.workload import (
+    Expected,
+    Fio,
+    FioJob,
+    FioRun,
+    ProbeTarget,
+    RackProbe,
+    ReadWrite,
+    deliver,
+)
+from tests.minted_drive import minted
+from tests.nbdkit_process import serving_unix
+from tests.sshd_process import Sshd, running_sshd
+
+CLOCK = RealClock()
+MIB = 1 << 20
+SERIAL = "RL000001"
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> DevicePath:
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(8 * MIB))
+    return DevicePath(path)
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 50)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_writes_and_reads_a_drive_of_the_server(host: SshHost, drive: DevicePath) -> None:
+    with minted(drive, SERIAL) as writable:
+        job = FioJob(name="job", device=writable, rw=ReadWrite.WRITE, block_size_bytes=MIB, verify="crc32c")
+        written = Fio(host, CLOCK).run(FioRun(jobs=(job,), seed=1), soon()).jobs[0]
+    assert written.total_err == 0
+    assert {direction: transfer.io_bytes for direction, transfer in written.transfers.items()} == {
+        "write": 8 * MIB,
+        "read": 8 * MIB,
+    }
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_is_followed_and_stopped_from_afar(host: SshHost, drive: DevicePath) -> None:
+    job = FioJob(name="job", device=drive, rw=ReadWrite.READ, runtime_s=1000.0)
+    with Fio(host, CLOCK).start(FioRun(jobs=(job,), seed=1), soon()) as running:
+        running.wait_for_io(soon())
+        result = running.stop(soon())
+    assert result.jobs[0].transfers["read"].io_bytes > 0
+
+
+@pytest.mark.skipif(shutil.which("nbdkit") is None, reason="nbdkit is not installed")
+def test_rackprobe_verifies_what_it_wrote_through_nbd(host: SshHost, tmp_path: Path) -> None:
+    with serving_unix(tmp_path / "nbd.sock", ("memory", str(MIB))) as socket:
+        export = NbdExport(socket, "", MIB)
+        probe = RackProbe(host, CLOCK)
+        with minted(export, SERIAL) as writable:
+            probe.write(writable, soon(), sectors=8, generation=3)
+        verified = probe.verify(export, Expected(SERIAL, generation=3), soon(), sectors=8)
+    assert verified.is_right
+
+
+def test_rackprobe_talks_while_it_runs(host: SshHost, drive: DevicePath) -> None:
+    probe = RackProbe(host, CLOCK)
+    with minted(drive, SERIAL) as writable:
+        probe.write(writable, soon(), generation=1)
+    targets = [ProbeTarget("p0", drive.probe_target())]
+    with probe.remap_session(targets, soon(), spin=False) as session:
+        arm = session.arm("p0", Expected(SERIAL, generation=1), soon())
+        read = session.wait_verified(arm, soon())
+    assert read.verdicts["right"] == 1
+
+
+def test_a_program_is_delivered_once_and_checked_each_time(sshd: Sshd, host: SshHost) -> None:
+    binary = find_binary("rackprobe")
+    digest = hashlib.sha256(binary.read_bytes()).hexdigest()
+    path = Path(deliver(host, binary, soon()))
+    assert path == sshd.folder / "home" / ".cache" / "rackloop" / f"rackprobe-{digest[:16]}"
+    assert path.read_bytes() == binary.read_bytes()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o755, 0o700)
+    first = path.stat().st_ino
+    assert deliver(host, binary, soon()) == str(path)
+    assert path.stat().st_ino == first
+    path.write_bytes(b"#!/bin/sh\necho impostor\n")
+    assert deliver(host, binary, soon()) == str(path)
+    assert path.read_bytes() == binary.read_bytes()
+
+
+def test_a_home_that_cannot_be_written_has_a_place_beside_it(tmp_path: Path) -> None:
+    program = tmp_path / f"program-{os.getpid()}"
+    program.write_text("#!/bin/sh\necho delivered\n")
+    with running_sshd(home="/proc/nowhere") as sshd, SshHost(sshd.access(), CLOCK) as host:
+        path = deliver(host, program, soon())
+        assert Path(path).parent == Path(f"/var/tmp/rackloop-{os.getuid()}")
+        assert host.run((path,), soon()).stdout == "delivered\n"
+    Path(path).unlink()
+
+
+def test_a_program_that_is_not_there_cannot_be_delivered(host: SshHost, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"missing cannot be read: No such file.*native/build"):
+        deliver(host, tmp_path / "missing", soon())

@@ -1,0 +1,258 @@
+"""Playbooks on mock servers, with Ansible itself: what they change, what they leave, and how they fail."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop.playbooks import find_playbook
+from rackloop.secret import FileSecret
+from rackloop_drivers.host import SshAccess
+from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
+from rackloop_labs import ssh_accesses
+from tests.mock_rack import MockRack
+
+CLOCK = RealClock()
+# Everything that a role may change on a mock server, as one text.
+STATE = (
+    "cd /; find etc var/lib -xdev -printf '%p %y %m %U\\n' | sort;"
+    " find etc var/lib -xdev -type f -exec sha256sum {} + | sort;"
+    " cat /proc/sys/net/ipv4/tcp_[rw]mem; ip link show lo"
+)
+ROLES_OF_FILES = (
+    *("kernel_ahci", "network_tuning", "iscsi_target", "iscsi_initiator"),
+    *("nvme_tcp_target", "nvme_tcp_host", "fio_workers"),
+)
+
+
+def accesses(rack: MockRack, *servers: str) -> dict[str, SshAccess]:
+    found = ssh_accesses(rack.lab, rack.endpoints)
+    return {name: found[name] for name in servers}
+
+
+def play(
+    rack: MockRack,
+    playbook: str | Path,
+    *servers: str,
+    within_s: float = 300.0,
+    tasks: list[TaskDone] | None = None,
+    reaches: Mapping[str, SshAccess] | None = None,
+    **more: Any,
+) -> Provisioned:
+    """Run a playbook on servers; ``tasks`` receives what ended even where the whole fails."""
+    ended = [] if tasks is None else tasks
+    provisioner = Provisioner(rack.lab, reaches or accesses(rack, *servers), CLOCK)
+    return provisioner.run(find_playbook(playbook), Deadline.after(CLOCK, within_s), on_task=ended.append, **more)
+
+
+def written(folder: Path, tasks: str) -> Path:
+    """A playbook of these tasks."""
+    indented = tasks.replace("\n", "\n    ")
+    path = folder / "own.yml"
+    path.write_text(f"- name: Own\n  hosts: servers\n  gather_facts: false\n  tasks:\n    {indented}\n")
+    return path
+
+
+def test_the_site_is_provisioned_once_and_taken_back_exactly(rack: MockRack) -> None:
+    before = rack.says("srv4", STATE)
+    first = play(rack, "site", "srv1", "srv4")
+    changed = {(task.host, task.role) for task in first.tasks if task.status is TaskStatus.CHANGED}
+    # Server 1 is of the stack vanilla: its kernel stays as it came.
+    assert changed == {(host, role) for host in ("srv1", "srv4") for role in ROLES_OF_FILES} - {("srv1", "kernel_ahci")}
+    assert "mtu 9000" in rack.says("srv4", "ip link show lo")
+    assert rack.says("srv4", "cat /etc/modprobe.d/rackloop.conf").startswith(
+        "options libata force=nodbdelay,rstonce,nolpm\noptions ahci mobile_lpm_policy=1\n"
+    )
+    assert "cannot be written (Read-only file system)" in reason(first, "srv4", "base_tools", "Install the packages")
+    assert "user namespace" in reason(first, "srv4", "nvme_tcp_target", "Load the target's kernel modules")
+    assert "systemd is not running" in reason(
+        first, "srv4", "fio_workers", "Have the worker run, now and at every boot"
+    )
+    assert all(task.reason for task in first.tasks if task.status is TaskStatus.SKIPPED)
+
+    assert play(rack, "site", "srv4").hosts["srv4"].changed == 0
+
+    undone = play(rack, "undo", "srv1", "srv4")
+    assert undone.hosts["srv4"].changed == len(ROLES_OF_FILES)
+    assert rack.says("srv4", STATE) == before
+    assert play(rack, "undo", "srv4").hosts["srv4"].changed == 0
+
+
+def reason(done: Provisioned, host: str, role: str, name: str) -> str:
+    """Why one task was skipped on one server."""
+    (task,) = [task for task in done.tasks if (task.host, task.role, task.task) == (host, role, name)]
+    assert task.status is TaskStatus.SKIPPED
+    return task.reason or ""
+
+
+def test_only_the_roles_that_are_chosen_run_with_the_variables_that_are_given(rack: MockRack) -> None:
+    done = play(rack, "site", "srv2", roles=["fio_workers"], variables={"fio_workers_port": 9999})
+    assert {task.role for task in done.tasks} == {"", "capabilities", "fio_workers"}
+    assert ",9999\n" in rack.says("srv2", "cat /etc/systemd/system/rackloop-fio.service")
+    assert play(rack, "undo", "srv2", roles=["fio_workers"]).hosts["srv2"].changed == 1
+    assert rack.ssh("srv2", "ls /etc/systemd/system/rackloop-fio.service").returncode == 2
+
+
+def test_what_targets_offer_is_written_as_their_kernels_take_it(rack: MockRack) -> None:
+    variables = {
+        "iscsi_target_luns": {"a": "/dev/sdb", "b": "/dev/sdc"},
+        "iscsi_target_initiators": ["iqn.2003-01.org.linux-iscsi.srv1:initiator"],
+        "nvme_tcp_target_devices": ["/dev/sdb"],
+        "nvme_tcp_target_hosts": ["nqn.h"],
+    }
+    play(rack, "site", "srv2", roles=["iscsi_target", "nvme_tcp_target"], variables=variables)
+    offered = json.loads(rack.says("srv2", "cat /etc/rtslib-fb-target/saveconfig.json"))
+    assert [(each["plugin"], each["name"], each["dev"]) for each in offered["storage_objects"]] == [
+        ("block", "a", "/dev/sdb"),
+        ("block", "b", "/dev/sdc"),
+    ]
+    (group,) = offered["targets"][0]["tpgs"]
+    assert group["luns"][1] == {"index": 1, "storage_object": "/backstores/block/b"}
+    assert [(portal["port"], portal["iser"]) for portal in group["portals"]] == [(3260, False)]
+    assert group["node_acls"][0]["mapped_luns"][1] == {"index": 1, "tpg_lun": 1, "write_protect": False}
+    said = json.loads(rack.says("srv2", "cat /etc/rackloop/nvmet.json"))
+    assert (said["devices"], said["hosts"], said["port"]) == (["/dev/sdb"], ["nqn.h"], 4420)
+
+
+def test_a_wrong_variable_is_named_before_anything_is_changed(rack: MockRack) -> None:
+    with pytest.raises(LabError, match=r"role fio_workers(?s:.*)srv2: .*fio_workers_port"):
+        play(rack, "site", "srv2", roles=["fio_workers"], variables={"fio_workers_port": "many"})
+
+
+def test_a_task_that_fails_is_one_error_with_its_server_and_what_it_said(rack: MockRack, tmp_path: Path) -> None:
+    own = written(tmp_path, "- name: Break it\n  ansible.builtin.shell: echo worn out >&2; exit 3")
+    tasks: list[TaskDone] = []
+    with pytest.raises(LabError) as caught:
+        play(rack, own, "srv1", "srv2", tasks=tasks)
+    assert str(caught.value).splitlines()[:2] == ["own.yml failed:", "  play 'Own', task 'Break it':"]
+    for server in ("srv1", "srv2"):
+        assert f"    {server}: non-zero return code; worn out" in str(caught.value)
+    assert [task.status for task in tasks] == [TaskStatus.FAILED] * 2
+
+
+def test_a_playbook_can_reboot_a_server(rack: MockRack, tmp_path: Path) -> None:
+    before = rack.says("srv3", "cat /proc/sys/kernel/random/boot_id")
+    tasks = "- ansible.builtin.reboot:\n    search_paths: [/opt/rackloop/bin, /sbin, /usr/sbin]"
+    assert [task.status for task in play(rack, written(tmp_path, tasks), "srv3").tasks] == [TaskStatus.CHANGED]
+    assert rack.says("srv3", "cat /proc/sys/kernel/random/boot_id") != before
+
+
+def test_a_failure_that_the_playbook_takes_care_of_is_none(rack: MockRack, tmp_path: Path) -> None:
+    rescued = (
+        "- name: Try\n  block: [{name: Break it, ansible.builtin.command: 'false'}]\n"
+        "  rescue: [{name: Mend it, ansible.builtin.command: 'true'}]"
+    )
+    done = play(rack, written(tmp_path, rescued), "srv1")
+    assert [(task.task, task.status) for task in done.tasks] == [
+        ("Break it", TaskStatus.FAILED),
+        ("Mend it", TaskStatus.CHANGED),
+    ]
+
+
+@pytest.fixture
+def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary files go, with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="rl-") as made:
+        monkeypatch.setattr(tempfile, "tempdir", made)
+        yield Path(made)
+
+
+def contents(folder: Path) -> Iterator[bytes]:
+    """What is in the files below a folder that somebody is working in."""
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
+
+
+def test_a_secret_is_in_no_message_and_in_no_file(rack: MockRack, tmp_path: Path, scratch: Path) -> None:
+    """The server says it aloud; a task that is told not to log says nothing."""
+    seen: list[bytes] = []
+    (tmp_path / "password").write_text("hunter2hunter2")
+    reach = accesses(rack, "srv1")["srv1"]
+    shown = SshAccess(
+        *(reach.name, reach.host, reach.known_hosts, reach.port, reach.user, reach.key_file),
+        password=FileSecret(tmp_path / "password"),
+        use_agent=False,
+    )
+    first = "- name: Look\n  ansible.builtin.command: 'true'\n"
+    own = written(
+        tmp_path, f"{first}- name: Tell\n  ansible.builtin.shell: echo {{{{ ansible_password }}}} >&2; exit 1"
+    )
+    provisioner = Provisioner(rack.lab, {"srv1": shown}, CLOCK)
+    with pytest.raises(LabError, match=r"non-zero return code; \*{8}$"):
+        provisioner.run(own, Deadline.after(CLOCK, 300), on_task=lambda _task: seen.extend(contents(scratch)))
+    assert any(b"Host srv1" in content for content in seen)
+    assert not any(b"hunter2hunter2" in content for content in seen)
+    own.write_text(own.read_text() + "      no_log: true\n")
+    with pytest.raises(LabError, match=r"withheld \(no_log\)$"):
+        play(rack, own, reaches={"srv1": shown})
+
+
+def test_a_server_without_power_is_not_reached_and_the_others_are_named_apart(rack: MockRack, tmp_path: Path) -> None:
+    own = written(tmp_path, "- name: Look\n  ansible.builtin.command: 'true'")
+    with rack.rackd() as rackd:
+        rackd.request("power", Deadline.after(CLOCK, 10), target="server:srv3", on=False)
+        try:
+            with pytest.raises(NotConnected, match=r"own\.yml does not reach every server") as caught:
+                play(rack, own, "srv2", "srv3")
+        finally:
+            rackd.request("power", Deadline.after(CLOCK, 10), target="server:srv3", on=True)
+    assert list(caught.value.children) == ["srv3"]
+
+
+def test_a_host_key_that_is_not_the_known_one_is_refused(rack: MockRack, tmp_path: Path) -> None:
+    known, other = accesses(rack, "srv1", "srv2").values()
+    keys = [line.split(" ", 1)[1] for line in known.known_hosts.read_text().splitlines() if str(other.port) in line]
+    (tmp_path / "known_hosts").write_text(f"[{known.host}]:{known.port} {keys[0]}\n")
+    wrong = SshAccess(
+        "srv1", known.host, tmp_path / "known_hosts", known.port, key_file=known.key_file, use_agent=False
+    )
+    own = written(tmp_path, "- name: Look\n  ansible.builtin.command: 'true'")
+    with pytest.raises(NotConnected, match="Host key verification failed"):
+        play(rack, own, reaches={"srv1": wrong})
+
+
+def test_a_run_ends_at_its_deadline_and_leaves_no_process(rack: MockRack, tmp_path: Path) -> None:
+    own = written(tmp_path, "- name: Take long\n  ansible.builtin.command: sleep 1000")
+    # What Ansible takes to begin a task is nobody's promise: a run that had no time to is given more.
+    for within_s in (6.0, 20.0, 60.0):
+        with pytest.raises(DeadlineExceeded, match=r"own\.yml was ended at its deadline") as caught:
+            play(rack, own, "srv1", within_s=within_s)
+        if "in the task 'Take long'" in str(caught.value):
+            break
+    else:
+        pytest.fail(str(caught.value))
+    assert not [command for command in commands() if str(own) in command]
+
+
+def commands() -> Iterator[str]:
+    """The command lines of the processes of this session's user."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def test_a_callback_that_raises_ends_the_run(rack: MockRack, tmp_path: Path) -> None:
+    def refuse(_task: TaskDone) -> None:
+        raise LabError("the event stream has ended")
+
+    own = written(tmp_path, "- name: Look\n  ansible.builtin.command: 'true'")
+    provisioner = Provisioner(rack.lab, accesses(rack, "srv1"), CLOCK)
+    with pytest.raises(LabError, match="the event stream has ended"):
+        provisioner.run(own, Deadline.after(CLOCK, 300), on_task=refuse)
+
+
+def test_a_playbook_that_ansible_cannot_read_is_said_in_its_words(rack: MockRack, tmp_path: Path) -> None:
+    own = written(tmp_path, "- name: Nothing\n  no_such_module:")
+    with pytest.raises(ToolError, match=r"ansible-playbook own\.yml ended with status 4: (?s:.*)no_such_module"):
+        play(rack, own, "srv1")

@@ -1,0 +1,115 @@
+"""Servers provisioned by hand and at the start of a run: the record, the report, and the block where it fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.e2e.command_line import CommandLine, Results
+from tests.e2e.entries import IDENTITY, PHY
+
+FAILING = """
+- name: Own
+  hosts: servers
+  gather_facts: false
+  tasks:
+    - name: Burn the firmware
+      ansible.builtin.shell: echo the flash is worn out >&2; exit 1
+      tags: [firmware]
+    - name: Say hello
+      ansible.builtin.command: "true"
+      tags: [hello]
+"""
+
+
+def run(rackloop: CommandLine, provision: Any, *tests: dict[str, Any], status: int) -> Results:
+    purpose = "A small rack does what it should."
+    document = {"plan": "small", "purpose": purpose, "provision": provision, "tests": list(tests)}
+    ended = rackloop("run", rackloop.write("small.yaml", document), "--lab", "mock", "--out", "out")
+    assert ended.status == status, ended
+    assert "Traceback" not in ended.err, ended
+    return Results(rackloop.directory / "out")
+
+
+def allure_result(results: Results, name: str) -> dict[str, Any]:
+    """The Allure result of an entry."""
+    found: list[dict[str, Any]] = [
+        json.loads(path.read_text()) for path in (results.directory / "allure-results").glob("*-result.json")
+    ]
+    (position,) = [position for position, result in enumerate(found) if result["name"] == name]
+    return found[position]
+
+
+def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rackloop: CommandLine) -> None:
+    results = run(rackloop, {"roles": ["fio_workers"]}, IDENTITY, status=0)
+    assert {name: test["verdict"] for name, test in results.tests().items()} == {
+        "fabric/identity::identity": "pass",
+        "provisioning": "pass",
+    }
+    ran = results.of_kind("task.ran")
+    assert {event.server for event in ran} == {"srv1", "srv2", "srv3", "srv4"}
+    assert {(event.status, event.role) for event in ran if event.task == "Write the worker's unit"} == {
+        ("changed", "fio_workers")
+    }
+    assert all(event.test == "provisioning" and event.started_ns < event.ended_ns for event in ran)
+    acts = [stamped.seq for stamped in results.events if stamped.event.kind == "act.announced"]
+    assert max(stamped.seq for stamped in results.events if stamped.event.kind == "task.ran") < min(acts)
+
+    result = allure_result(results, "Provisioning")
+    (whole,) = result["steps"]
+    steps = {step["name"]: step for step in whole["steps"]}
+    made = steps["fio_workers: Write the worker's unit (4 changed)"]
+    assert sorted(step["name"] for step in made["steps"]) == [f"srv{n} changed" for n in (1, 2, 3, 4)]
+    assert made["stop"] > made["start"]
+    left_out = steps["fio_workers: Have the worker run, now and at every boot (4 skipped)"]
+    assert left_out["status"] == "skipped"
+    assert left_out["steps"][0]["name"].endswith("services cannot be managed (systemd is not running)")
+
+
+def test_a_playbook_that_fails_blocks_the_run_once(rackloop: CommandLine) -> None:
+    (rackloop.directory / "own.yml").write_text(FAILING)
+    tests = run(rackloop, {"playbook": "own.yml"}, IDENTITY, PHY, status=3).tests()
+    entry = tests.pop("provisioning")
+    assert (entry["verdict"], entry["cause"]) == ("unknown", "lab")
+    assert "task 'Burn the firmware'" in entry["reason"]
+    assert "srv1: non-zero return code; the flash is worn out" in entry["reason"]
+    assert [(test["verdict"], test["cause"]) for test in tests.values()] == [("blocked", "lab")] * 2
+    assert all("the servers could not be provisioned: own.yml failed" in test["reason"] for test in tests.values())
+
+
+def test_a_dry_run_says_that_servers_would_be_provisioned(rackloop: CommandLine) -> None:
+    ended = rackloop("run", "smoke", "--lab", "mock", "--dry-run")
+    assert ended.status == 0, ended
+    assert "Servers are provisioned first: playbook site (base_tools, kernel_ahci, network_tuning)" in ended.out
+
+
+def test_servers_are_provisioned_and_given_back_by_hand(rackloop: CommandLine) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    chosen = ("--roles", "fio_workers")
+    first = rackloop("lab", "provision", "mock", *chosen, "--set", "fio_workers_port=9999")
+    assert first.status == 0, first
+    assert first.out.count("changed      fio_workers: Write the worker's unit") == 4
+    assert "left out, services cannot be managed (systemd is not running): fio_workers: " in first.out
+    again = rackloop("lab", "provision", "mock", *chosen, "--set", "fio_workers_port=9999")
+    assert again.status == 0, again
+    assert "changed      " not in again.out
+    undone = rackloop("lab", "provision", "mock", "--undo", *chosen)
+    assert undone.out.count("changed      fio_workers: Put back what was there before") == 4
+
+
+def test_what_is_wrong_with_the_command_is_said_before_anything_is_touched(rackloop: CommandLine) -> None:
+    (rackloop.directory / "own.yml").write_text(FAILING)
+    for arguments, status, words in (
+        (("mock", "--roles", "fio_worker"), 2, "site.yml has no role 'fio_worker'; did you mean 'fio_workers'?"),
+        (("mock", "--set", "port"), 2, "--set port: write KEY=VALUE"),
+        (("mock", "--set", "port=[1"), 2, "--set port=[1: not YAML"),
+        (("mock", "--playbook", "gone.yml"), 2, "there is no playbook at gone.yml"),
+        (("mock", "--playbook", "own.yml", "--undo"), 2, "--undo takes back the shipped roles"),
+        (("mock", "--playbook", "own.yml", "--roles", "helo"), 2, "own.yml has no role 'helo'; did you mean 'hello'?"),
+        (("example-rack",), 2, "lab example-rack is physical"),
+        (("mock",), 3, "lab mock is not up: start it with `rackloop lab up mock`"),
+    ):
+        ended = rackloop("lab", "provision", *arguments)
+        assert ended.status == status, ended
+        assert words in ended.err
+        assert "Traceback" not in ended.err

@@ -1,0 +1,103 @@
+"""A mock lab that is up for tests, and programs that nobody here wrote to reach its servers with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.lab import Lab, load_lab
+from rackloop.state import LabState
+from rackloop_drivers.rackd import RackdControl
+from rackloop_labs import MockLab
+from rackloop_labs.labd_control import HostState, LabdControl
+
+CLOCK = RealClock()
+_COMMAND_S = 30.0
+_POLL_NS = 5_000_000
+
+
+def soon() -> Deadline:
+    """Far more time than anything here takes."""
+    return Deadline.after(CLOCK, _COMMAND_S)
+
+
+class MockRack:
+    """A mock lab that is up, with ``endpoints`` as ``lab status --json`` prints them."""
+
+    def __init__(self, lab: Lab, state: LabState) -> None:
+        self.lab = lab
+        self.state = state
+        self.endpoints: dict[str, Any] = json.loads(state.endpoints_file.read_text())
+        self.control = LabdControl(state)
+
+    def address(self, server: str) -> tuple[str, int]:
+        """Where the server's SSH answers."""
+        host, _, port = self.endpoints["servers"][server]["ssh"].rpartition(":")
+        return host, int(port)
+
+    def options(self) -> list[str]:
+        """What OpenSSH's programs need to log in."""
+        shown = self.endpoints["ssh"]
+        return [
+            *("-F", "none", "-i", shown["key_file"], "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes"),
+            *("-o", f"UserKnownHostsFile={shown['known_hosts']}", "-o", "StrictHostKeyChecking=yes"),
+        ]
+
+    def ssh_argv(self, server: str, *words: str) -> list[str]:
+        """OpenSSH's ``ssh``, to the server."""
+        host, port = self.address(server)
+        return ["ssh", *self.options(), "-p", str(port), f"{self.endpoints['ssh']['user']}@{host}", *words]
+
+    def ssh(self, server: str, command: str, *, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run a command on the server by OpenSSH's ``ssh``, whatever its status."""
+        return run(self.ssh_argv(server, command), stdin=stdin)
+
+    def says(self, server: str, command: str) -> str:
+        """What a command prints on the server; it has to succeed."""
+        done = self.ssh(server, command)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode().rstrip("\n")
+
+    def becomes(self, server: str, state: HostState) -> None:
+        """Wait until the server is in ``state``."""
+        deadline = soon()
+        while (now := self.control.states(soon())[server]) is not state:
+            assert not deadline.is_over(), f"{server} is still {now}"
+            CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+
+    @contextmanager
+    def rackd(self) -> Iterator[RackdControl]:
+        """The simulated rack's own control."""
+        control = RackdControl(Path(self.endpoints["control"]), CLOCK)
+        try:
+            yield control
+        finally:
+            control.close()
+
+
+def run(argv: Sequence[str], *, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a program of this machine to its end, whatever its status."""
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=_COMMAND_S, check=False)
+
+
+@contextmanager
+def running_mock_rack(root: Path) -> Iterator[MockRack]:
+    """The shipped mock lab, up for as long as the block lasts, its state below ``root``.
+
+    Nothing may have gone wrong in labd by then: what does is said in its log.
+    """
+    lab = load_lab("mock")
+    state = LabState.of(lab.name, root=root)
+    mock = MockLab(lab, CLOCK, state)
+    leash = mock.up(leashed=True, seed=1)
+    assert leash is not None
+    try:
+        yield MockRack(lab, state)
+    finally:
+        mock.release(leash)
+    assert state.log.read_text() == ""

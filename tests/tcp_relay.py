@@ -1,0 +1,82 @@
+"""What stands between a client and a server, and can lose their connections."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_CHUNK_BYTES = 1 << 16
+
+
+class TcpRelay:
+    """Carries every connection to its own ``port`` on to ``target``."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept)
+        self._accepting.start()
+
+    def break_connections(self) -> None:
+        """Lose the connections there are, as seen from both ends, and carry on with new ones."""
+        with self._lock:
+            ends, threads = self._ends, self._threads
+            self._ends, self._threads = [], []
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
+        for end in ends:
+            end.close()
+
+    def close(self) -> None:
+        """Lose the connections there are and carry no more."""
+        # A shutdown, not a close, wakes the thread that accepts.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self._listener.close()
+        self.break_connections()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target)
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._ends += (client, server)
+                for source, sink in ((client, server), (server, client)):
+                    source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self._threads.append(threading.Thread(target=_copy, args=(source, sink)))
+                    self._threads[-1].start()
+
+
+@contextmanager
+def relaying(target: tuple[str, int]) -> Iterator[TcpRelay]:
+    """A relay for as long as the block lasts."""
+    relay = TcpRelay(target)
+    try:
+        yield relay
+    finally:
+        relay.close()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(_CHUNK_BYTES):
+            sink.sendall(chunk)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)

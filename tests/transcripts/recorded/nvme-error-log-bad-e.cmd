@@ -1,0 +1,1 @@
+nvme error-log /dev/nvme0 -e frob

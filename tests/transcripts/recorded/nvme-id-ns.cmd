@@ -1,0 +1,1 @@
+nvme id-ns /dev/nvme0n1

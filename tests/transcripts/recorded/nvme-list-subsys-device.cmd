@@ -1,0 +1,1 @@
+nvme list-subsys /dev/nvme0n1

@@ -1,0 +1,1 @@
+nvme list-subsys /dev/nvme9n1 -o json

@@ -1,0 +1,1 @@
+nvme reset /dev/nvme9

@@ -1,0 +1,1 @@
+nvme smart-log nvme0 -o json

@@ -1,0 +1,1 @@
+nvme smart-log -H /dev/nvme0

@@ -1,0 +1,1 @@
+nvme smart-log -H -o json /dev/nvme0

@@ -1,0 +1,1 @@
+nvme frobnicate /dev/nvme0

@@ -1,0 +1,1 @@
+nvme subsystem-reset /dev/sda

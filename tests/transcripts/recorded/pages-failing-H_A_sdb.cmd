@@ -1,0 +1,1 @@
+smartctl -H -A /dev/sdb

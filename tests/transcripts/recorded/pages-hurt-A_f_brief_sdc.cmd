@@ -1,0 +1,1 @@
+smartctl -A -f brief /dev/sdc

@@ -1,0 +1,1 @@
+smartctl -A /dev/sda

@@ -1,0 +1,1 @@
+smartctl -H -j /dev/sdb

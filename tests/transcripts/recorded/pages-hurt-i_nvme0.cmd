@@ -1,0 +1,1 @@
+smartctl -i /dev/nvme0

@@ -1,0 +1,1 @@
+smartctl -l defects /dev/sda

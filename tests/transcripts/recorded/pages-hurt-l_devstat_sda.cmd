@@ -1,0 +1,1 @@
+smartctl -l devstat /dev/sda

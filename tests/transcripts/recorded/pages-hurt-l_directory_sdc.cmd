@@ -1,0 +1,1 @@
+smartctl -l directory /dev/sdc

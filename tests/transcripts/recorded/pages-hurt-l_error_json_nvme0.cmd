@@ -1,0 +1,1 @@
+smartctl -l error -j /dev/nvme0

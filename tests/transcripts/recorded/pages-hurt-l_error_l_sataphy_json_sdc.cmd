@@ -1,0 +1,1 @@
+smartctl -l error -l sataphy -j /dev/sdc

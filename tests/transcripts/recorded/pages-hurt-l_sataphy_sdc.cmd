@@ -1,0 +1,1 @@
+smartctl -l sataphy /dev/sdc

@@ -1,0 +1,1 @@
+smartctl -l scttemp /dev/sdc

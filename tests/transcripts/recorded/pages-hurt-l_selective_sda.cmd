@@ -1,0 +1,1 @@
+smartctl -l selective /dev/sda

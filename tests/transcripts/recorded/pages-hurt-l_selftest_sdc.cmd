@@ -1,0 +1,1 @@
+smartctl -l selftest /dev/sdc

@@ -1,0 +1,1 @@
+smartctl -l ssd /dev/sda

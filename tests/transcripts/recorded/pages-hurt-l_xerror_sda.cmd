@@ -1,0 +1,1 @@
+smartctl -l xerror /dev/sda

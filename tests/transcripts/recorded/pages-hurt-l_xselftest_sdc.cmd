@@ -1,0 +1,1 @@
+smartctl -l xselftest /dev/sdc

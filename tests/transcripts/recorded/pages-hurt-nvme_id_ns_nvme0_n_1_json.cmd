@@ -1,0 +1,1 @@
+nvme id-ns /dev/nvme0 -n 1 -o json

@@ -1,0 +1,1 @@
+smartctl -x /dev/sdb

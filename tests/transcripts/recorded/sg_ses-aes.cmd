@@ -1,0 +1,1 @@
+sg_ses --page=aes /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --page=cf /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --page=ed /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses -p 2 -f /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --page=es /dev/sg0

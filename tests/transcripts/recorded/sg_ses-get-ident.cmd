@@ -1,0 +1,1 @@
+sg_ses -I 6 --get=ident /dev/sg0

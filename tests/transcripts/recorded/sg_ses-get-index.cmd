@@ -1,0 +1,1 @@
+sg_ses --index=6 --get=devoff /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --get=devoff /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --dev-slot-num=20 --get=devoff /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --page=es -x 6 --get=3:4 /dev/sg0

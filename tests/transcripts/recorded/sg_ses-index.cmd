@@ -1,0 +1,1 @@
+sg_ses --page=es --index=6 /dev/sg0

@@ -1,0 +1,1 @@
+sg_ses --join /dev/sg0

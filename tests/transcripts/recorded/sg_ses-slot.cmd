@@ -1,0 +1,1 @@
+sg_ses --join --dev-slot-num=2 /dev/sg0

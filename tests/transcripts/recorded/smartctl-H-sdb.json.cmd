@@ -1,0 +1,1 @@
+smartctl -j -H /dev/sdb

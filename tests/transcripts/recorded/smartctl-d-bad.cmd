@@ -1,0 +1,1 @@
+smartctl -d frob -H /dev/sdb

@@ -1,0 +1,1 @@
+smartctl -d nvme -H /dev/nvme0

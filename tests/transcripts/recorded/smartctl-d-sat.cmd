@@ -1,0 +1,1 @@
+smartctl -d sat -H /dev/sdb

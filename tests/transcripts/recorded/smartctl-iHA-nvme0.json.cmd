@@ -1,0 +1,1 @@
+smartctl -jiHA /dev/nvme0

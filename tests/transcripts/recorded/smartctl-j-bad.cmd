@@ -1,0 +1,1 @@
+smartctl --json=z -H /dev/sdb

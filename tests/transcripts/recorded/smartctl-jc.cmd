@@ -1,0 +1,1 @@
+smartctl --json=c -H /dev/sdb

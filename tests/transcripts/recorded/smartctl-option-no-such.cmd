@@ -1,0 +1,1 @@
+smartctl --frobnicate /dev/sda

@@ -1,0 +1,1 @@
+smartctl -Z /dev/sda

@@ -1,0 +1,1 @@
+smartctl --scan -d nvme -j

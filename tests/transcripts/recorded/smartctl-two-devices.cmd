@@ -1,0 +1,1 @@
+smartctl -a /dev/sda /dev/sdb

@@ -1,0 +1,1 @@
+smartctl -j -a /dev/sda /dev/sdb

@@ -1,0 +1,1 @@
+smp_discover --adn /dev/bsg/expander-1:0

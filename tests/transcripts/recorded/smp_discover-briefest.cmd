@@ -1,0 +1,1 @@
+smp_discover -mbb /dev/bsg/expander-1:0

@@ -1,0 +1,1 @@
+smp_discover -m /dev/bsg/expander-1:0

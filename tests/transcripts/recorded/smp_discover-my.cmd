@@ -1,0 +1,1 @@
+smp_discover --my /dev/bsg/expander-1:0

@@ -1,0 +1,1 @@
+smp_discover --phy=0 /dev/bsg/expander-1:0

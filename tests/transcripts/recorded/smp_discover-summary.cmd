@@ -1,0 +1,1 @@
+smp_discover /dev/bsg/expander-1:0

@@ -1,0 +1,232 @@
+"""Two snapshots and what the test did in between: what changed, whether that is explained, and whose fault it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackloop.health import (
+    COUNTERS,
+    KERNEL_MESSAGES,
+    Disturbed,
+    HealthChange,
+    HealthSnapshot,
+    Judgement,
+    KernelLine,
+    KernelPosition,
+    ServerHealth,
+    compare,
+    rule_names,
+)
+from rackloop.verdict import Cause
+
+PORTS = {"host0": "p0", "ata1": "p0", "sda": "p0", "host1": "p1", "nvme0": "p1", "phy-1:0": "p1", "0000:11:00.0": "p1"}
+QUIET = ServerHealth(KernelPosition("boot-1", 0), {"phy-1:0": {"invalid_dword_count": 0}}, PORTS)
+HEALTHY: dict[str, int] = {"media_errors": 0, "phy_resets": 1, "power_cycles": 3, "host_reads": 10}
+BEFORE = HealthSnapshot(0, 1, {"d01": HEALTHY, "d02": HEALTHY}, {"srv1": QUIET})
+
+
+def later(
+    drives: Mapping[str, Mapping[str, int]] | None = None, server: ServerHealth | None = None, *texts: str
+) -> HealthSnapshot:
+    """The rack afterwards, with what the kernel of srv1 said meanwhile."""
+    lines = tuple(KernelLine(number, 4, text) for number, text in enumerate(texts))
+    moved = {name: {**HEALTHY, **counters} for name, counters in (drives or {}).items()}
+    return HealthSnapshot(2, 3, {**BEFORE.drives, **moved}, {"srv1": replace(server or QUIET, kernel=lines)})
+
+
+def only(changes: list[HealthChange]) -> HealthChange:
+    (change,) = changes
+    return change
+
+
+LINKED = Disturbed(linked_ports=frozenset({("srv1", "p0")}), linked_drives=frozenset({"d01"}))
+
+
+@pytest.mark.parametrize(
+    ("drive", "did", "judgement", "cause"),
+    [
+        ("d01", Disturbed(), Judgement.UNEXPECTED, Cause.LAB),
+        ("d01", LINKED, Judgement.EXPECTED, None),
+        ("d02", LINKED, Judgement.UNEXPECTED, Cause.LAB),
+    ],
+)
+def test_a_link_that_was_lost_is_excused_where_the_test_took_it(
+    drive: str, did: Disturbed, judgement: Judgement, cause: Cause | None
+) -> None:
+    change = only(compare(BEFORE, later({drive: {"phy_resets": 2}}), did))
+    assert (change.subject, change.what, change.judgement, change.cause) == (drive, "phy_resets", judgement, cause)
+    assert change.difference == 1
+
+
+def test_taking_a_link_excuses_neither_a_media_error_nor_a_power_cycle() -> None:
+    changes = compare(BEFORE, later({"d01": {"media_errors": 2, "power_cycles": 4}}), LINKED)
+    assert [(change.judgement, change.cause) for change in changes] == [
+        (Judgement.UNEXPECTED, Cause.PRODUCT),
+        (Judgement.UNEXPECTED, Cause.LAB),
+    ]
+    assert str(changes[0]) == "d01: media_errors went from 0 to 2: data could not be read back, or not be written"
+
+
+def test_cut_power_excuses_power_cycles_and_links() -> None:
+    did = Disturbed(powered_drives=frozenset({"d01"}), linked_drives=frozenset({"d01"}))
+    changes = compare(BEFORE, later({"d01": {"power_cycles": 4, "phy_resets": 2}}), did)
+    assert {change.judgement for change in changes} == {Judgement.EXPECTED}
+
+
+def test_the_plan_excuses_what_it_names_and_no_more() -> None:
+    after = later({"d01": {"media_errors": 1, "power_cycles": 4}})
+    named, other = compare(BEFORE, after, Disturbed(), ["media_errors"])
+    assert (named.judgement, named.why) == (Judgement.EXPECTED, "the plan expects it")
+    assert other.judgement is Judgement.UNEXPECTED
+
+
+def test_work_is_noted_and_alarms_nobody() -> None:
+    change = only(compare(BEFORE, later({"d01": {"host_reads": 999}}), Disturbed()))
+    assert (change.judgement, change.cause, change.difference) == (Judgement.NOTED, None, 989)
+
+
+def test_a_state_that_clears_is_good_news() -> None:
+    before = replace(BEFORE, drives={"d01": {"pending_sectors": 2, "critical_warning": 4}})
+    after = replace(before, drives={"d01": {"pending_sectors": 0, "critical_warning": 0}})
+    assert {change.judgement for change in compare(before, after, Disturbed())} == {Judgement.NOTED}
+    assert {change.judgement for change in compare(after, before, Disturbed())} == {Judgement.UNEXPECTED}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["d01", "d02"]),
+        st.dictionaries(st.sampled_from(sorted(COUNTERS)), st.integers(0, 2**40), min_size=1),
+    )
+)
+def test_nothing_that_stays_is_a_change(drives: dict[str, dict[str, int]]) -> None:
+    snapshot = replace(BEFORE, drives=drives)
+    assert compare(snapshot, snapshot, Disturbed()) == []
+
+
+def test_a_drive_that_is_gone_is_missing_whatever_the_test_did() -> None:
+    after = HealthSnapshot(2, 3, {"d02": HEALTHY}, {"srv1": replace(QUIET, unreadable={"/dev/sda": "it hangs"})})
+    change = only(compare(BEFORE, after, LINKED))
+    assert (change.subject, change.what, change.cause, change.sample) == ("d01", "missing", Cause.LAB, "it hangs")
+    assert str(change) == "d01: missing: it could be read before the test, and cannot be afterwards (it hangs)"
+
+
+def test_a_server_that_is_silent_is_one_change_not_one_for_each_drive() -> None:
+    after = HealthSnapshot(2, 3, {}, {}, {"srv1": "no route"})
+    change = only(compare(BEFORE, after, Disturbed()))
+    assert (change.subject, change.what, change.cause) == ("srv1", "unreachable", Cause.LAB)
+    assert "no route" in str(change)
+
+
+def test_what_was_unknown_before_says_nothing_afterwards() -> None:
+    silent = HealthSnapshot(0, 1, {}, {}, {"srv1": "no route"})
+    assert compare(silent, later({"d01": {"media_errors": 5}}), Disturbed()) == []
+
+
+@pytest.mark.parametrize(
+    ("did", "judgement"),
+    [
+        (Disturbed(), Judgement.UNEXPECTED),
+        (LINKED, Judgement.UNEXPECTED),
+        (Disturbed(powered_servers=frozenset({"srv1"})), Judgement.EXPECTED),
+    ],
+)
+def test_a_restart_is_excused_by_cut_power_alone(did: Disturbed, judgement: Judgement) -> None:
+    restarted = replace(QUIET, position=KernelPosition("boot-2", 0))
+    change = only(compare(BEFORE, later(None, restarted), did))
+    assert (change.subject, change.what, change.judgement) == ("srv1", "boot_id", judgement)
+
+
+def test_a_kernel_that_starts_anew_counts_its_phys_from_zero() -> None:
+    counted = replace(QUIET, phys={"phy-1:0": {"invalid_dword_count": 7}})
+    restarted = replace(QUIET, position=KernelPosition("boot-2", 0))
+    before = replace(BEFORE, servers={"srv1": counted})
+    assert [change.what for change in compare(before, later(None, restarted), Disturbed())] == ["boot_id"]
+
+
+def test_a_phy_is_named_by_its_port() -> None:
+    counted = replace(QUIET, phys={"phy-1:0": {"invalid_dword_count": 7}})
+    change = only(compare(BEFORE, later(None, counted), LINKED))
+    assert (change.subject, change.judgement, change.cause) == ("srv1 p1 phy-1:0", Judgement.UNEXPECTED, Cause.LAB)
+
+
+# What Linux 6.1 prints; the part that names the device decides whose change it is.
+MESSAGES = {
+    "sd 0:0:0:0: [sda] tag#0 Sense Key : Medium Error [current] ": ("kernel.medium_error", "srv1 p0"),
+    "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2": (
+        "kernel.medium_error",
+        "srv1 p0",
+    ),
+    "nvme0n1: Read(0x2) @ LBA 0, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR ": (
+        "kernel.medium_error",
+        "srv1",
+    ),
+    "critical target error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0": ("kernel.target_error", "srv1 p0"),
+    "nvme nvme0: I/O 12 QID 3 timeout, aborting": ("kernel.controller_reset", "srv1 p1"),
+    "nvme nvme0: controller is down; will reset: CSTS=0xffffffff": ("kernel.controller_reset", "srv1 p1"),
+    "ata1: link is slow to respond, please be patient (ready=0)": ("kernel.link_slow", "srv1 p0"),
+    "ata1.00: exception Emask 0x10 SAct 0x0 SErr 0x4010000 action 0xe frozen": ("kernel.link_lost", "srv1 p0"),
+    "ata1: SError: { PHYRdyChg DevExch }": ("kernel.link_lost", "srv1 p0"),
+    "pcieport 0000:11:00.0: AER: Corrected error received: 0000:11:00.0": ("kernel.pcie_aer", "srv1 p1"),
+    "I/O error, dev sda, sector 0 op 0x0:(READ) flags 0x0": ("kernel.io_error", "srv1 p0"),
+    "BUG: unable to handle page fault for address: ffffffffc0000000": ("kernel.oops", "srv1"),
+    "Oops: 0002 [#1] PREEMPT SMP NOPTI": ("kernel.oops", "srv1"),
+    "Out of memory: Killed process 812 (fio) total-vm:1048576kB": ("kernel.oom", "srv1"),
+    "INFO: task fio:812 blocked for more than 120 seconds.": ("kernel.stall", "srv1"),
+    "sd 1:0:0:0: attempting task abort!scmd(0x00000000b1b1)": ("kernel.command_timeout", "srv1 p1"),
+}
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_a_kernel_message_is_told_by_its_rule_and_port(text: str) -> None:
+    change = only(compare(BEFORE, later(None, None, text), Disturbed()))
+    assert (change.what, change.subject) == MESSAGES[text]
+    assert (change.judgement, change.cause) == (Judgement.UNEXPECTED, KERNEL_MESSAGES[change.what].cause)
+    assert text.strip() in str(change)
+
+
+def test_every_rule_about_messages_is_tried() -> None:
+    assert {rule for rule, _ in MESSAGES.values()} == set(KERNEL_MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sd 0:0:0:0: [sda] Attached SCSI disk",
+        "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        "nvme nvme0: 1/0/0 default/read/poll queues",
+        "pcieport 0000:00:11.0: pciehp: Slot(1): Card present",
+        "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none.",
+    ],
+)
+def test_what_a_kernel_says_when_all_is_well_alarms_nobody(text: str) -> None:
+    assert compare(BEFORE, later(None, None, text), Disturbed()) == []
+
+
+def test_messages_of_one_rule_and_port_are_one_change() -> None:
+    texts = ("ata1: SError: { PHYRdyChg }", "ata1: hard resetting link", "sd 1:0:0:0: rejecting I/O to offline device")
+    first, second = compare(BEFORE, later(None, None, *texts), LINKED)
+    assert (first.subject, first.after, first.judgement) == ("srv1 p0", 2, Judgement.EXPECTED)
+    assert (second.subject, second.after, second.judgement) == ("srv1 p1", 1, Judgement.UNEXPECTED)
+
+
+def test_a_message_that_names_no_device_is_excused_by_any_port_of_its_server() -> None:
+    text = "mptsas: ioc3: removing ssp device: fw_channel 0, fw_id 0, phy 0"
+    assert only(compare(BEFORE, later(None, None, text), LINKED)).judgement is Judgement.EXPECTED
+    elsewhere = Disturbed(linked_ports=frozenset({("srv2", "p0")}))
+    assert only(compare(BEFORE, later(None, None, text), elsewhere)).judgement is Judgement.UNEXPECTED
+
+
+def test_a_disks_letter_that_passed_on_stands_for_both_ports() -> None:
+    passed_on = replace(QUIET, ports={**PORTS, "sda": "p1"})
+    change = only(compare(BEFORE, later(None, passed_on, "I/O error, dev sda, sector 0"), Disturbed()))
+    assert change.subject == "srv1 p0 p1"
+
+
+def test_every_rule_has_a_name_of_its_own() -> None:
+    assert len(rule_names()) == len(COUNTERS) + len(KERNEL_MESSAGES) + 3
+    assert all(rule.name == name for rules in (COUNTERS, KERNEL_MESSAGES) for name, rule in rules.items())
