@@ -20,6 +20,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop.line_buffer import LineBuffer
+from rackloop.names import require_file_name
 
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_CHARACTERS = 2000
@@ -237,8 +238,7 @@ class LocalExecutor:
 
     def put_text(self, name: str, text: str) -> str:
         """Write ``text`` to a file ``name`` in a private folder and return its path; a second time replaces it."""
-        if not name or "/" in name or name in {".", ".."}:
-            raise BadInput(f"{name!r} is not a file name: give one without folders")
+        require_file_name(name)
         with self._lock:
             self._must_be_open()
             path = Path(self._folder.name) / name

@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from rackloop.errors import BadInput
+
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The name of a thing in a lab description, and of the lab."""
 
@@ -17,6 +19,12 @@ _IS_PLAIN = re.compile(r"[A-Za-z0-9_./-]{1,60}")
 def quoted(text: str) -> str:
     """``text`` in quotes, cut where it is long."""
     return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
+
+
+def require_file_name(name: str) -> None:
+    """Raises BadInput where ``name`` is not that of a file alone, without folders."""
+    if not name or "/" in name or name in {".", ".."}:
+        raise BadInput(f"{name!r} is not a file name: give one without folders")
 
 
 def kind_of(value: object) -> str:

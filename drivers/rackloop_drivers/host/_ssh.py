@@ -12,7 +12,8 @@ from typing import Self
 
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, LoginRefused, NotConnected, RackloopError
+from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected, RackloopError
+from rackloop.names import require_file_name
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess
@@ -123,8 +124,7 @@ class SshHost:
 
     def put_text(self, name: str, text: str) -> str:
         """Write ``text`` to a file ``name`` in a private folder and return its path; a second time replaces it."""
-        if not name or "/" in name or name in {".", ".."}:
-            raise BadInput(f"{name!r} is not a file name: give one without folders")
+        require_file_name(name)
         deadline = Deadline.after(self._clock, _OWN_S)
         with self._making_folder:
             made = self.run(("sh", "-c", _FOLDER, "folder", self._folder), deadline)
