@@ -7,9 +7,11 @@ somebody may have a hand in that box.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rackloop.abilities import PowerPort
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError, NotSupported, StaleGeneration
 from rackloop.guard import require_may_disturb
@@ -62,26 +64,34 @@ def heal(lab: Lab, journal: Journal, equipment: Equipment, clock: Clock, deadlin
         else:
             undone = outcome.undone
             problems += outcome.problems
-    problems += _power_problems(equipment, deadline)
-    restored: tuple[int, ...] = ()
-    if lab.has_switch:
-        try:
-            restored = _restore_baseline(equipment, lab.baseline_map(), deadline)
-            problems += _signal_problems(equipment, deadline)
-        except (LabError, NotSupported) as error:
-            problems.append(f"switch: {error}")
+    # Each controller takes its time to say whether power is on, so all are asked at once, while the map is restored.
+    with ThreadPoolExecutor(len(equipment.power) or 1) as asking:
+        asked = [asking.submit(_power_problem, name, port, deadline) for name, port in equipment.power.items()]
+        restored, switch_problems = _give_baseline(lab, equipment, deadline)
+        problems += [problem for answer in asked if (problem := answer.result()) is not None]
+    problems += switch_problems
     return HealReport(undone, restored, tuple(dict.fromkeys(problems)), (clock.now_ns() - started_ns) / 1e9)
 
 
-def _power_problems(equipment: Equipment, deadline: Deadline) -> list[str]:
-    problems: list[str] = []
-    for name, port in equipment.power.items():
-        try:
-            if not port.is_on(deadline):
-                problems.append(f"power port {name} is off and no journal entry says why; turn it on if it should be")
-        except (LabError, NotSupported) as error:
-            problems.append(f"power port {name}: {error}")
-    return problems
+def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:
+    try:
+        if not port.is_on(deadline):
+            return f"power port {name} is off and no journal entry says why; turn it on if it should be"
+    except (LabError, NotSupported) as error:
+        return f"power port {name}: {error}"
+    return None
+
+
+def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[tuple[int, ...], list[str]]:
+    """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""
+    restored: tuple[int, ...] = ()
+    if not lab.has_switch:
+        return restored, []
+    try:
+        restored = _restore_baseline(equipment, lab.baseline_map(), deadline)
+        return restored, _signal_problems(equipment, deadline)
+    except (LabError, NotSupported) as error:
+        return restored, [f"switch: {error}"]
 
 
 def _restore_baseline(equipment: Equipment, baseline: PortMap, deadline: Deadline) -> tuple[int, ...]:

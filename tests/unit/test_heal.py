@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -25,7 +26,7 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.unit.sim_rack import BASELINE, SimRack, described
+from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described
 
 STEPS = ("before_intent", "after_intent", "after_act", "after_record")
 REMAPS = 12
@@ -175,6 +176,20 @@ def test_power_no_entry_explains_is_named_and_not_touched(bench: Bench) -> None:
     report = bench.heal()
     assert report.problems == ("power port srv2 is off and no journal entry says why; turn it on if it should be",)
     assert bench.rack.outlets["srv2"].told == []
+
+
+def test_all_power_ports_are_asked_at_once_and_told_of_in_order(bench: Bench) -> None:
+    all_asked = Barrier(len(bench.rack.outlets), timeout=10)
+
+    class SlowOutlet(SimOutlet):
+        def is_on(self, deadline: Deadline) -> bool:
+            all_asked.wait()
+            return False
+
+    for name in bench.rack.outlets:
+        bench.rack.outlets[name] = SlowOutlet()
+    report = bench.heal()
+    assert [problem.split()[2] for problem in report.problems] == ["srv1", "srv2", "switch"]
 
 
 def test_what_cannot_be_healed_is_named_and_stands_until_it_can(bench: Bench) -> None:
