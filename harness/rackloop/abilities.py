@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rackloop.clock import Deadline
 from rackloop.portmap import MapChange, PortMap
@@ -93,12 +93,36 @@ class PhyControl(Protocol):
 
 
 @runtime_checkable
+class SignalRestorer(Protocol):
+    """A PhyControl that can end its drops and flaps early: what is left of those of ``ports`` is forgotten."""
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None: ...
+
+
+@runtime_checkable
 class PowerPort(Protocol):
     """Feeds one server, drive or box."""
 
     def turn_on(self, deadline: Deadline) -> None: ...
     def turn_off(self, deadline: Deadline) -> None: ...
     def is_on(self, deadline: Deadline) -> bool: ...
+
+
+@runtime_checkable
+class Breakable(Protocol):
+    """A part of a rack that can be broken on purpose, in the ways of ``kinds``, and mended.
+
+    A fault is plain JSON: its ``kind`` and that kind's parameters. It stands under a key its maker chose; to break
+    under a key that stands already does nothing, nor does to mend one that does not, so both may be repeated.
+    ``standing`` is read from the equipment: what is broken now, by key; a fault that ended by itself is not there.
+    ``break_as`` raises NotSupported for another kind, BadInput for parameters that make no sense.
+    """
+
+    @property
+    def kinds(self) -> frozenset[str]: ...
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None: ...
+    def mend(self, key: str, deadline: Deadline) -> None: ...
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True)

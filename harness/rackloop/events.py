@@ -88,6 +88,27 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class FaultPhase:
+    """A moment of a fault, which ``fault`` numbers within the test: when, on whose clock, how far off that may be (ns).
+
+    ``phase`` is ``commanded`` (about to be asked for), ``acknowledged`` (the equipment said that it is broken),
+    ``effect`` (what a server or the rack first saw of it), ``healed`` (mended and read back). A phase that nobody saw
+    is absent. ``target`` and ``parameters`` are as in :class:`rackloop.faults.FaultSpec`.
+    """
+
+    kind: ClassVar[str] = "fault.phase"
+    test: str
+    fault: int
+    fault_kind: str
+    target: str
+    parameters: Mapping[str, Any]
+    phase: str
+    at_ns: int
+    error_ns: int
+    clock: str
+
+
+@dataclass(frozen=True)
 class RemapSeen:
     """The timeline of one drive coming to one server port.
 
@@ -272,6 +293,7 @@ Event = (
     | ActAnnounced
     | ActDone
     | Exchange
+    | FaultPhase
     | RemapSeen
     | IoSeries
     | TaskRan
@@ -292,6 +314,7 @@ KINDS: Mapping[str, type[Event]] = {
         ActAnnounced,
         ActDone,
         Exchange,
+        FaultPhase,
         RemapSeen,
         IoSeries,
         TaskRan,

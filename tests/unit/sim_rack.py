@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from rackloop.abilities import Applied, BoxIdentity, DriveIdentity, LiveMap, PortState
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import FabricError, LabError, LockedOut, StaleGeneration
+from rackloop.errors import FabricError, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import MapChange, PortMap
@@ -27,6 +28,7 @@ drives:
   d04: {profile: sas-hdd, serial: RL000004, wwn: 5000c500a0000004, size: 8 GiB, port: 104, scratch: true}
 baseline: {srv1: {p0: d01, p1: d02}, srv2: {p0: d03, p1: d04}}
 """
+DRIVE_FAULTS = ("media_error", "slow", "hang", "dead", "corrupt", "crash_on_remap")
 BASELINE = PortMap.of([(1, 101), (2, 102), (5, 103), (6, 104)])
 
 
@@ -165,8 +167,43 @@ class SimOutlet:
             self._on_change(on)
 
 
+class SimPart:
+    """A Breakable; ``broken`` has what stands, ``told`` every call that changed it. ``stays`` makes mending fail."""
+
+    def __init__(self, *kinds: str, log: list[str] | None = None, name: str = "") -> None:
+        self.broken: dict[str, Mapping[str, Any]] = {}
+        self.told: list[str] = log if log is not None else []
+        self.stays = False
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+        self._kinds = frozenset(kinds)
+        self._name = name
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self._kinds
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        if fault["kind"] not in self._kinds:
+            raise NotSupported(f"{self._name} cannot be broken as {fault['kind']}")
+        self.before()
+        if self.broken.setdefault(key, fault) is fault:
+            self.told.append(f"break {self._name}")
+        self.after()
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        if not self.stays and self.broken.pop(key, None) is not None:
+            self.told.append(f"mend {self._name}")
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        return dict(self.broken)
+
+
 class SimRack:
-    """A switch, its PHYs and three outlets, at the baseline of :func:`described`."""
+    """A switch, its PHYs, three outlets and breakable parts, at the baseline of :func:`described`.
+
+    ``told`` has the calls that broke or mended a part, in order.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.switch = SimSwitch(clock, BASELINE)
@@ -175,4 +212,16 @@ class SimRack:
             "srv2": SimOutlet(),
             "switch": SimOutlet(lambda on: self.switch.get_power() if on else self.switch.lose_power()),
         }
-        self.equipment = Equipment(self.switch, self.switch, self.outlets, switch_power="switch")
+        self.told: list[str] = []
+        kinds = {
+            "drive:d01": DRIVE_FAULTS,
+            "drive:d03": DRIVE_FAULTS,
+            "port:101": ("stuck", "slow_training"),
+            "cabling": ("miswire",),
+            "server:srv1": ("crash", "hang"),
+            "network:srv1": ("partition",),
+            "control": ("lost", "garbled"),
+            "bmc:srv1": ("unreachable",),
+        }
+        self.parts = {name: SimPart(*its_kinds, log=self.told, name=name) for name, its_kinds in kinds.items()}
+        self.equipment = Equipment(self.switch, self.switch, self.outlets, switch_power="switch", breakable=self.parts)

@@ -5,6 +5,7 @@ the event stream (durable), write its inverse to the undo journal (durable), act
 """
 
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
+from rackloop.journalled._breakable import JournalledBreakable
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.journalled._scope import journalled, undoing
 from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, apply_full, undo, wait_for_signal
@@ -12,6 +13,7 @@ from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, apply_full
 __all__ = [
     "ActRecorder",
     "Equipment",
+    "JournalledBreakable",
     "JournalledFabric",
     "JournalledPhyControl",
     "JournalledPowerPort",

@@ -1,7 +1,7 @@
 """How inverse acts stand in the journal: plain JSON, one object an act.
 
-``open`` ports, ``join`` pairs, ``replace`` the whole map, ``save`` a power-on map, ``power`` on or off, and
-``settle``: wait out a disturbance that ends by itself.
+``open`` ports, ``join`` pairs, ``replace`` the whole map, ``save`` a power-on map, ``power`` on or off, ``mend``
+what was broken under a key, and ``settle``: end a disturbance that ends by itself, or wait it out.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ def power_act(*, on: bool) -> JsonAct:
     return {"act": "power", "on": on}
 
 
+def mend_act(key: str) -> JsonAct:
+    """The act that mends what stands broken under ``key``."""
+    return {"act": "mend", "key": key}
+
+
 def settle_act(ports: Collection[int], lasts_ms: float) -> JsonAct:
-    """The act that waits until ``ports``, whose signal was taken away for ``lasts_ms``, are up again."""
+    """The act after which ``ports``, whose signal was taken away for ``lasts_ms``, are up again."""
     return {"act": "settle", "ports": sorted(ports), "lasts_ms": lasts_ms}
 
 

@@ -1,7 +1,8 @@
-"""Undoing what the journal holds: power first, then the map, then the signal.
+"""Undoing what the journal holds: ways in, power, what else is broken, the map, the signal, in this order.
 
-A box without power cannot be asked anything; a port whose circuit is wrong never gets its signal back, and a map
-change takes the signal away itself. So each step stands on the one before it.
+A box that cannot be reached cannot be given power, and one without power cannot be asked anything; a stuck port keeps
+its circuit; a port whose circuit is wrong never gets its signal back, and a map change takes the signal away itself. So
+each step stands on the one before it.
 """
 
 from __future__ import annotations
@@ -9,30 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rackloop.abilities import Fabric, LiveMap, PhyControl, PortState, PowerPort
+from rackloop.abilities import Breakable, Fabric, LiveMap, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, LabError, NotConnected, NotSupported, StaleGeneration
 from rackloop.journal import Entry, Journal
 from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
+from rackloop.journalled._mends import is_way_in, mend_all
 from rackloop.portmap import Full, PortMap, disturbed_ports
 
 _POLL_NS = 5_000_000
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
+# What ends sooner is waited out: to end it would be one more disturbance.
+_WORTH_ENDING_NS = 20_000_000
 _MAP_ACTS = ("open", "join", "replace")
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """What of a lab can be disturbed: its switch, the PHYs behind it, and power ports by the lab's names.
+    """What of a lab can be disturbed: its switch, the PHYs behind it, power ports and breakable parts by name.
 
-    ``switch_power`` names the power port that feeds the switch, where one does.
+    ``switch_power`` names the power port that feeds the switch, where one does. The parts of ``breakable`` are called
+    ``drive:NAME``, ``port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
+    ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``.
     """
 
     fabric: Fabric
     phy: PhyControl | None = None
     power: Mapping[str, PowerPort] = field(default_factory=dict)
     switch_power: str | None = None
+    breakable: Mapping[str, Breakable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,9 @@ def undo(entries: Sequence[Entry], equipment: Equipment, journal: Journal, deadl
     """
     newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
     left: dict[int, str] = {}
+    mend_all([entry for entry in newest_first if is_way_in(entry.resource)], equipment.breakable, deadline, left)
     _restore_power(newest_first, equipment, deadline, left)
+    mend_all([entry for entry in newest_first if not is_way_in(entry.resource)], equipment.breakable, deadline, left)
     _restore_boot_map(newest_first, equipment, deadline, left)
     _restore_map(newest_first, equipment, deadline, left)
     _settle(newest_first, equipment, journal.boot_id, deadline, left)
@@ -176,33 +185,39 @@ def _apply_restored(
 def _settle(
     entries: Sequence[Entry], equipment: Equipment, boot_id: str, deadline: Deadline, left: dict[int, str]
 ) -> None:
-    clock = deadline.clock
-    ends_ns = now_ns = clock.now_ns()
-    waiting: dict[int, set[int]] = {}
-    for entry in entries:
-        for act in acts_of(entry, "settle"):
-            # An act whose moment was lost with its process, or with the boot, was made by now at the latest.
-            began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else now_ns
-            end_ns = began_ns + round(act["lasts_ms"] * 1e6)
-            if end_ns >= deadline.at_ns:
-                seconds = (end_ns - now_ns) / 1e9
-                left[entry.id] = (
-                    f"ports {_listed(act['ports'])} are without signal for {seconds:.0f} s more; undo it then"
-                )
-                continue
-            waiting[entry.id] = set(act["ports"])
-            ends_ns = max(ends_ns, end_ns)
+    waiting = {entry.id: act for entry in entries for act in acts_of(entry, "settle")}
     if not waiting:
         return
-    clock.sleep_until_ns(ends_ns)
+    ends_ns = {entry.id: _end_ns(entry, boot_id, deadline) for entry in entries if entry.id in waiting}
+    going_on = [entry for entry in entries if ends_ns.get(entry.id, 0) > deadline.clock.now_ns() + _WORTH_ENDING_NS]
     try:
-        down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*waiting.values())), deadline))
+        if going_on and isinstance(equipment.phy, SignalRestorer):
+            equipment.phy.restore({port for entry in going_on for port in entry.what["ports"]}, deadline)
+            ends_ns = {}
+        for number, end_ns in ends_ns.items():
+            if end_ns >= deadline.at_ns:
+                seconds = (end_ns - deadline.clock.now_ns()) / 1e9
+                ports = _listed(waiting.pop(number)["ports"])
+                left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
+        deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
+        ports_of = {number: set(act["ports"]) for number, act in waiting.items()}
+        down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*ports_of.values())), deadline))
     except (LabError, NotSupported) as error:
-        left.update((number, f"signal of ports {_listed(ports)}: {error}") for number, ports in waiting.items())
+        left.update((number, f"signal of ports {_listed(act['ports'])}: {error}") for number, act in waiting.items())
         return
-    for number, ports in waiting.items():
-        if down & ports:
-            left[number] = f"ports {_listed(down & ports)} have no signal; look at the cables and at what they lead to"
+    for number, its_ports in ports_of.items():
+        if dark := down & its_ports:
+            left[number] = f"ports {_listed(dark)} have no signal; look at the cables and at what they lead to"
+
+
+def _end_ns(entry: Entry, boot_id: str, deadline: Deadline) -> int:
+    """When the disturbance of ``entry`` ends by itself.
+
+    One whose moment was lost with its process, or with the boot, was made by now at the latest.
+    """
+    began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else deadline.clock.now_ns()
+    lasts_ms: float = sum(act["lasts_ms"] for act in acts_of(entry, "settle"))
+    return began_ns + round(lasts_ms * 1e6)
 
 
 def _listed(ports: Iterable[int]) -> str:

@@ -21,6 +21,7 @@ from rackloop_drivers.fabric.flexfabric._session import (
 )
 
 _GENERATION = (m.Generation(),)
+_INSTANT_S = 1e-6
 
 
 def open_flexfabric(
@@ -215,6 +216,11 @@ class FlexFabricPhy:
         wanted = tuple(sorted(set(ports)))
         request = m.FlapPhy(wanted, _milliseconds(down_s), _milliseconds(up_s), count, request_id)
         self.session.act(request, deadline)
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
+        """End what is left of drops and flaps of these ports: the switch forgets it for a drop of an instant."""
+        if ports:
+            self.drop(ports, _INSTANT_S, deadline, request_id=deadline.clock.now_ns())
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
         """Drops the switch has seen on each port."""

@@ -125,17 +125,23 @@ class MemoryMatrix:
         self._suffer(ports, _Outage(self._clock.now_ns(), down_ns, up_ns, count))
 
     def _suffer(self, ports: Sequence[int], outage: _Outage) -> None:
-        """A port without a circuit has no signal to lose; with one, both of its ends lose it."""
-        for port in {end for pair in self._live if not set(pair).isdisjoint(ports) for end in pair}:
-            self._forget_past(port)
-            self._outages.setdefault(port, []).append(outage)
+        """A port without a circuit has no signal to lose; with one, both of its ends lose it.
 
-    def _forget_past(self, port: int) -> None:
+        What is left of what they suffer already is forgotten.
+        """
+        for port in {end for pair in self._live if not set(pair).isdisjoint(ports) for end in pair}:
+            self._forget_past(port, all_of_it=True)
+            self._outages[port].append(outage)
+
+    def _forget_past(self, port: int, *, all_of_it: bool = False) -> None:
         now = self._clock.now_ns()
+        going_on = []
         for outage in self._outages.get(port, ()):
-            if outage.is_over(now):
+            if all_of_it or outage.is_over(now):
                 self._counts[port] = self._counts.get(port, 0) + _drops(outage, now)
-        self._outages[port] = [outage for outage in self._outages.get(port, ()) if not outage.is_over(now)]
+            else:
+                going_on.append(outage)
+        self._outages[port] = going_on
 
     async def phy_counts(self, ports: Sequence[int]) -> tuple[int, ...]:
         """Drops seen on each port, in order."""

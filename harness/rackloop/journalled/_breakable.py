@@ -1,0 +1,46 @@
+"""Breakable parts whose every fault is in the undo journal before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rackloop.abilities import Breakable
+from rackloop.clock import Deadline
+from rackloop.journalled._acts import mend_act
+from rackloop.journalled._recorder import ActRecorder
+
+
+class JournalledBreakable:
+    """A Breakable whose faults can be mended by whoever undoes them. ``name`` is what the lab calls the part.
+
+    A fault that is mended here still stands in the journal until it is undone, which then finds nothing to mend.
+    """
+
+    def __init__(self, part: Breakable, name: str, recorder: ActRecorder) -> None:
+        self._part = part
+        self._name = name
+        self._recorder = recorder
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The ways it can be broken in."""
+        return self._part.kinds
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        """Break it, having journalled that ``key`` is to be mended."""
+        self._recorder.perform(
+            "fault",
+            self._name,
+            {"do": "break", "key": key, **fault},
+            [mend_act(key)],
+            lambda: self._part.break_as(key, fault, deadline),
+        )
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        """Mend what stands under ``key``."""
+        self._part.mend(key, deadline)
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """What is broken now, by key."""
+        return self._part.standing(deadline)
