@@ -4,8 +4,9 @@ last_boot=$1 last_at=$2
 shift 2
 
 begin boot -
-cat /proc/sys/kernel/random/boot_id
-[ "$(cat /proc/sys/kernel/random/boot_id)" = "$last_boot" ] || [ "$last_at" = end ] || last_at=-1
+read -r boot </proc/sys/kernel/random/boot_id
+printf '%s\n' "$boot"
+[ "$boot" = "$last_boot" ] || [ "$last_at" = end ] || last_at=-1
 begin kernel -
 dmesg -r | awk -F '[][]' -v last_at="$last_at" '
     /^<[0-9]+>\[/ { at = $2; is_new = last_at != "end" && at + 0 > last_at + 0 }

@@ -9,7 +9,7 @@ read_drive() {
         ask id-ns "$1" nvme id-ns "/dev/$1" -o json
         ask smart-log "$1" nvme smart-log "/dev/${1%n*}" -o json
         ;;
-    *) ask smartctl "$1" smartctl -j -x "/dev/$1" ;;
+    *) ask smartctl "$1" smartctl --json=c -x "/dev/$1" ;;
     esac
 }
 

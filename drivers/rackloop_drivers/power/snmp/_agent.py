@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from rackloop.clock import Deadline
@@ -58,6 +57,9 @@ class SnmpAgent:
     def _ask(
         self, command: str, variables: list[tuple[Oid, int | None]], deadline: Deadline
     ) -> tuple[int, tuple[int, ...]]:
+        # What an agent is asked through comes with the first question: most who make one never ask it.
+        import asyncio
+
         with self._login.turn(deadline):
             password = self._login.password()
             if deadline.is_over():
