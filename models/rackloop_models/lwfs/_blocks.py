@@ -1,0 +1,158 @@
+"""What a store lies on: bytes that can be read and written in whole blocks, in memory, in a file, or counted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+BLOCK_BYTES = 4096
+
+
+class Blocks(Protocol):
+    """A drive, or a part of one. Reads and writes are whole or raise; ``flush`` returns when what was written stays.
+
+    Offsets and lengths are multiples of :data:`BLOCK_BYTES`.
+    """
+
+    @property
+    def size_bytes(self) -> int: ...
+    def read(self, offset: int, length: int) -> bytes: ...
+    def write(self, offset: int, data: bytes) -> None: ...
+    def flush(self) -> None: ...
+
+
+class MemoryBlocks:
+    """Blocks in memory, all zero at first. ``content`` may be looked at and damaged by tests."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.content = bytearray(size_bytes)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are."""
+        return len(self.content)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes there. Raises ValueError beyond the end."""
+        _require_inside(offset, length, self.size_bytes)
+        return bytes(self.content[offset : offset + length])
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Put bytes there. Raises ValueError beyond the end."""
+        _require_inside(offset, len(data), self.size_bytes)
+        self.content[offset : offset + len(data)] = data
+
+    def flush(self) -> None:
+        """Nothing to do: memory keeps nothing back."""
+
+
+class FileBlocks:
+    """Blocks in a file, which is made and grown to ``size_bytes``. A context manager.
+
+    Raises OSError as the file system does.
+    """
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._descriptor, size_bytes)
+        self._size_bytes = size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are."""
+        return self._size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes there. Raises ValueError beyond the end."""
+        _require_inside(offset, length, self._size_bytes)
+        return os.pread(self._descriptor, length, offset)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Put bytes there. Raises ValueError beyond the end."""
+        _require_inside(offset, len(data), self._size_bytes)
+        written = os.pwrite(self._descriptor, data, offset)
+        if written != len(data):
+            raise OSError(f"{written} of {len(data)} bytes were written; is the file system full?")
+
+    def flush(self) -> None:
+        """Return when what was written is on the file's storage."""
+        os.fdatasync(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+
+class Part:
+    """A stretch of other blocks, as if it were a drive of its own."""
+
+    def __init__(self, blocks: Blocks, offset: int, size_bytes: int) -> None:
+        _require_inside(offset, size_bytes, blocks.size_bytes)
+        self._blocks = blocks
+        self._offset = offset
+        self._size_bytes = size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are."""
+        return self._size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
+        _require_inside(offset, length, self._size_bytes)
+        return self._blocks.read(self._offset + offset, length)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Put bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
+        _require_inside(offset, len(data), self._size_bytes)
+        self._blocks.write(self._offset + offset, data)
+
+    def flush(self) -> None:
+        """Flush the blocks beneath."""
+        self._blocks.flush()
+
+
+class CountedBlocks:
+    """Other blocks, and how many reads, writes and flushes they were asked for."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self.reads = 0
+        self.writes = 0
+        self.flushes = 0
+
+    @property
+    def ios(self) -> int:
+        """Reads, writes and flushes together."""
+        return self.reads + self.writes + self.flushes
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are."""
+        return self._blocks.size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Count and pass on."""
+        self.reads += 1
+        return self._blocks.read(offset, length)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Count and pass on."""
+        self.writes += 1
+        self._blocks.write(offset, data)
+
+    def flush(self) -> None:
+        """Count and pass on."""
+        self.flushes += 1
+        self._blocks.flush()
+
+
+def _require_inside(offset: int, length: int, size_bytes: int) -> None:
+    if offset < 0 or length < 0 or offset + length > size_bytes:
+        raise ValueError(f"bytes {offset} to {offset + length} are not within the {size_bytes} there are")

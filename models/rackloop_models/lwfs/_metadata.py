@@ -1,0 +1,106 @@
+"""The central metadata service: which drive of which rack a file is on, and the tokens for it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from rackloop_models.lwfs._blocks import BLOCK_BYTES, Blocks
+from rackloop_models.lwfs._record import DriveKey, pack_key
+from rackloop_models.lwfs._server import StorageServer
+from rackloop_models.lwfs._token import Extent, Rights, Token
+
+_KEY_BLOCKS = 1
+
+
+class NoSuchFile(Exception):
+    """No file has that name."""
+
+
+class NoRoom(Exception):
+    """A drive has no extent of that length left."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a client needs for many I/Os on a file: where it is, its blocks there, and the token for them."""
+
+    name: str
+    rack_id: str
+    drive_id: str
+    extent: Extent
+    rights: Rights
+    token: bytes
+    expires_s: int
+
+
+@dataclass
+class _KnownDrive:
+    rack_id: str
+    key: DriveKey
+    blocks: int
+    next_block: int = _KEY_BLOCKS
+
+
+@dataclass(frozen=True)
+class _File:
+    file_id: bytes
+    drive_id: str
+    extent: Extent
+
+
+class MetadataService:
+    """Knows files, and drives by their keys. Asked once a file, not once an I/O: ``calls`` counts how often.
+
+    ``new_key`` makes keys, ``lasts_s`` is how long a token is good. Extents are given out once and never again.
+    """
+
+    def __init__(self, new_key: Callable[[], bytes], *, lasts_s: int = 3600) -> None:
+        self.calls = 0
+        self._new_key = new_key
+        self._lasts_s = lasts_s
+        self._drives: dict[str, _KnownDrive] = {}
+        self._files: dict[str, _File] = {}
+        self._lock = Lock()
+
+    def format_drive(self, rack_id: str, drive_id: str, blocks: Blocks) -> None:
+        """Make a drive carry an empty store with a key of its own: all that it carried is lost."""
+        key = DriveKey(drive_id, 1, self._new_key())
+        blocks.write(0, pack_key(key))
+        blocks.flush()
+        self._drives[drive_id] = _KnownDrive(rack_id, key, blocks.size_bytes // BLOCK_BYTES)
+
+    def create(self, name: str, drive_id: str, blocks: int) -> None:
+        """Give a new file an extent of a drive. Raises NoRoom where the drive has none of that length left."""
+        with self._lock:
+            self.calls += 1
+            drive = self._drives[drive_id]
+            if drive.next_block + blocks > drive.blocks:
+                raise NoRoom(f"{name} needs {blocks} blocks, {drive_id} has {drive.blocks - drive.next_block} left")
+            file_id = hashlib.sha256(f"{drive.rack_id}/{drive_id}/{drive.next_block}/{name}".encode()).digest()[:16]
+            self._files[name] = _File(file_id, drive_id, Extent(drive.next_block, blocks))
+            drive.next_block += blocks
+
+    def open(self, name: str, rights: Rights, now_s: float) -> Grant:
+        """Where a file is, and a token for it. Raises NoSuchFile."""
+        with self._lock:
+            self.calls += 1
+            try:
+                file = self._files[name]
+            except KeyError:
+                raise NoSuchFile(f"no file is named {name!r}") from None
+            drive = self._drives[file.drive_id]
+            expires_s = int(now_s) + self._lasts_s
+            token = Token(file.file_id, file.extent, rights, expires_s).signed(drive.key.key)
+            return Grant(name, drive.rack_id, file.drive_id, file.extent, rights, token, expires_s)
+
+    def revoke(self, drive_id: str, server: StorageServer) -> None:
+        """End every token of a drive that is attached to ``server``, by giving the drive another key."""
+        with self._lock:
+            self.calls += 1
+            drive = self._drives[drive_id]
+            key = self._new_key()
+            server.rekey(drive_id, key)
+            drive.key = DriveKey(drive_id, drive.key.generation + 1, key)

@@ -1,0 +1,186 @@
+"""The log on a drive after its writer was lost: all that was whole is found, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackloop_models.lwfs import (
+    BLOCK_BYTES,
+    HEADER_BYTES,
+    Address,
+    CountedBlocks,
+    Extent,
+    FileBlocks,
+    MemoryBlocks,
+    NoRoom,
+    NoSuchFile,
+    Part,
+    RecordDamaged,
+    Rights,
+    StorageServer,
+    Tail,
+    Token,
+)
+from tests.unit.lwfs_rack import SmallRack
+
+payloads = st.lists(st.binary(min_size=0, max_size=9000), min_size=1, max_size=5)
+FIRST_BLOCK = 1
+FLIPPED = bytes(byte ^ 0xFF for byte in range(256))
+
+
+def written(rack: SmallRack, appended: list[bytes]) -> list[Address]:
+    file = rack.client().open("notes")
+    return [file.append(payload) for payload in appended]
+
+
+def ends(addresses: list[Address], rack: SmallRack) -> list[int]:
+    """The byte behind each record's payload: what is behind it is padding."""
+    file = rack.client().open("notes")
+    assert [len(file.read(address)) for address in addresses] == [address.length for address in addresses]
+    return [address.block * BLOCK_BYTES + HEADER_BYTES + address.length for address in addresses]
+
+
+@settings(max_examples=60, deadline=None)
+@given(appended=payloads, data=st.data())
+def test_a_log_cut_anywhere_is_found_to_its_last_whole_record(appended: list[bytes], data: st.DataObject) -> None:
+    rack = SmallRack()
+    old = data.draw(st.binary(min_size=1, max_size=64)) * (32 * BLOCK_BYTES)
+    content = rack.memory["d1"].content
+    content[FIRST_BLOCK * BLOCK_BYTES : 33 * BLOCK_BYTES] = old[: 32 * BLOCK_BYTES]
+    addresses = written(rack, appended)
+    behind = ends(addresses, rack)
+    for cut in cuts(behind, data):
+        image = SmallRack()
+        image.memory["d1"].content[:cut] = content[:cut]
+        image.memory["d1"].content[cut:] = content[cut:].translate(FLIPPED)
+        found = image.client().open("notes").recover()
+        assert found.records == tuple(address for address, end in zip(addresses, behind, strict=True) if end <= cut)
+
+
+def cuts(behind: list[int], data: st.DataObject) -> list[int]:
+    """Every edge of every record, and a few places between."""
+    edges = {place for end in behind for place in (end - 1, end, end + 1)}
+    start = FIRST_BLOCK * BLOCK_BYTES
+    drawn = data.draw(st.lists(st.integers(start, behind[-1]), max_size=5))
+    return sorted(edges | {start, start + 1, start + 39} | set(drawn))
+
+
+def test_a_small_log_cut_at_every_byte_is_found_to_its_last_whole_record() -> None:
+    rack = SmallRack()
+    addresses = written(rack, [b"one", b"", b"three" * 20])
+    behind = ends(addresses, rack)
+    content = bytes(rack.memory["d1"].content)
+    image = SmallRack()
+    file = image.client().open("notes")
+    for address, end in zip(addresses, behind, strict=True):
+        for cut in range(address.block * BLOCK_BYTES, end + 1):
+            image.memory["d1"].content[BLOCK_BYTES:cut] = content[BLOCK_BYTES:cut]
+            whole = tuple(a for a, e in zip(addresses, behind, strict=True) if e <= cut)
+            assert file.recover().records == whole, cut
+
+
+@given(appended=payloads, resumed=payloads)
+@settings(max_examples=40, deadline=None)
+def test_a_writer_goes_on_where_the_log_was_whole(appended: list[bytes], resumed: list[bytes]) -> None:
+    rack = SmallRack()
+    addresses = written(rack, appended)
+    last = addresses[-1]
+    rack.memory["d1"].content[last.block * BLOCK_BYTES + 8] ^= 1
+    file = rack.client().open("notes")
+    assert file.recover().records == tuple(addresses[:-1])
+    after = [file.append(payload) for payload in resumed]
+    assert rack.client().open("notes").recover().records == (*addresses[:-1], *after)
+    assert [file.read(address) for address in after] == resumed
+
+
+def test_what_an_earlier_writer_left_behind_a_torn_record_does_not_come_back() -> None:
+    rack = SmallRack()
+    first, second, third = written(rack, [b"one", b"two", b"three"])
+    rack.memory["d1"].content[second.block * BLOCK_BYTES + 41] ^= 1
+    file = rack.client().open("notes")
+    file.recover()
+    replaced = file.append(b"TWO")
+    assert replaced.block == second.block
+    assert rack.client().open("notes").recover().records == (first, replaced)
+    assert third not in rack.client().open("notes").recover().records
+
+
+def test_a_file_does_not_read_what_another_file_left_in_its_extent() -> None:
+    rack = SmallRack()
+    address = written(rack, [b"secret"])[0]
+    rack.metadata.create("next", "d1", 16)
+    next_file = rack.client().open("next").append(b"public")
+    key = bytes([1]) * 32
+    token = Token(b"n" * 16, Extent(1, 48), Rights.READ, 2_000).signed(key)
+    with pytest.raises(RecordDamaged, match="no record of this file"):
+        rack.servers["s1"].read("d1", token, address)
+    assert next_file.block == 33
+
+
+@pytest.mark.parametrize("place", [4, 20, 35, 41])
+def test_a_record_that_changed_on_the_drive_is_not_served(place: int) -> None:
+    rack = SmallRack()
+    address = written(rack, [b"hello, world"])[0]
+    rack.memory["d1"].content[address.block * BLOCK_BYTES + place] ^= 1
+    with pytest.raises(RecordDamaged):
+        rack.client().open("notes").read(address)
+
+
+def test_a_log_that_fills_its_extent_is_found_whole() -> None:
+    rack = SmallRack()
+    addresses = written(rack, [b"x"] * 32)
+    found = rack.client().open("notes").recover()
+    assert found.records == tuple(addresses)
+    assert found.tail.block == 33
+
+
+def test_an_append_that_must_stay_is_a_write_and_a_flush() -> None:
+    rack = SmallRack()
+    file = rack.client().open("notes")
+    writes, flushes = rack.drives["d1"].writes, rack.drives["d1"].flushes
+    file.append(b"one")
+    file.append(b"two", flush=False)
+    assert (rack.drives["d1"].writes - writes, rack.drives["d1"].flushes - flushes) == (2, 1)
+
+
+def test_extents_are_given_out_until_a_drive_is_full() -> None:
+    rack = SmallRack()
+    with pytest.raises(NoRoom, match="d1 has 31 left"):
+        rack.metadata.create("large", "d1", 32)
+    rack.metadata.create("rest", "d1", 31)
+    with pytest.raises(NoSuchFile, match="'large'"):
+        rack.client().open("large")
+
+
+def test_a_store_in_a_part_of_a_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "drive"
+    rack = SmallRack()
+    with FileBlocks(path, 40 * BLOCK_BYTES) as whole:
+        part = Part(whole, 8 * BLOCK_BYTES, 32 * BLOCK_BYTES)
+        rack.metadata.format_drive("rack", "d3", part)
+        rack.servers["s2"].attach("d3", part)
+        rack.metadata.create("lasting", "d3", 8)
+        rack.at["d3"] = "s2"
+        address = rack.client().open("lasting").append(b"stays")
+        with pytest.raises(ValueError, match="not within"):
+            part.read(31 * BLOCK_BYTES, 2 * BLOCK_BYTES)
+    assert path.read_bytes()[: 8 * BLOCK_BYTES] == bytes(8 * BLOCK_BYTES)
+    with FileBlocks(path, 40 * BLOCK_BYTES) as whole:
+        again = StorageServer("s3", rack.wall_s)
+        counted = CountedBlocks(Part(whole, 8 * BLOCK_BYTES, 32 * BLOCK_BYTES))
+        again.attach("d3", counted)
+        token = rack.metadata.open("lasting", Rights.READ, rack.now_s).token
+        assert again.read("d3", token, address) == b"stays"
+        assert counted.ios == 2
+
+
+def test_memory_ends_where_it_ends() -> None:
+    with pytest.raises(ValueError, match="not within"):
+        MemoryBlocks(BLOCK_BYTES).write(1, bytes(BLOCK_BYTES))
+    with pytest.raises(ValueError, match="at least one block"):
+        Extent(4, 0)
+    assert Tail(3) == Tail(3, 0, 0)
