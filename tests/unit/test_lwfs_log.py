@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rackloop_models.lwfs import (
     BLOCK_BYTES,
     HEADER_BYTES,
+    KEY_BYTES,
     Address,
     CountedBlocks,
     Extent,
@@ -29,6 +30,7 @@ from tests.unit.lwfs_rack import SmallRack
 
 payloads = st.lists(st.binary(min_size=0, max_size=9000), min_size=1, max_size=5)
 FIRST_BLOCK = 1
+KEY_OF_D1 = bytes([1]) * KEY_BYTES
 FLIPPED = bytes(byte ^ 0xFF for byte in range(256))
 
 
@@ -114,8 +116,7 @@ def test_a_file_does_not_read_what_another_file_left_in_its_extent() -> None:
     address = written(rack, [b"secret"])[0]
     rack.metadata.create("next", "d1", 16)
     next_file = rack.client().open("next").append(b"public")
-    key = bytes([1]) * 32
-    token = Token(b"n" * 16, Extent(1, 48), Rights.READ, 2_000).signed(key)
+    token = Token(b"n" * 16, Extent(1, 48), Rights.READ, 2_000).signed(KEY_OF_D1)
     with pytest.raises(RecordDamaged, match="no record of this file"):
         rack.servers["s1"].read("d1", token, address)
     assert next_file.block == 33
@@ -136,6 +137,15 @@ def test_a_log_that_fills_its_extent_is_found_whole() -> None:
     found = rack.client().open("notes").recover()
     assert found.records == tuple(addresses)
     assert found.tail.block == 33
+
+
+def test_a_record_that_leaves_the_extent_is_not_of_it() -> None:
+    rack = SmallRack()
+    client = rack.client()
+    client.open("notes").append(b"x" * 5000)
+    whole = Token.checked(client.grant("notes", Rights.READ | Rights.APPEND).token, KEY_OF_D1)
+    short = Token(whole.file_id, Extent(1, 1), Rights.READ, 2_000).signed(KEY_OF_D1)
+    assert rack.servers["s1"].recover("d1", short).records == ()
 
 
 def test_an_append_that_must_stay_is_a_write_and_a_flush() -> None:
