@@ -1,0 +1,96 @@
+"""I/O from within the harness, by libnbd, on rackd and on nbdkit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
+from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.block.nbd_session import IoFailed, NbdSession
+from tests.minted_drive import minted
+from tests.nbdkit_process import serving_unix
+from tests.rackd_process import RunningRackd, running_rackd
+
+CLOCK = RealClock()
+MIB = 1 << 20
+EIO = 5
+
+
+def export(rackd: RunningRackd, name: str = "drive.d01") -> NbdExport:
+    return NbdExport(rackd.nbd, name, 64 * MIB)
+
+
+def tell(rackd: RunningRackd, op: str, **fields: Any) -> None:
+    control = rackd.connect()
+    try:
+        control.request(op, Deadline.after(CLOCK, 10), **fields)
+    finally:
+        control.close()
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, minted(export(rackd)) as drive, NbdSession(drive, CLOCK) as session:
+        assert session.size_bytes == 64 * MIB
+        session.write(8192, b"x" * 4096)
+        session.flush()
+        assert session.read(4096, 12288) == bytes(4096) + b"x" * 4096 + bytes(4096)
+
+
+def test_a_server_that_nobody_here_wrote_answers_too(tmp_path: Path) -> None:
+    with serving_unix(tmp_path / "nbd.sock", ["memory", "1M"]) as path:
+        device = NbdExport(path, "", MIB)
+        with minted(device) as drive, NbdSession(drive, CLOCK) as session:
+            session.write(0, b"y" * 4096)
+            assert session.read(0, 4096) == b"y" * 4096
+            with pytest.raises(IoFailed):
+                session.read(MIB, 4096)
+
+
+def test_without_the_guards_permission_nothing_is_written(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd:
+        with NbdSession(export(rackd), CLOCK) as session:
+            with pytest.raises(BadInput, match="WritableDrive"):
+                session.write(0, b"x" * 4096)
+            assert session.read(0, 4096) == bytes(4096)
+        drive = minted(export(rackd))
+        with NbdSession(drive, CLOCK) as session:
+            drive.close()
+            with pytest.raises(LabError, match="given back"):
+                session.write(0, b"x" * 4096)
+            assert session.read(0, 4096) == bytes(4096)
+
+
+def test_an_error_of_the_drive_comes_with_its_number(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, NbdSession(export(rackd), CLOCK) as session:
+        tell(rackd, "fault", drive="d01", fault={"kind": "dead"})
+        with pytest.raises(IoFailed) as failed:
+            session.read(0, 4096)
+        assert failed.value.errno == EIO
+        tell(rackd, "clear_fault", drive="d01")
+        assert session.read(0, 4096) == bytes(4096)
+
+
+def test_a_request_that_nobody_answers_ends_with_the_session(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, NbdSession(export(rackd, "srv1.p0"), CLOCK, within_s=0.05) as session:
+        with pytest.raises(DeadlineExceeded, match=r"srv1\.p0"):
+            session.read(0, 4096)
+        with pytest.raises(NotConnected, match="closed"):
+            session.read(0, 4096)
+
+
+def test_a_held_request_goes_to_the_drive_that_comes(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd:
+        tell(rackd, "map", pairs=[[1, 101]], full=False)
+        with NbdSession(export(rackd, "srv1.p0"), CLOCK) as session:
+            assert session.read(0, 4096) == bytes(4096)
+
+
+def test_what_is_no_export_or_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotConnected, match="is the lab up"):
+        NbdSession(NbdExport(tmp_path / "none.sock", "srv1.p0", MIB), CLOCK)
+    with pytest.raises(NotSupported, match="no NBD export"):
+        NbdSession(DevicePath(Path("/dev/null")), CLOCK)
