@@ -24,6 +24,7 @@ from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, undoing
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
+from rackloop.store import open_store
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.static import StaticFabric
@@ -133,7 +134,7 @@ def test_power_goes_and_comes(control: RackdControl, target: str) -> None:
 def test_a_server_without_power_sees_no_drive_and_a_scope_gives_it_back(
     control: RackdControl, lab: Lab, tmp_path: Path
 ) -> None:
-    journal = Journal(tmp_path / "store.sqlite", CLOCK)
+    journal = Journal(open_store(tmp_path / "store.sqlite", CLOCK))
     equipment = Equipment(StaticFabric(PortMap()), power={"server:srv1": RackdPowerPort(control, "server:srv1")})
     with undoing(equipment, ActRecorder(lab, journal, "run-1"), CLOCK) as acting:
         acting.power["server:srv1"].turn_off(soon())

@@ -13,6 +13,7 @@ from rackloop.journal import Journal
 from rackloop.lab import load_lab
 from rackloop.seed import stream
 from rackloop.state import LabState
+from rackloop.store import open_store
 from tests.e2e.command_line import CLOCK, CommandLine, Results, Running, wait_until
 from tests.e2e.entries import ENDLESS, REMAP, UNDISTURBED
 
@@ -21,7 +22,7 @@ LAB = load_lab("mock")
 
 def standing(rackloop: CommandLine) -> int:
     """How many acts the journal says may be left to undo."""
-    with closing(Journal(LabState.of("mock", root=rackloop.state_home).store, CLOCK)) as journal:
+    with closing(Journal(open_store(LabState.of("mock", root=rackloop.state_home).store, CLOCK))) as journal:
         return len(journal.standing("mock"))
 
 

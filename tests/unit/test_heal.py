@@ -18,6 +18,7 @@ from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab, LabKind
 from rackloop.portmap import Open, Partial, PortMap
 from rackloop.seed import stream
+from rackloop.store import open_store
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
     FlexFabricPhy,
@@ -36,6 +37,7 @@ import os, signal, sys
 from pathlib import Path
 from rackloop.clock import Deadline, RealClock
 from rackloop.journal import Journal
+from rackloop.store import open_store
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import load_lab
 from rackloop.portmap import Partial, PortMap
@@ -65,7 +67,8 @@ class MortalJournal(Journal):
 deadline = Deadline.after(clock, 30)
 session = open_flexfabric(url, clock, deadline)
 equipment = Equipment(FlexFabric(session), FlexFabricPhy(session))
-acting = journalled(equipment, ActRecorder(load_lab(description), MortalJournal(Path(store), clock), "run", None))
+journal = MortalJournal(open_store(Path(store), clock))
+acting = journalled(equipment, ActRecorder(load_lab(description), journal, "run", None))
 chance = stream(int(seed), "remaps")
 print("started", flush=True)
 while True:
@@ -86,7 +89,7 @@ class Bench:
         self.rack = SimRack(self.clock)
         self.switch = self.rack.switch
         self.lab = described(folder)
-        self.journal = Journal(folder / "store.sqlite", self.clock)
+        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.acting = journalled(self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1"))
 
     @property
@@ -253,7 +256,8 @@ def test_a_physical_lab_is_not_healed_while_it_cannot_be_leased(bench: Bench) ->
 def test_a_damaged_journal_does_not_keep_the_baseline_from_standing(bench: Bench) -> None:
     for port in (1, 2, 5):
         bench.acting.fabric.apply(Open(frozenset({port})), bench.deadline)
-    bench.journal._db.execute("UPDATE undo_entry SET what = '{' WHERE id = 2")
+    with bench.journal.store.transaction() as tables:
+        tables.rows("UPDATE undo_entry SET what = '{' WHERE id = 2")
     report = bench.heal()
     assert not report.is_healed
     assert any("is damaged" in problem for problem in report.problems)
@@ -280,7 +284,7 @@ class RealBench:
     def heal(self) -> tuple[HealReport, PortMap]:
         deadline = Deadline.after(self.clock, 20)
         session = open_flexfabric(self.url, self.clock, deadline)
-        journal = Journal(self.store, self.clock)
+        journal = Journal(open_store(self.store, self.clock))
         equipment = Equipment(FlexFabric(session), FlexFabricPhy(session))
         try:
             report = heal(self.lab, journal, equipment, self.clock, deadline)

@@ -14,6 +14,7 @@ from rackloop.journal import Entry, Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.store import open_store
 from tests.unit.sim_rack import SimOutlet, SimSwitch
 
 LAB = """
@@ -59,7 +60,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     lab, clock = load_lab(path), VirtualClock()
     switch = SimSwitch(clock, lab.baseline_map())
     bare = Equipment(switch, switch, {name: SimOutlet() for name in POWER}, switch_power="switch")
-    journal = Journal(tmp_path / "store.sqlite", clock)
+    journal = Journal(open_store(tmp_path / "store.sqlite", clock))
     made: list[Entry] = []
     recorder = ActRecorder(lab, journal, "run-1", keep=made.append)
     yield World(lab, journalled(bare, recorder), Deadline.after(clock, 10), made)

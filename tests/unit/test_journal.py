@@ -15,6 +15,8 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
 from rackloop.journal import Entry, EntryState, Journal, JournalDamaged
+from rackloop.store import StoreDamaged, open_store
+from rackloop.store._sqlite import SqliteEngine
 
 OPEN_1 = {"act": "open", "ports": [1]}
 
@@ -24,7 +26,9 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
 from rackloop.journal import Journal
-journal = Journal(Path(sys.argv[1]), RealClock())
+from rackloop.store import StoreDamaged, open_store
+from rackloop.store._sqlite import SqliteEngine
+journal = Journal(open_store(Path(sys.argv[1]), RealClock()))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 promised = 0
@@ -40,7 +44,9 @@ import sys
 from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.journal import Journal
-journal = Journal(Path(sys.argv[1]), RealClock())
+from rackloop.store import StoreDamaged, open_store
+from rackloop.store._sqlite import SqliteEngine
+journal = Journal(open_store(Path(sys.argv[1]), RealClock()))
 for number in range(50):
     entry = journal.intend("lab", sys.argv[2], "fabric", "switch", what={"number": number}, inverse=[])
     journal.acted(entry, {})
@@ -56,7 +62,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def journal(path: Path) -> Iterator[Journal]:
-    journal = Journal(path, VirtualClock(start_ns=5))
+    journal = Journal(open_store(path, VirtualClock(start_ns=5)))
     yield journal
     journal.close()
 
@@ -90,7 +96,7 @@ def test_standing_is_newest_first_and_of_one_lab(journal: Journal) -> None:
 
 def test_entries_come_back_as_they_were_written(path: Path, journal: Journal) -> None:
     entry = intend(journal, resource="pdu1/1")
-    again = Journal(path, VirtualClock())
+    again = Journal(open_store(path, VirtualClock()))
     assert again.standing("lab") == [entry]
     assert entry.inverse == (OPEN_1,)
     assert entry.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -129,7 +135,7 @@ def test_processes_share_a_journal_from_its_first_moment_on(path: Path) -> None:
     ]
     complaints = [writer.communicate(timeout=60)[1] for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 4, complaints
-    journal = Journal(path, VirtualClock())
+    journal = Journal(open_store(path, VirtualClock()))
     assert len(journal.standing("lab")) == 100
     assert {entry.run for entry in journal.standing("lab")} == {f"run-{number}" for number in range(4)}
     journal.close()
@@ -142,14 +148,16 @@ def test_on_a_full_disk_nothing_is_promised_that_is_not_kept(path: Path) -> None
     promised, message = filled.stdout.split(" ", 1)
     assert str(path) in message
     assert "nothing may be done to the lab without it" in message
-    journal = Journal(path, VirtualClock())
+    journal = Journal(open_store(path, VirtualClock()))
     assert len(journal.standing("lab")) == int(promised) > 0
     journal.close()
 
 
 def test_an_intention_is_synced_and_an_outcome_is_not(journal: Journal) -> None:
     statements: list[str] = []
-    journal._db.set_trace_callback(statements.append)
+    engine = journal.store._engine
+    assert isinstance(engine, SqliteEngine)
+    engine._db.set_trace_callback(statements.append)
     entry = intend(journal)
     assert statements[0] == "PRAGMA synchronous = FULL"
     assert statements[-1] == "COMMIT"
@@ -168,28 +176,28 @@ def test_another_schema_is_refused_by_number(path: Path, journal: Journal) -> No
     with sqlite3.connect(path) as database:
         database.execute("UPDATE undo_schema SET version = 99")
     database.close()
-    with pytest.raises(LabError, match="schema 99, this Rackloop knows 1"):
-        Journal(path, VirtualClock())
+    with pytest.raises(LabError, match="schema 99, this Rackloop knows 2"):
+        Journal(open_store(path, VirtualClock()))
 
 
 def test_the_store_may_hold_other_tables(path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE tokens (lab TEXT)")
     database.close()
-    journal = Journal(path, VirtualClock())
+    journal = Journal(open_store(path, VirtualClock()))
     assert intend(journal).id == 1
     journal.close()
 
 
 def test_a_file_that_is_no_database_is_one_clear_error(path: Path) -> None:
     path.write_bytes(b"not a database at all, " * 400)
-    with pytest.raises(JournalDamaged, match=r"store\.sqlite is damaged.*heal"):
-        Journal(path, VirtualClock())
+    with pytest.raises(StoreDamaged, match=r"store\.sqlite is damaged.*heal"):
+        Journal(open_store(path, VirtualClock()))
 
 
 def test_a_missing_directory_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"nowhere/store\.sqlite"):
-        Journal(tmp_path / "nowhere" / "store.sqlite", VirtualClock())
+        Journal(open_store(tmp_path / "nowhere" / "store.sqlite", VirtualClock()))
 
 
 def test_what_can_be_read_of_a_damaged_journal_is_given(path: Path, journal: Journal) -> None:
@@ -200,7 +208,7 @@ def test_what_can_be_read_of_a_damaged_journal_is_given(path: Path, journal: Jou
     victim = next(at for at in range(page, len(content), page) if b"r10-" in content[at : at + page])
     content[victim : victim + page] = b"\xff" * page
     path.write_bytes(content)
-    damaged = Journal(path, VirtualClock())
+    damaged = Journal(open_store(path, VirtualClock()))
     with pytest.raises(JournalDamaged) as raised:
         damaged.standing("lab")
     readable = [entry.id for entry in raised.value.readable]
@@ -229,7 +237,7 @@ def test_a_result_is_kept_with_its_entry(path: Path, journal: Journal) -> None:
 
 
 def test_a_closed_journal_says_so(path: Path) -> None:
-    journal = Journal(path, VirtualClock())
+    journal = Journal(open_store(path, VirtualClock()))
     journal.close()
     with pytest.raises(LabError, match="closed"):
         intend(journal)

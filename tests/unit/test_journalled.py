@@ -20,6 +20,7 @@ from rackloop.journal import EntryState, Journal
 from rackloop.journalled import ActRecorder, Equipment, UndoFailed, journalled, undoing
 from rackloop.lab import LabKind
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
+from rackloop.store import open_store
 from tests.unit.sim_rack import BASELINE, SimRack, described
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
@@ -33,7 +34,7 @@ class Bench:
         self.rack = SimRack(self.clock)
         self.switch = self.rack.switch
         self.lab = described(folder, kind)
-        self.journal = Journal(folder / "store.sqlite", self.clock)
+        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.events = EventLog(folder / "events.jsonl", self.clock)
         self.recorder = ActRecorder(self.lab, self.journal, "run-1", ActLog(self.events))
         self.acting: Equipment = journalled(self.rack.equipment, self.recorder)

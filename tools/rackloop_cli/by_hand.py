@@ -10,6 +10,7 @@ from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab
 from rackloop.state import LabState
+from rackloop.store import open_lab_store
 from rackloop_labs import Bench, open_lab
 
 
@@ -23,7 +24,7 @@ def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
 @contextmanager
 def acting(bench: Bench) -> Iterator[Equipment]:
     """The bench's equipment, journalled; what is done by hand stands until `heal`."""
-    journal = Journal(LabState.of(bench.lab.name).store, bench.clock)
+    journal = Journal(open_lab_store(bench.lab, LabState.of(bench.lab.name), bench.clock))
     try:
         yield journalled(bench.equipment, ActRecorder(bench.lab, journal, "by hand"))
     finally:

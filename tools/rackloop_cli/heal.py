@@ -12,6 +12,7 @@ from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.lab import load_lab
 from rackloop.state import LabState
+from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop_labs import only_run_on, open_lab
 
@@ -24,9 +25,9 @@ def run(name: str) -> int:
     require_may_disturb(lab)
     clock = RealClock()
     state = LabState.of(lab.name)
-    journal = Journal(state.store, clock)
+    journal = Journal(open_lab_store(lab, state, clock))
     try:
-        with only_run_on(state), open_lab(lab, clock, state, next_token(state.store, lab.name)) as bench:
+        with only_run_on(state), open_lab(lab, clock, state, next_token(journal.store, lab.name)) as bench:
             report = heal(lab, journal, bench.equipment, clock, Deadline.after(clock, _WITHIN_S))
     finally:
         journal.close()

@@ -1,0 +1,123 @@
+"""Holding a lease while a block runs: waited for, kept by heartbeats, given back however the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+
+from rackloop.clock import Deadline
+from rackloop.errors import LabError
+from rackloop.leases._holder import Holder
+from rackloop.leases._lease import Lease, LeaseLost, RackLeased, Ticket
+from rackloop.leases._leases import HEARTBEAT_S, Leases
+from rackloop.leases._slice import Slice
+
+_BEATS = 3
+_POLL_S = 0.05
+
+
+class HeldLease:
+    """A lease that this process holds, kept alive by a thread of its own. ``stolen`` are those it ended on its way."""
+
+    def __init__(self, leases: Leases, lease: Lease, stolen: tuple[Lease, ...] = ()) -> None:
+        self.leases = leases
+        self.stolen = stolen
+        self._lease = lease
+        self._lost: LeaseLost | None = None
+        self._is_over = Event()
+        self._thread = Thread(target=self._beat, name=f"lease {lease.id}", daemon=True)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease as it was when it was last renewed."""
+        return self._lease
+
+    @property
+    def slice(self) -> Slice:
+        """What it is for."""
+        return self._lease.slice
+
+    def check(self) -> None:
+        """Raise LeaseLost if a heartbeat has found that the lease is over. The journal asks the store itself."""
+        if self._lost is not None:
+            raise self._lost
+
+    def require(self) -> None:
+        """Ask the store. Raises LeaseLost where the lease is over."""
+        self.check()
+        self._lease = self.leases.renew(self._lease)
+
+    def fresh_token(self) -> int:
+        """A token for the switch, higher than every one before, only while the lease is held; else LeaseLost."""
+        self.check()
+        return self.leases.fresh_token(self._lease)
+
+    def start(self) -> None:
+        """Begin the heartbeats."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the heartbeats and give the lease back; a store that is gone lets it lapse by itself."""
+        self._is_over.set()
+        self._thread.join()
+        with suppress(LabError):
+            self.leases.release(self._lease)
+
+    def _beat(self) -> None:
+        while not self._is_over.wait(HEARTBEAT_S / _BEATS):
+            try:
+                self._lease = self.leases.renew(self._lease)
+            except LeaseLost as lost:
+                self._lost = lost
+                return
+            except LabError:
+                # A store that does not answer now may do so before the lease is over; each act asks it again.
+                continue
+
+
+@contextmanager
+def holding(
+    leases: Leases,
+    wanted: Slice,
+    *,
+    purpose: str = "",
+    priority: int = 0,
+    wait_s: float = 0.0,
+    steal_why: str | None = None,
+    within: str | None = None,
+) -> Iterator[HeldLease]:
+    """Hold ``wanted`` for as long as the block runs and the process lives.
+
+    Waits in the queue for ``wait_s``; with ``steal_why`` it is taken from whoever has it, and that reason is kept.
+    With ``within`` it is a part of a lease that a person holds. Raises RackLeased where it cannot be had, LeaseLost or
+    BadInput where the lease it is to be a part of is over or does not have it.
+    """
+    ticket = leases.request(wanted, Holder.here(), purpose=purpose, priority=priority, within=within)
+    stolen: tuple[Lease, ...] = ()
+    try:
+        if steal_why is not None and ticket.lease is None:
+            lease, stolen = leases.steal(ticket, steal_why)
+        else:
+            lease = _awaited(leases, ticket, wait_s)
+    except BaseException:
+        with suppress(LabError):
+            leases.release(ticket)
+        raise
+    held = HeldLease(leases, lease, stolen)
+    held.start()
+    try:
+        yield held
+    finally:
+        held.stop()
+
+
+def _awaited(leases: Leases, ticket: Ticket, wait_s: float) -> Lease:
+    clock = leases.store.clock
+    deadline = Deadline.after(clock, wait_s)
+    while ticket.lease is None:
+        if deadline.is_over():
+            raise RackLeased(leases.lab, ticket.slice, ticket.held_up_by, waited_s=wait_s)
+        clock.sleep_until_ns(min(deadline.at_ns, clock.now_ns() + round(_POLL_S * 1e9)))
+        ticket = leases.poll(ticket)
+    return ticket.lease

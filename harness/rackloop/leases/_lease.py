@@ -1,0 +1,70 @@
+"""A lease, a place in the queue for one, and how either is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rackloop.errors import LabError
+from rackloop.leases._holder import Holder
+from rackloop.leases._slice import Slice
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to work on ``slice`` of ``lab``. ``token`` is higher than every one given for the lab before.
+
+    ``until`` is when it ends unless a heartbeat comes; for one bound to a person it ends then. ``within`` names the
+    lease it is a part of, where it is one. Times are those of the store, told by the asking machine's wall clock.
+    """
+
+    id: str
+    lab: str
+    holder: Holder
+    slice: Slice
+    token: int
+    granted_at: datetime
+    until: datetime
+    purpose: str
+    priority: int
+    within: str | None = None
+
+    def __str__(self) -> str:
+        purpose = f" for {self.purpose}" if self.purpose else ""
+        since = self.granted_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return f"{self.slice} held by {self.holder}{purpose} since {since} (lease {self.id})"
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A place in the queue of a lab. ``lease`` is there once it was granted.
+
+    ``held_up_by`` says, one sentence each, what it waits for: leases that overlap it, and who asked before.
+    """
+
+    id: str
+    lab: str
+    holder: Holder
+    slice: Slice
+    purpose: str
+    priority: int
+    asked_at: datetime
+    lease: Lease | None = None
+    held_up_by: tuple[str, ...] = ()
+
+
+class LeaseLost(LabError):
+    """The lease is over: its time, its holder, or somebody who took it. Nothing more may be done under it."""
+
+
+class RackLeased(LabError):
+    """Somebody else has what is asked for. ``held_up_by`` says who, one sentence each."""
+
+    def __init__(self, lab: str, wanted: Slice, held_up_by: Sequence[str], *, waited_s: float) -> None:
+        self.held_up_by = tuple(held_up_by)
+        waited = f"after {waited_s:g} s " if waited_s else ""
+        super().__init__(
+            f"lab {lab}: {wanted} cannot be had {waited}while there is {'; '.join(held_up_by)}; wait for it (--wait), "
+            f"take it over (--steal), or see `rackloop lab status {lab}`"
+        )

@@ -1,0 +1,201 @@
+"""The leases of one lab: asked for, queued, granted, renewed, given back and taken over."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+from rackloop.errors import BadInput
+from rackloop.leases import _table
+from rackloop.leases._holder import Holder
+from rackloop.leases._lease import Lease, LeaseLost, Ticket
+from rackloop.leases._slice import Slice
+from rackloop.store import Store, Transaction
+
+HEARTBEAT_S = 15.0
+"""A lease bound to a process ends when none of its heartbeats came for so long."""
+
+_ID_BYTES = 4
+T = TypeVar("T")
+_COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
+
+
+class Leases:
+    """Leases of ``lab`` in ``store``. Any number of threads, processes and machines may use them at once.
+
+    Who is next: the higher priority, then who asked first. One that overlaps nothing that is held, and nothing that
+    somebody before it in the queue wants, is granted at once; no other ever overtakes. Everything raises LabError where
+    the store cannot be asked.
+    """
+
+    def __init__(self, store: Store, lab: str) -> None:
+        self.store = store
+        self.lab = lab
+
+    def request(
+        self,
+        wanted: Slice,
+        holder: Holder,
+        *,
+        purpose: str = "",
+        priority: int = 0,
+        term_s: float = HEARTBEAT_S,
+        within: str | None = None,
+    ) -> Ticket:
+        """Ask for ``wanted``; the ticket has its lease where it could be granted at once, else a place in the queue.
+
+        A lease bound to a process lasts as long as it is renewed within ``term_s``, and so does a place in the queue;
+        one bound to a person lasts for ``term_s``. With ``within`` it is a part of that lease and ends with it at the
+        latest. Raises BadInput where ``wanted`` is not a part of it, LeaseLost where that lease is over.
+        """
+        lease_id = secrets.token_hex(_ID_BYTES)
+        with self.store.transaction(self.lab) as tables:
+            now_s = tables.now_s()
+            if within is not None:
+                self._require_parent(tables, within, wanted)
+            [(place,)] = tables.rows("SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?", self.lab)
+            tables.rows(
+                f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - own constants
+                *(lease_id, self.lab, _table.QUEUED, within, holder.as_json(), wanted.as_json(), purpose, priority),
+                *(place, 0, term_s, now_s, now_s + term_s),
+            )
+            return self._look(tables, lease_id)
+
+    def poll(self, ticket: Ticket) -> Ticket:
+        """Whether it is the ticket's turn now; a heartbeat of whoever waits.
+
+        Raises LeaseLost where the ticket was given up or not asked for in its term.
+        """
+        with self.store.transaction(self.lab) as tables:
+            row = self._live(tables, ticket.id)
+            tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", tables.now_s() + row.term_s, row.id)
+            return self._look(tables, ticket.id)
+
+    def renew(self, lease: Lease) -> Lease:
+        """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
+
+        Raises LeaseLost where the lease is over.
+        """
+        with self.store.transaction(self.lab, synced=False) as tables:
+            row = _table.require_held(tables, lease)
+            now_s = tables.now_s()
+            if row.holder.process is not None:
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
+            return self._known(tables, row.id).lease(now_s, self.store.clock)
+
+    def extend(self, lease: Lease, term_s: float) -> Lease:
+        """Let a lease last for ``term_s`` from now. Raises LeaseLost where it is over."""
+        with self.store.transaction(self.lab) as tables:
+            row = _table.require_held(tables, lease)
+            now_s = tables.now_s()
+            tables.rows("UPDATE lease SET until_s = ?, term_s = ? WHERE id = ?", now_s + term_s, term_s, row.id)
+            return self._known(tables, row.id).lease(now_s, self.store.clock)
+
+    def release(self, lease: Lease | Ticket, why: str = "") -> None:
+        """Give a lease, with its parts, or a place in the queue back; one that is over already stays as it ended."""
+        with self.store.transaction(self.lab) as tables:
+            how = "released" if isinstance(lease, Lease) or lease.lease is not None else "cancelled"
+            _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
+
+    def steal(self, ticket: Ticket, why: str) -> tuple[Lease, tuple[Lease, ...]]:
+        """End every lease that overlaps the ticket's slice and grant it, before all who wait; the leases that ended.
+
+        Their rows keep who took them, when and why. Raises LeaseLost where the ticket is over.
+        """
+        clock = self.store.clock
+        with self.store.transaction(self.lab) as tables:
+            row = self._live(tables, ticket.id)
+            now_s = tables.now_s()
+            rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
+            robbed = [
+                other for other in _table.in_the_way(rows, row) if other.state == _table.HELD and other.id != row.within
+            ]
+            _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
+            lease = self._grant(tables, row)
+        return lease, tuple(other.lease(now_s, clock) for other in robbed)
+
+    def held(self) -> list[Lease]:
+        """What is held now, longest first."""
+        return sorted(
+            self._now(lambda row, now_s: row.lease(now_s, self.store.clock), _table.HELD), key=lambda one: one.token
+        )
+
+    def queue(self) -> list[Ticket]:
+        """Who waits, the next first."""
+        return self._now(lambda row, now_s: row.ticket(now_s, self.store.clock), _table.QUEUED)
+
+    def find(self, lease_id: str) -> Lease:
+        """The lease of this id. Raises BadInput where nobody holds one of it."""
+        for lease in self.held():
+            if lease.id == lease_id:
+                return lease
+        known = ", ".join(lease.id for lease in self.held()) or "none is"
+        raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; held: {known}")
+
+    def fresh_token(self, lease: Lease) -> int:
+        """A token higher than every one given for the lab, only while ``lease`` is held; else raises LeaseLost."""
+        with self.store.transaction(self.lab) as tables:
+            _table.require_held(tables, lease)
+            return _table.raise_token(tables, self.lab)
+
+    def _look(self, tables: Transaction, ticket_id: str) -> Ticket:
+        """Grant the ticket if it is its turn."""
+        now_s, clock = tables.now_s(), self.store.clock
+        rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
+        row = next((row for row in rows if row.id == ticket_id), None)
+        if row is None:
+            raise LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
+        waits_for = _table.in_the_way(rows, row) if row.state == _table.QUEUED else []
+        if not waits_for:
+            if row.state == _table.QUEUED:
+                self._grant(tables, row)
+            return self._known(tables, ticket_id).ticket(now_s, clock)
+        held_up_by = tuple(
+            str(other.lease(now_s, clock))
+            if other.state == _table.HELD
+            else f"{other.slice} wanted before by {other.holder}"
+            for other in waits_for
+        )
+        return row.ticket(now_s, clock, held_up_by)
+
+    def _grant(self, tables: Transaction, row: _table.Row) -> Lease:
+        now_s = tables.now_s()
+        token = _table.raise_token(tables, self.lab)
+        tables.rows(
+            "UPDATE lease SET state = ?, token = ?, granted_s = ?, until_s = ? WHERE id = ?",
+            *(_table.HELD, token, now_s, now_s + row.term_s, row.id),
+        )
+        return self._known(tables, row.id).lease(now_s, self.store.clock)
+
+    def _require_parent(self, tables: Transaction, within: str, wanted: Slice) -> None:
+        parent = _table.row_of(tables, within)
+        if parent is None or parent.lab != self.lab:
+            raise BadInput(f"lab {self.lab} has no lease {within!r}; see `rackloop lab status {self.lab}`")
+        _table.require_held(tables, parent.lease(tables.now_s(), self.store.clock))
+        if not parent.slice.contains(wanted):
+            raise BadInput(f"lease {within} is for {parent.slice}, which does not have all of {wanted}")
+
+    def _live(self, tables: Transaction, lease_id: str) -> _table.Row:
+        row = _table.row_of(tables, lease_id)
+        if row is None or row.state == _table.ENDED:
+            raise LeaseLost(f"the place {lease_id} in the queue of lab {self.lab} was given up; ask again")
+        return row
+
+    def _known(self, tables: Transaction, lease_id: str) -> _table.Row:
+        row = _table.row_of(tables, lease_id)
+        if row is None:
+            raise LeaseLost(f"lease {lease_id} of lab {self.lab} is not in the store any more; lease the rack again")
+        return row
+
+    def _now(self, seen: Callable[[_table.Row, float], T], state: str) -> list[T]:
+        with self.store.transaction(synced=False) as tables:
+            now_s = tables.now_s()
+            rows = _table.live_rows(tables, self.lab)
+            private = self.store.is_private
+            parents = {row.id for row in rows if not row.is_over(now_s, private=private)}
+        return [
+            seen(row, now_s)
+            for row in rows
+            if row.state == state and row.id in parents and (row.within is None or row.within in parents)
+        ]

@@ -1,0 +1,47 @@
+"""What the store asks of a database, and no more: the seam between its two arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+
+
+class EngineFailed(Exception):
+    """The database refused. ``is_damage`` says that what it holds cannot be read, not that it could not be asked."""
+
+    def __init__(self, message: str, *, is_damage: bool = False) -> None:
+        self.is_damage = is_damage
+        super().__init__(message)
+
+
+class Engine(Protocol):
+    """One connection, used by one thread at a time. Everything raises EngineFailed.
+
+    SQL is what SQLite and PostgreSQL both understand, with ``?`` for a value and ``{serial}`` for the type of a primary
+    key that numbers itself. ``is_private`` says that only processes of this machine can have the store open.
+    """
+
+    name: str
+    is_private: bool
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]: ...
+
+    def begin(self, lab: str | None, *, synced: bool) -> None:
+        """Begin a transaction; two of one lab never run at once."""
+        ...
+
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+
+    def now_s(self) -> float:
+        """Seconds since 1970 of the store's own time, which every client reads alike; within a transaction."""
+        ...
+
+    def turn(self, lab: str, wait_s: float) -> AbstractContextManager[bool]:
+        """Be the only one with the lab's turn, among all that have the store; gives False where none came in time."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,122 @@
+"""The store in a file (https://sqlite.org/wal.html): write-ahead, synced before a transaction is over."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rackloop.clock import Clock, Deadline
+from rackloop.store._boot import boot_id
+from rackloop.store._engine import EngineFailed, Row
+
+_BUSY_S = 10.0
+_POLL_NS = 1_000_000
+_CLOCK = "CREATE TABLE IF NOT EXISTS store_clock (boot_id TEXT PRIMARY KEY, started_ns INTEGER NOT NULL)"
+
+
+class SqliteEngine:
+    """A connection to a SQLite file, made on first use."""
+
+    is_private = True
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.name = str(path)
+        self._path = path
+        self._clock = clock
+        self._started_ns: int | None = None
+        with _explained():
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            with _explained():
+                self._db.execute("PRAGMA journal_mode = WAL")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]:
+        """Carry out a statement."""
+        with _explained():
+            text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
+            # A statement is carried out whether or not somebody reads its rows.
+            cursor = self._db.execute(text, tuple(values))
+        return self._rows(cursor)
+
+    def _rows(self, cursor: sqlite3.Cursor) -> Iterator[Row]:
+        with _explained():
+            yield from cursor
+
+    def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - a file has one writer at a time
+        """Begin a transaction that may write."""
+        with _explained():
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """End it, on disk if it was to be."""
+        with _explained():
+            self._db.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """End it as if it had never begun."""
+        with _explained():
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def now_s(self) -> float:
+        """The wall clock of the store's first use since the machine started, and what passed since."""
+        if self._started_ns is None:
+            self._started_ns = self._started()
+        return (self._started_ns + self._clock.now_ns()) / 1e9
+
+    @contextmanager
+    def turn(self, lab: str, wait_s: float) -> Iterator[bool]:  # noqa: ARG002 - one file, one lab
+        """Hold the kernel's lock of a file beside the store."""
+        deadline = Deadline.after(self._clock, wait_s)
+        try:
+            descriptor = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EngineFailed(f"{self._path}-turn cannot be opened: {error.strerror}") from error
+        try:
+            yield _flock(descriptor, self._clock, deadline)
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        with _explained():
+            self._db.close()
+
+    def _started(self) -> int:
+        here = boot_id()
+        wall_ns = round(self._clock.wall().timestamp() * 1e9)
+        with _explained():
+            self._db.execute(_CLOCK)
+            self._db.execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, wall_ns - self._clock.now_ns()))
+            (started_ns,) = self._db.execute("SELECT started_ns FROM store_clock WHERE boot_id = ?", (here,)).fetchone()
+        return int(started_ns)
+
+
+def _flock(descriptor: int, clock: Clock, deadline: Deadline) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if deadline.is_over():
+                return False
+            clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
+        else:
+            return True
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+        raise EngineFailed(str(error)) from error
+    except sqlite3.DatabaseError as error:
+        raise EngineFailed(str(error), is_damage=True) from error
