@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,6 +121,43 @@ class RackdControl:
             requests += (RecordedRequest(*row) for row in page["requests"])
             if len(requests) >= page["recorded"]:
                 return RecordedIo(requests, page["lost"])
+
+    def add_fault(self, drive: str, fault: Mapping[str, Any], deadline: Deadline, *, key: str | None = None) -> int:
+        """Put ``fault`` on ``drive``, and return its identity. A ``key`` that stands there already changes nothing.
+
+        With a key it is safe to ask again after a lost answer. Raises as :meth:`request` does.
+        """
+        named = {} if key is None else {"key": key}
+        return int(self.request("fault", deadline, drive=drive, fault=dict(fault), **named)["fault_id"])
+
+    def clear_fault(self, key: str, deadline: Deadline, *, drive: str | None = None) -> list[int]:
+        """Take away the faults under ``key``, on every drive or on one; the identities of those that were there.
+
+        Raises as :meth:`request` does.
+        """
+        where = {} if drive is None else {"drive": drive}
+        return list(self.request("clear_fault", deadline, key=key, **where)["cleared"])
+
+    def faults(self, deadline: Deadline) -> list[dict[str, Any]]:
+        """The faults that stand, of all drives: ``drive``, ``fault_id``, ``key``, ``fault`` and ``crashed`` of each.
+
+        Those that used themselves up are not there. Raises as :meth:`request` does.
+        """
+        return list(self.request("faults", deadline)["faults"])
+
+    def slow_training(self, ports: Collection[int], factor: float, deadline: Deadline) -> None:
+        """Have links of these switch ports train and come online ``factor`` times slower from now on; 1 ends it.
+
+        Raises as :meth:`request` does.
+        """
+        self.request("training", deadline, ports=list(ports), factor=factor)
+
+    def disturbances(self, deadline: Deadline) -> Answer:
+        """What is disturbed in the fabric now: ``stuck``, ``miswired``, ``training`` and ``dropped`` ports.
+
+        Raises as :meth:`request` does.
+        """
+        return self.request("disturbances", deadline)
 
     def subscribe(self) -> TruthStream:
         """The truth records from now on, over a connection of their own, so that a slow reader holds nobody up."""

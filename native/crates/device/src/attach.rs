@@ -78,9 +78,9 @@ impl Rack {
         let (ends, generation) = (link.ends, link.generation);
         match (self.has_signal(ends), link.phy) {
             (true, Phy::Down) => {
-                let drives = self.drives_between(ends);
+                let (drives, slowness) = (self.drives_between(ends), self.slowness(ends));
                 if let Some(link) = self.links.get_mut(&ends[0]) {
-                    link.light(at_ns, drives.into_iter());
+                    link.light(at_ns, slowness, drives.into_iter());
                 }
                 self.log_phy(What::PhyTrain, ends, generation, Some(at_ns), log);
             }

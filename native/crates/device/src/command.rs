@@ -53,6 +53,13 @@ pub enum Command {
         /// The ports.
         ports: [Port; 2],
     },
+    /// Have links of ports train and come online `factor` times slower from their next training on.
+    Training {
+        /// The ports.
+        ports: Vec<Port>,
+        /// 1 or more; 1 ends it.
+        factor: f64,
+    },
     /// Keep the live map as the power-on map.
     Save,
     /// Tell the servers that ports are about to be switched.
@@ -60,6 +67,17 @@ pub enum Command {
         /// The ports.
         ports: Vec<Port>,
     },
+}
+
+impl Command {
+    /// Whether the links it takes down are lost to a map change or a PHY drop, not to a cable or a power cut.
+    #[must_use]
+    pub fn loses_links(&self) -> bool {
+        matches!(
+            self,
+            Self::Map { .. } | Self::Open { .. } | Self::Drop { .. }
+        )
+    }
 }
 
 /// What has power of its own.

@@ -4,9 +4,10 @@ use std::ops::{AddAssign, Range};
 
 use serde::Serialize;
 
-use crate::fault::{overlap, Active};
+use crate::fault::overlap;
 use crate::queue::Queue;
-use crate::{Due, Fault, FaultError, OnReadError, Service};
+use crate::standing::StandingFaults;
+use crate::{Due, Fault, FaultError, FaultName, OnReadError, Service, StandingFault};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,6 +69,8 @@ pub struct Counters {
     pub trims: u64,
     /// Requests that failed on bad sectors.
     pub media_errors: u64,
+    /// Sectors that could not be read, and were written since: the drive put them elsewhere.
+    pub reallocated_sectors: u64,
     /// How often the drive erased itself.
     pub sanitizes: u64,
 }
@@ -81,6 +84,7 @@ impl AddAssign for Counters {
         self.flushes += other.flushes;
         self.trims += other.trims;
         self.media_errors += other.media_errors;
+        self.reallocated_sectors += other.reallocated_sectors;
         self.sanitizes += other.sanitizes;
     }
 }
@@ -91,7 +95,7 @@ pub struct DriveState<P> {
     bytes: u64,
     sector_bytes: u64,
     queue: Queue<P>,
-    faults: Vec<(u64, Active)>,
+    faults: StandingFaults,
     counters: Counters,
     is_sanitizing: bool,
 }
@@ -104,7 +108,7 @@ impl<P> DriveState<P> {
             bytes,
             sector_bytes: u64::from(sector_bytes),
             queue: Queue::new(service),
-            faults: Vec::new(),
+            faults: StandingFaults::default(),
             counters: Counters::default(),
             is_sanitizing: false,
         }
@@ -122,25 +126,33 @@ impl<P> DriveState<P> {
         self.queue.service().health()
     }
 
-    /// Put a fault on the drive under an identity of the caller's.
-    pub fn add_fault(&mut self, id: u64, fault: &Fault) -> Result<(), FaultError> {
+    /// Put a fault on the drive under an identity, and perhaps a key, of the caller's; the identity it has. A fault
+    /// whose key stands on the drive already is that fault: nothing changes.
+    pub fn add_fault(
+        &mut self,
+        id: u64,
+        key: Option<&str>,
+        fault: &Fault,
+    ) -> Result<u64, FaultError> {
         let sectors = self.bytes / self.sector_bytes;
         fault.check(sectors, self.queue.service().is_instant())?;
-        self.faults.push((id, Active::from(fault)));
-        Ok(())
+        Ok(self.faults.add(id, key, fault))
     }
 
-    /// Take away one fault, or all where `id` is `None`; the identities of those that were there.
-    pub fn clear_faults(&mut self, id: Option<u64>) -> Vec<u64> {
-        let goes = |fault_id: u64| id.is_none_or(|id| id == fault_id);
-        let gone = self
-            .faults
-            .iter()
-            .map(|(id, _)| *id)
-            .filter(|&id| goes(id))
-            .collect();
-        self.faults.retain(|&(id, _)| !goes(id));
-        gone
+    /// Take away the faults of a name; those that were there.
+    pub fn clear_faults(&mut self, name: FaultName<'_>) -> Vec<StandingFault> {
+        self.faults.clear(name)
+    }
+
+    /// The faults that are on the drive, in the order they came; those that used themselves up are not.
+    #[must_use]
+    pub fn faults(&self) -> Vec<StandingFault> {
+        self.faults.list()
+    }
+
+    /// The drive's link is lost by a map change or a PHY drop: the identities of the faults that crash it now.
+    pub fn lose_link(&mut self) -> Vec<u64> {
+        self.faults.lose_link()
     }
 
     /// What becomes of a request that lies within the drive, before the drive spent time on it.
@@ -148,7 +160,7 @@ impl<P> DriveState<P> {
         if let Some(verdict) = self.refuses(io) {
             return verdict;
         }
-        if !self.queue.service().is_instant() || self.slow().next().is_some() {
+        if !self.queue.service().is_instant() || self.faults.slow().next().is_some() {
             return Verdict::Waits;
         }
         self.execute(io)
@@ -175,7 +187,7 @@ impl<P> DriveState<P> {
     /// Bring the drive up to `now_ns` and append the requests that were due by then, in order of time. Each is then
     /// to be [concluded](DriveState::conclude).
     pub fn advance(&mut self, now_ns: u64, due: &mut Vec<Due<P>>) {
-        let slow: Vec<(u64, f64)> = self.slow().collect();
+        let slow: Vec<(u64, f64)> = self.faults.slow().collect();
         let slowed = |since_ns: u64, done_ns: u64| {
             slow.iter().fold(done_ns, |done_ns, (extra_ns, factor)| {
                 let took_ns = (done_ns - since_ns) as f64 * factor;
@@ -207,15 +219,17 @@ impl<P> DriveState<P> {
         self.queue.withdraw(is_meant)
     }
 
-    /// Lose what the drive has in its queue and its cache; the payloads of the requests it worked on.
+    /// Lose what the drive has in its queue and its cache; the payloads of the requests it worked on. A drive that
+    /// crashed is well again.
     pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
+        self.faults.recover();
         self.queue.cut_power(now_ns)
     }
 
     /// Begin to erase the drive: until [`DriveState::finish_sanitize`] it answers nothing. The payloads of the
     /// requests it worked on; `None` where it is being erased already, hangs or is dead.
     pub fn begin_sanitize(&mut self, now_ns: u64) -> Option<Vec<P>> {
-        if self.hangs() || self.is_dead() {
+        if self.hangs() || self.faults.is_dead() {
             return None;
         }
         self.is_sanitizing = true;
@@ -228,28 +242,12 @@ impl<P> DriveState<P> {
         self.is_sanitizing = false;
         self.counters.sanitizes += 1;
         let everything = 0..self.bytes / self.sector_bytes;
-        for (_, fault) in &mut self.faults {
-            fault.rewrite(&everything);
-        }
-        self.faults.retain(|(_, fault)| !fault.is_spent());
+        self.counters.reallocated_sectors += self.faults.rewrite(&everything);
     }
 
     /// Whether the drive answers nothing for now.
     fn hangs(&self) -> bool {
-        let hangs = |(_, fault): &(u64, Active)| matches!(fault, Active::Hang);
-        self.is_sanitizing || self.faults.iter().any(hangs)
-    }
-
-    fn is_dead(&self) -> bool {
-        let is_dead = |(_, fault): &(u64, Active)| matches!(fault, Active::Dead);
-        self.faults.iter().any(is_dead)
-    }
-
-    fn slow(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
-        self.faults.iter().filter_map(|(_, fault)| match fault {
-            Active::Slow { extra_ns, factor } => Some((*extra_ns, *factor)),
-            _ => None,
-        })
+        self.is_sanitizing || self.faults.hangs()
     }
 
     /// What a drive that answers nothing, or only errors, does with every request.
@@ -257,22 +255,19 @@ impl<P> DriveState<P> {
         if self.hangs() {
             return Some(Verdict::Hangs);
         }
-        self.is_dead().then(|| Verdict::Failed {
+        self.faults.is_dead().then(|| Verdict::Failed {
             lba: self.lba(io.offset),
         })
     }
 
-    /// Faults with a count are used up by it.
     fn execute(&mut self, io: &Io) -> Verdict {
         let sectors = self.sectors(io);
-        let bad_lba = self
-            .faults
-            .iter_mut()
-            .find_map(|(_, fault)| fault.hit(io.kind, &sectors));
-        self.faults.retain(|(_, fault)| !fault.is_spent());
-        if let Some(lba) = bad_lba {
+        if let Some(lba) = self.faults.hit(io.kind, &sectors) {
             self.counters.media_errors += 1;
             return Verdict::Failed { lba };
+        }
+        if matches!(io.kind, Kind::Write | Kind::WriteZeroes) {
+            self.counters.reallocated_sectors += self.faults.rewrite(&sectors);
         }
         self.count(io);
         Verdict::Done
@@ -282,13 +277,11 @@ impl<P> DriveState<P> {
     /// from `offset`.
     pub fn corrupt(&self, offset: u64, data: &mut [u8]) {
         let read = offset..offset + data.len() as u64;
-        for (_, fault) in &self.faults {
-            if let Active::Corrupt(sectors) = fault {
-                let bad = sectors.start * self.sector_bytes..sectors.end * self.sector_bytes;
-                let hit = overlap(&read, &bad);
-                for byte in &mut data[(hit.start - offset) as usize..(hit.end - offset) as usize] {
-                    *byte ^= 1;
-                }
+        for sectors in self.faults.corrupt() {
+            let bad = sectors.start * self.sector_bytes..sectors.end * self.sector_bytes;
+            let hit = overlap(&read, &bad);
+            for byte in &mut data[(hit.start - offset) as usize..(hit.end - offset) as usize] {
+                *byte ^= 1;
             }
         }
     }

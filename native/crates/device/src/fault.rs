@@ -70,6 +70,8 @@ pub enum Fault {
         /// How many.
         sectors: u64,
     },
+    /// The drive hangs from the moment its link is lost by a map change or a PHY drop until it loses its power.
+    CrashOnRemap {},
 }
 
 fn reads() -> Access {
@@ -129,7 +131,7 @@ impl Fault {
                     "slow needs extra_us of 0 or more, or factor of 1 or more",
                 )),
             },
-            Self::Hang {} | Self::Dead {} => Ok(()),
+            Self::Hang {} | Self::Dead {} | Self::CrashOnRemap {} => Ok(()),
         }
     }
 }
@@ -160,6 +162,9 @@ pub(crate) enum Active {
     Hang,
     Dead,
     Corrupt(Range<u64>),
+    CrashOnRemap {
+        crashed: bool,
+    },
 }
 
 impl From<&Fault> for Active {
@@ -188,13 +193,13 @@ impl From<&Fault> for Active {
             Fault::Hang {} => Self::Hang,
             Fault::Dead {} => Self::Dead,
             Fault::Corrupt { lba, sectors } => Self::Corrupt(lba..lba + sectors),
+            Fault::CrashOnRemap {} => Self::CrashOnRemap { crashed: false },
         }
     }
 }
 
 impl Active {
-    /// The first bad sector this request fails on. A write that does not
-    /// fail itself heals the sectors that stay bad until rewritten.
+    /// The first bad sector this request fails on.
     pub(crate) fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
         let Self::Media { bad, left, on, .. } = self else {
             return None;
@@ -204,35 +209,34 @@ impl Active {
             Kind::Write | Kind::WriteZeroes => *on != Access::Read,
             Kind::Flush | Kind::Trim => false,
         };
-        let is_write = matches!(kind, Kind::Write | Kind::WriteZeroes);
+        if !applies {
+            return None;
+        }
         let lba = bad
             .iter()
             .map(|range| overlap(range, sectors))
             .find(|hit| !hit.is_empty())?
             .start;
-        if !applies {
-            if is_write {
-                self.rewrite(sectors);
-            }
-            return None;
-        }
         if let Some(left) = left {
             *left -= 1;
         }
         Some(lba)
     }
 
-    /// The sectors were written, and the write did not fail.
-    pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) {
-        if let Self::Media {
+    /// The sectors were written: those that were bad until rewritten are well. How many that were.
+    pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) -> u64 {
+        let Self::Media {
             bad,
             mode: Persistence::UntilRewritten,
             on: Access::Read,
             ..
         } = self
-        {
-            subtract(bad, sectors);
-        }
+        else {
+            return 0;
+        };
+        let before = count(bad);
+        subtract(bad, sectors);
+        before - count(bad)
     }
 
     pub(crate) fn is_spent(&self) -> bool {
@@ -245,6 +249,10 @@ impl Active {
 pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
+}
+
+fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Take `gone` out of `ranges`.

@@ -7,6 +7,7 @@
 mod attach;
 mod cabling;
 mod command;
+mod disturbance;
 mod drive;
 mod fault;
 mod hdd;
@@ -20,6 +21,7 @@ mod sanitize;
 mod service;
 mod ssd;
 mod stack;
+mod standing;
 mod timing;
 mod topology;
 mod transitions;
@@ -36,6 +38,7 @@ pub use sanitize::SanitizeMethod;
 pub use service::{Completion, OnReadError, Request, Service, Ticket};
 pub use ssd::{FlashWork, Ssd, SsdParameters};
 pub use stack::{AttachTimes, Stack, StackError};
+pub use standing::{FaultName, StandingFault};
 pub use timing::Timing;
 pub use topology::{DriveLayout, ExpanderLayout, Layout, Place, Seat, ServerLayout};
 

@@ -18,6 +18,8 @@ pub(crate) struct Link {
     /// The generation that made the circuit.
     pub generation: u64,
     pub times: AttachTimes,
+    /// So many times longer than `times` says its training takes, the present or the last one.
+    pub slowness: f64,
     pub phy: Phy,
     /// When each drive (by index) will be online, once the PHY is up.
     pub arriving: BTreeMap<usize, u64>,
@@ -37,20 +39,25 @@ impl Link {
             ends,
             generation,
             times,
+            slowness: 1.0,
             phy: Phy::Down,
             arriving: BTreeMap::new(),
             online: BTreeSet::new(),
         }
     }
 
-    /// The signal is there since `lit_at_ns`: train, and expect these drives.
-    pub fn light(&mut self, lit_at_ns: u64, drives: impl Iterator<Item = usize>) {
+    /// The signal is there since `lit_at_ns`: train, `slowness` times slower, and expect these drives.
+    pub fn light(&mut self, lit_at_ns: u64, slowness: f64, drives: impl Iterator<Item = usize>) {
+        self.slowness = slowness;
         self.phy = Phy::Train {
-            up_at_ns: lit_at_ns + self.times.train_ns,
+            up_at_ns: lit_at_ns + self.slowed(self.times.train_ns),
         };
-        self.arriving = drives
-            .map(|drive| (drive, lit_at_ns + self.times.online_ns))
-            .collect();
+        let online_at_ns = lit_at_ns + self.slowed(self.times.online_ns);
+        self.arriving = drives.map(|drive| (drive, online_at_ns)).collect();
+    }
+
+    fn slowed(&self, ns: u64) -> u64 {
+        (ns as f64 * self.slowness) as u64
     }
 
     /// A drive behind the expander got power: the driver's share of the attach passes again, after the PHY is up.
@@ -60,8 +67,9 @@ impl Link {
             Phy::Train { up_at_ns } => up_at_ns.max(now_ns),
             Phy::Up => now_ns,
         };
+        let drivers_share_ns = self.times.online_ns - self.times.train_ns;
         self.arriving
-            .insert(drive, ready_ns + self.times.online_ns - self.times.train_ns);
+            .insert(drive, ready_ns + self.slowed(drivers_share_ns));
     }
 
     /// The signal is gone. Returns the drives that were online.

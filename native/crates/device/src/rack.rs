@@ -54,11 +54,15 @@ pub struct Rack {
     pub(crate) seats: Vec<Seat>,
     /// By port number; port 0 does not exist.
     pub(crate) jacks: Vec<Jack>,
+    /// What belongs into each port, whatever is plugged in there.
+    pub(crate) home: Vec<Plug>,
     pub(crate) switch_on: bool,
     pub(crate) map: PortMap,
     pub(crate) saved: PortMap,
     pub(crate) generation: u64,
     pub(crate) stuck: BTreeSet<Port>,
+    /// How many times slower links of a port train.
+    pub(crate) training: BTreeMap<Port, f64>,
     /// By the lower port.
     pub(crate) links: BTreeMap<Port, Link>,
 }
@@ -82,11 +86,13 @@ impl Rack {
             expanders: vec![BTreeMap::new(); layout.expanders.len()],
             seats: Vec::new(),
             jacks: (0..=layout.ports).map(|_| jack()).collect(),
+            home: Vec::new(),
             switch_on: false,
             map: PortMap::default(),
             saved: layout.saved,
             generation: 0,
             stuck: BTreeSet::new(),
+            training: BTreeMap::new(),
             links: BTreeMap::new(),
         };
         for (index, server) in layout.servers.into_iter().enumerate() {
@@ -123,6 +129,7 @@ impl Rack {
                 phy_resets: 0,
             });
         }
+        rack.home = rack.jacks.iter().map(|jack| jack.plug).collect();
         let slots: BTreeSet<u16> = rack
             .expanders
             .iter()
@@ -250,7 +257,7 @@ impl Rack {
                 self.check_ports([*port])?;
                 BTreeSet::new()
             }
-            Command::Announce { ports } => {
+            Command::Announce { ports } | Command::Training { ports, .. } => {
                 self.check_ports(ports.iter().copied())?;
                 BTreeSet::new()
             }
@@ -310,6 +317,13 @@ impl Rack {
                 self.saved = self.map.clone();
                 log.say(What::Saved {
                     pairs: self.saved.pairs(),
+                });
+            }
+            Command::Training { ports, factor } => {
+                self.slow_training(ports, *factor);
+                log.say(What::Training {
+                    ports: ports.clone(),
+                    factor: *factor,
                 });
             }
             Command::Announce { ports } => log.say(What::Announce {

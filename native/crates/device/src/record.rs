@@ -69,6 +69,13 @@ pub enum What {
         /// The two ports.
         ports: [Port; 2],
     },
+    /// Links were made to train slower, or no longer.
+    Training {
+        /// Those of these ports.
+        ports: Vec<Port>,
+        /// So many times.
+        factor: f64,
+    },
     /// The live map was saved as the power-on map.
     Saved {
         /// Its pairs.
@@ -85,6 +92,8 @@ pub enum What {
         drive: Arc<str>,
         /// Identity of the fault.
         fault_id: u64,
+        /// What its caller calls it.
+        key: Option<String>,
         /// The fault.
         fault: Fault,
     },
@@ -93,6 +102,15 @@ pub enum What {
         /// The drive.
         drive: Arc<str>,
         /// Identity of the fault.
+        fault_id: u64,
+        /// What its caller calls it.
+        key: Option<String>,
+    },
+    /// A drive's firmware crashed: it hangs.
+    Crashed {
+        /// The drive.
+        drive: Arc<str>,
+        /// Identity of the fault that made it.
         fault_id: u64,
     },
     /// A drive has erased itself.

@@ -1,7 +1,8 @@
 //! What a drive answers.
 
 use device::{
-    Access, DriveState, Fault, FaultError, Io, Kind, OnReadError, Persistence, Timing, Verdict,
+    Access, DriveState, Fault, FaultError, FaultName, Io, Kind, OnReadError, Persistence, Timing,
+    Verdict,
 };
 
 const SECTORS: u64 = 1000;
@@ -61,7 +62,11 @@ fn an_ideal_drive_is_done_at_once_and_counts() {
 fn the_first_bad_sector_of_a_request_is_blamed() {
     let mut drive = drive();
     drive
-        .add_fault(1, &bad(10, 5, Persistence::Times, Some(2), Access::Both))
+        .add_fault(
+            1,
+            None,
+            &bad(10, 5, Persistence::Times, Some(2), Access::Both),
+        )
         .unwrap();
     assert_eq!(drive.begin(&io(Kind::Read, 5, 5)), DONE);
     assert_eq!(drive.begin(&io(Kind::Read, 15, 1)), DONE);
@@ -81,6 +86,7 @@ fn a_write_heals_what_it_covers_in_the_middle_of_a_bad_range() {
     drive
         .add_fault(
             1,
+            None,
             &bad(10, 9, Persistence::UntilRewritten, None, Access::Read),
         )
         .unwrap();
@@ -92,7 +98,7 @@ fn a_write_heals_what_it_covers_in_the_middle_of_a_bad_range() {
     assert_eq!(drive.begin(&io(Kind::Write, 0, 100)), DONE);
     assert_eq!(drive.begin(&io(Kind::Read, 0, 100)), DONE);
     assert!(
-        drive.clear_faults(None).is_empty(),
+        drive.clear_faults(FaultName::All).is_empty(),
         "a healed fault is gone"
     );
 }
@@ -101,26 +107,26 @@ fn a_write_heals_what_it_covers_in_the_middle_of_a_bad_range() {
 fn a_write_that_fails_heals_nothing() {
     let mut drive = drive();
     let fault = bad(10, 1, Persistence::UntilRewritten, None, Access::Both);
-    drive.add_fault(1, &fault).unwrap();
+    drive.add_fault(1, None, &fault).unwrap();
     for kind in [Kind::Write, Kind::WriteZeroes, Kind::Read] {
         assert_eq!(drive.begin(&io(kind, 10, 1)), failed(10));
     }
     assert_eq!(drive.begin(&io(Kind::Trim, 10, 1)), DONE);
-    assert_eq!(drive.clear_faults(None), [1]);
+    assert_eq!(drive.clear_faults(FaultName::All).len(), 1);
 }
 
 #[test]
 fn drive_wide_faults_rank_hang_dead_slow() {
     let mut drive = drive();
     let read = io(Kind::Read, 0, 1);
-    drive.add_fault(1, &slow_by_us(2.5)).unwrap();
+    drive.add_fault(1, None, &slow_by_us(2.5)).unwrap();
     assert_eq!(drive.begin(&read), Verdict::Waits);
-    drive.add_fault(2, &Fault::Dead {}).unwrap();
+    drive.add_fault(2, None, &Fault::Dead {}).unwrap();
     assert_eq!(drive.begin(&read), failed(0));
-    drive.add_fault(3, &Fault::Hang {}).unwrap();
+    drive.add_fault(3, None, &Fault::Hang {}).unwrap();
     assert_eq!(drive.begin(&read), Verdict::Hangs);
-    assert_eq!(drive.clear_faults(Some(3)), [3]);
-    assert_eq!(drive.clear_faults(None), [1, 2]);
+    assert_eq!(drive.clear_faults(FaultName::Id(3)).len(), 1);
+    assert_eq!(drive.clear_faults(FaultName::All).len(), 2);
     assert_eq!(drive.begin(&read), DONE);
 }
 
@@ -136,8 +142,8 @@ fn a_slow_drive_answers_later() {
     let mut drive = drive();
     let read = io(Kind::Read, 0, 1);
     let mut due = Vec::new();
-    drive.add_fault(1, &slow_by_us(2.5)).unwrap();
-    drive.add_fault(2, &slow_by_us(0.5)).unwrap();
+    drive.add_fault(1, None, &slow_by_us(2.5)).unwrap();
+    drive.add_fault(2, None, &slow_by_us(0.5)).unwrap();
     drive.submit(&read, false, OnReadError::Retry, 1, 7);
     drive.advance(7, &mut due);
     assert_eq!((due.len(), drive.next_due_ns()), (0, Some(3007)));
@@ -153,7 +159,7 @@ fn a_slow_drive_answers_later() {
 fn corruption_flips_only_its_own_sectors() {
     let mut drive = drive();
     drive
-        .add_fault(1, &Fault::Corrupt { lba: 2, sectors: 1 })
+        .add_fault(1, None, &Fault::Corrupt { lba: 2, sectors: 1 })
         .unwrap();
     let mut data = vec![0; 1024];
     drive.corrupt(1000, &mut data);
@@ -185,7 +191,10 @@ fn faults_that_make_no_sense_are_refused() {
     ];
     for fault in malformed {
         assert!(
-            matches!(drive().add_fault(1, &fault), Err(FaultError::Malformed(_))),
+            matches!(
+                drive().add_fault(1, None, &fault),
+                Err(FaultError::Malformed(_))
+            ),
             "{fault:?}"
         );
     }
@@ -200,7 +209,10 @@ fn faults_that_make_no_sense_are_refused() {
     ];
     for fault in outside {
         assert!(
-            matches!(drive().add_fault(1, &fault), Err(FaultError::OutOfRange(_))),
+            matches!(
+                drive().add_fault(1, None, &fault),
+                Err(FaultError::OutOfRange(_))
+            ),
             "{fault:?}"
         );
     }
@@ -215,6 +227,7 @@ fn faults_are_written_as_they_are_read() {
         r#"{"kind":"hang"}"#,
         r#"{"kind":"dead"}"#,
         r#"{"kind":"corrupt","lba":1,"sectors":2}"#,
+        r#"{"kind":"crash_on_remap"}"#,
     ] {
         let fault: Fault = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&fault).unwrap(), text);

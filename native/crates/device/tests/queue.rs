@@ -1,8 +1,8 @@
 //! What a drive with a queue of its own does with requests: when they are due, and what faults and power cuts do to them.
 
 use device::{
-    Access, Completion, DriveState, Due, Fault, Io, Kind, OnReadError, Persistence, Request,
-    Service, Verdict,
+    Access, Completion, DriveState, Due, Fault, FaultName, Io, Kind, OnReadError, Persistence,
+    Request, Service, Verdict,
 };
 
 const SERVICE_NS: u64 = 1000;
@@ -119,13 +119,13 @@ fn a_power_cut_loses_the_queue_and_what_comes_later_is_served() {
     let mut drive = drive();
     submit(&mut drive, 1, 0);
     drive
-        .add_fault(1, &slow(None, Some(9.0)))
+        .add_fault(1, None, &slow(None, Some(9.0)))
         .expect("a drive that takes time can be slow");
     submit(&mut drive, 2, 0);
     assert_eq!(stamps(&advance(&mut drive, 2500)), []);
     assert_eq!(drive.cut_power(2500), [1, 2]);
     assert_eq!(drive.next_due_ns(), None);
-    drive.clear_faults(None);
+    drive.clear_faults(FaultName::All);
     submit(&mut drive, 3, 3000);
     assert_eq!(stamps(&advance(&mut drive, 9999)), [(3, 4000)]);
 }
@@ -137,12 +137,12 @@ fn slow(extra_us: Option<f64>, factor: Option<f64>) -> Fault {
 #[test]
 fn a_slow_drive_multiplies_the_time_a_request_spent_there_or_adds_to_it() {
     let mut drive = drive();
-    drive.add_fault(1, &slow(None, Some(3.0))).unwrap();
+    drive.add_fault(1, None, &slow(None, Some(3.0))).unwrap();
     submit(&mut drive, 1, 100);
     submit(&mut drive, 2, 100);
     assert_eq!(stamps(&advance(&mut drive, 3100)), [(1, 3100)]);
     assert_eq!(drive.next_due_ns(), Some(6100));
-    drive.add_fault(2, &slow(Some(5.0), None)).unwrap();
+    drive.add_fault(2, None, &slow(Some(5.0), None)).unwrap();
     submit(&mut drive, 3, 7000);
     assert_eq!(
         stamps(&advance(&mut drive, 99_999)),
@@ -179,14 +179,14 @@ fn faults_that_come_while_a_request_is_worked_on_decide_what_becomes_of_it() {
         on: Access::Read,
     };
     submit(&mut drive, 1, 0);
-    drive.add_fault(1, &media).unwrap();
-    drive.add_fault(2, &Fault::Hang {}).unwrap();
+    drive.add_fault(1, None, &media).unwrap();
+    drive.add_fault(2, None, &Fault::Hang {}).unwrap();
     assert_eq!(drive.conclude(&READ, None), Verdict::Hangs);
-    drive.clear_faults(Some(2));
+    drive.clear_faults(FaultName::Id(2));
     assert_eq!(drive.conclude(&READ, None), Verdict::Failed { lba: 0 });
-    drive.add_fault(3, &Fault::Dead {}).unwrap();
+    drive.add_fault(3, None, &Fault::Dead {}).unwrap();
     assert_eq!(drive.conclude(&READ, None), Verdict::Failed { lba: 0 });
-    drive.clear_faults(None);
+    drive.clear_faults(FaultName::All);
     assert_eq!(drive.conclude(&READ, None), Verdict::Done);
 }
 
@@ -200,7 +200,7 @@ fn a_drive_that_erases_itself_drops_its_queue_and_answers_nothing_until_it_is_do
         times: None,
         on: Access::Read,
     };
-    drive.add_fault(1, &until_rewritten).unwrap();
+    drive.add_fault(1, None, &until_rewritten).unwrap();
     submit(&mut drive, 1, 0);
     assert_eq!(drive.begin_sanitize(10), Some(vec![1]));
     assert_eq!(drive.begin(&READ), Verdict::Hangs);
@@ -208,9 +208,9 @@ fn a_drive_that_erases_itself_drops_its_queue_and_answers_nothing_until_it_is_do
     drive.finish_sanitize(20);
     assert_eq!(drive.health(), [("sanitized", 1)]);
     assert_eq!(drive.counters().sanitizes, 1);
-    assert_eq!(drive.clear_faults(None), [] as [u64; 0]);
+    assert_eq!(drive.clear_faults(FaultName::All), []);
     submit(&mut drive, 2, 30);
     assert_eq!(stamps(&advance(&mut drive, 9999)), [(2, 1030)]);
-    drive.add_fault(2, &Fault::Dead {}).unwrap();
+    drive.add_fault(2, None, &Fault::Dead {}).unwrap();
     assert_eq!(drive.begin_sanitize(9999), None);
 }

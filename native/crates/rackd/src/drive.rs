@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use device::{
-    Counters, DriveState, Due, Fault, FaultError, Io, Kind, OnReadError, Record, Verdict, What,
+    Counters, DriveState, Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Record,
+    StandingFault, Verdict, What,
 };
 use nbd::proto::errno;
 use parking_lot::Mutex;
@@ -88,12 +89,26 @@ impl Drive {
         self.work.lock().state.health()
     }
 
-    pub fn add_fault(&self, fault_id: u64, fault: &Fault) -> Result<(), FaultError> {
-        self.work.lock().state.add_fault(fault_id, fault)
+    pub fn add_fault(
+        &self,
+        fault_id: u64,
+        key: Option<&str>,
+        fault: &Fault,
+    ) -> Result<u64, FaultError> {
+        self.work.lock().state.add_fault(fault_id, key, fault)
     }
 
-    pub fn clear_faults(&self, fault_id: Option<u64>) -> Vec<u64> {
-        self.work.lock().state.clear_faults(fault_id)
+    pub fn clear_faults(&self, name: FaultName<'_>) -> Vec<StandingFault> {
+        self.work.lock().state.clear_faults(name)
+    }
+
+    pub fn faults(&self) -> Vec<StandingFault> {
+        self.work.lock().state.faults()
+    }
+
+    /// Its link is lost by a map change or a PHY drop: the identities of the faults that crash it now.
+    pub fn lose_link(&self) -> Vec<u64> {
+        self.work.lock().state.lose_link()
     }
 
     /// What the drive does with a request, or the error number of one that is not on it.

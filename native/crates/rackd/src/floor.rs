@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread;
 
 use device::{
-    ms_to_ns, Command, Fault, FaultError, PowerTarget, Rack, Record, Refusal, SanitizeMethod, Seat,
-    What,
+    ms_to_ns, Attach, Command, Fault, FaultError, FaultName, PowerTarget, Rack, Record, Refusal,
+    SanitizeMethod, Seat, StandingFault, What,
 };
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use serde_json::json;
@@ -165,7 +165,10 @@ impl Floor {
         let mut machine = self.machine.lock();
         let stopped = self.stop(machine.rack.touched(command)?);
         let t_ns = now_ns();
-        let records = machine.rack.execute(command, t_ns)?;
+        let mut records = machine.rack.execute(command, t_ns)?;
+        if command.loses_links() {
+            self.crash_drives(&mut records);
+        }
         let generation = machine.rack.generation();
         if let Command::Power {
             target: PowerTarget::Drive(id),
@@ -266,9 +269,34 @@ impl Floor {
         machine.alarm_ns = None;
         let until_ns = now_ns();
         let stopped = self.stop(machine.rack.touched_until(until_ns));
-        let records = machine.rack.advance(until_ns, now_ns());
+        let mut records = machine.rack.advance(until_ns, now_ns());
+        // In time a link is lost to a PHY drop alone.
+        self.crash_drives(&mut records);
         self.shared.timer.record_lateness([at_ns]);
         self.resume(machine, stopped, records);
+    }
+
+    /// Crash the drives that cannot bear the loss of their link, of which `records` tell.
+    fn crash_drives(&self, records: &mut Vec<Record>) {
+        let mut crashes = Vec::new();
+        for Record { t_ns, what } in records.iter() {
+            let What::PhyDown(Attach {
+                drive: Some(id), ..
+            }) = what
+            else {
+                continue;
+            };
+            let Ok(drive) = self.drive(id) else { continue };
+            let faults = self.drives[drive].lose_link();
+            crashes.extend(faults.into_iter().map(|fault_id| Record {
+                t_ns: *t_ns,
+                what: What::Crashed {
+                    drive: id.clone(),
+                    fault_id,
+                },
+            }));
+        }
+        records.append(&mut crashes);
     }
 
     /// Look at the rack.
@@ -302,33 +330,43 @@ impl Floor {
         &self.shared
     }
 
-    /// Put a fault on a drive; its identity.
-    pub fn add_fault(&self, drive: usize, fault: &Fault) -> Result<u64, FaultError> {
+    /// Put a fault on a drive; its identity. A fault whose key stands there already is that fault: nothing changes.
+    pub fn add_fault(
+        &self,
+        drive: usize,
+        key: Option<String>,
+        fault: &Fault,
+    ) -> Result<u64, FaultError> {
         let drive = &self.drives[drive];
-        let fault_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
-        drive.add_fault(fault_id, fault)?;
-        self.say(What::Fault {
-            drive: drive.identity.id.clone(),
-            fault_id,
-            fault: fault.clone(),
-        });
+        let new_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let fault_id = drive.add_fault(new_id, key.as_deref(), fault)?;
+        if fault_id == new_id {
+            self.say(What::Fault {
+                drive: drive.identity.id.clone(),
+                fault_id,
+                key,
+                fault: fault.clone(),
+            });
+        }
         Ok(fault_id)
     }
 
-    /// Take away a fault of a drive, or all of them; the identities of those that were there.
-    pub fn clear_faults(&self, drive: usize, fault_id: Option<u64>) -> Vec<u64> {
+    /// Take away the faults of a name from a drive; the identities of those that were there.
+    pub fn clear_faults(&self, drive: usize, name: FaultName<'_>) -> Vec<u64> {
         let drive = &self.drives[drive];
-        let gone = drive.clear_faults(fault_id);
-        for &fault_id in &gone {
+        let gone = drive.clear_faults(name);
+        let ids: Vec<u64> = gone.iter().map(|fault| fault.fault_id).collect();
+        for StandingFault { fault_id, key, .. } in gone {
             self.say(What::FaultCleared {
                 drive: drive.identity.id.clone(),
                 fault_id,
+                key,
             });
         }
-        if !gone.is_empty() {
+        if !ids.is_empty() {
             self.release(drive);
         }
-        gone
+        ids
     }
 
     /// Have a drive erase itself; the moment it was done. I/O waits until then. The error says why it cannot.

@@ -1,16 +1,18 @@
 //! The operations of the control socket.
 
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
-use device::{Command, Counters, Port, Rack, Refusal, SanitizeMethod};
+use device::{Command, Counters, FaultName, Port, Rack, Refusal, SanitizeMethod};
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;
+use crate::drive::Drive;
 use crate::floor::Floor;
 use crate::request::{
     power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
-    MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, RecordFields,
-    RecordedFields, SanitizeFields, StickFields,
+    Key, MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields,
+    RecordFields, RecordedFields, SanitizeFields, StickFields, TrainingFields,
 };
 
 /// When it was executed, and the fields of the answer.
@@ -100,10 +102,14 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
             done(floor, &Command::Announce { ports })
         }
         "fault" => {
-            let FaultFields { drive, fault } = read(fields)?;
-            now(json!({"fault_id": floor.add_fault(floor.drive(&drive)?, &fault)?}))
+            let FaultFields { drive, key, fault } = read(fields)?;
+            let key = key.map(|Key(key)| key);
+            now(json!({"fault_id": floor.add_fault(floor.drive(&drive)?, key, &fault)?}))
         }
         "clear_fault" => clear_fault(floor, read(fields)?),
+        "faults" => faults(floor, read(fields)?),
+        "training" => slow_training(floor, read(fields)?),
+        "disturbances" => disturbances(floor, read(fields)?),
         "identify" => identify(floor, read(fields)?),
         "drive_stats" => drive_stats(floor, read(fields)?),
         "stats" => stats(floor, read(fields)?),
@@ -198,15 +204,63 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
     )
 }
 
+fn slow_training(floor: &Floor, TrainingFields { ports, factor }: TrainingFields) -> Answer {
+    if !(1.0..=1e6).contains(&factor) {
+        return Err(OpError::new(
+            "out_of_range",
+            "factor must be between 1 and 1e6",
+        ));
+    }
+    let ports = floor.rack(|rack| ports.list(rack))?;
+    done(floor, &Command::Training { ports, factor })
+}
+
+fn disturbances(floor: &Floor, Nothing {}: Nothing) -> Answer {
+    now(floor.rack(|rack| {
+        json!({
+            "stuck": rack.stuck().collect::<Vec<_>>(),
+            "miswired": rack.miswired(),
+            "training": rack.training(),
+            "dropped": rack.dropped().collect::<Vec<_>>(),
+        })
+    }))
+}
+
 fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {
-    let cleared: Vec<u64> = match (fields.drive, fields.fault_id) {
-        (Some(drive), None) => floor.clear_faults(floor.drive(&drive)?, None),
-        (None, Some(fault_id)) => (0..floor.drives().len())
-            .flat_map(|drive| floor.clear_faults(drive, Some(fault_id)))
-            .collect(),
-        _ => return Err(OpError::bad_request("clear_fault needs drive or fault_id")),
+    let name = match (&fields.drive, fields.fault_id, &fields.key) {
+        (Some(_), None, None) => FaultName::All,
+        (None, Some(fault_id), None) => FaultName::Id(fault_id),
+        (_, None, Some(Key(key))) => FaultName::Key(key),
+        _ => {
+            return Err(OpError::bad_request(
+                "clear_fault needs drive, key, both of them, or fault_id",
+            ))
+        }
     };
+    let drives = match &fields.drive {
+        Some(drive) => {
+            let index = floor.drive(drive)?;
+            index..index + 1
+        }
+        None => 0..floor.drives().len(),
+    };
+    let cleared: Vec<u64> = drives
+        .flat_map(|drive| floor.clear_faults(drive, name))
+        .collect();
     now(json!({"cleared": cleared}))
+}
+
+fn faults(floor: &Floor, Nothing {}: Nothing) -> Answer {
+    let of_drive = |drive: &Arc<Drive>| {
+        let id = drive.identity.id.clone();
+        drive.faults().into_iter().map(move |fault| {
+            let mut row = json!(fault);
+            row["drive"] = json!(id);
+            row
+        })
+    };
+    let faults: Vec<Value> = floor.drives().iter().flat_map(of_drive).collect();
+    now(json!({"faults": faults}))
 }
 
 fn sanitize(floor: &Floor, SanitizeFields { drive, method }: SanitizeFields) -> Answer {

@@ -99,6 +99,27 @@ impl Ports {
     }
 }
 
+/// What a client calls a fault of its.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+pub struct Key(pub String);
+
+const MAX_KEY: usize = 128;
+
+impl TryFrom<String> for Key {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_./:-".contains(c);
+        if (1..=MAX_KEY).contains(&text.len()) && text.chars().all(is_allowed) {
+            return Ok(Self(text));
+        }
+        Err(format!(
+            "key must be 1 to {MAX_KEY} letters, digits, '_', '.', '/', ':' and '-', not {text:?}"
+        ))
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
@@ -144,6 +165,13 @@ fn once() -> u32 {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct TrainingFields {
+    pub ports: Ports,
+    pub factor: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StickFields {
     pub port: Port,
     pub stuck: bool,
@@ -168,6 +196,8 @@ pub struct PowerFields {
 #[serde(deny_unknown_fields)]
 pub struct FaultFields {
     pub drive: String,
+    #[serde(default)]
+    pub key: Option<Key>,
     pub fault: Fault,
 }
 
@@ -178,6 +208,8 @@ pub struct ClearFields {
     pub drive: Option<String>,
     #[serde(default)]
     pub fault_id: Option<u64>,
+    #[serde(default)]
+    pub key: Option<Key>,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,65 @@
+//! What is wrong with the fabric on purpose, so that whoever disturbed it can see what is left to undo.
+
+use std::collections::BTreeMap;
+
+use crate::rack::Jack;
+use crate::topology::Plug;
+use crate::{Port, Rack};
+
+impl Rack {
+    /// The ports that ignore map changes, ascending.
+    pub fn stuck(&self) -> impl Iterator<Item = Port> + '_ {
+        self.stuck.iter().copied()
+    }
+
+    /// How many times slower links of these ports train and come online from their next training on.
+    #[must_use]
+    pub fn training(&self) -> &BTreeMap<Port, f64> {
+        &self.training
+    }
+
+    /// The ports without a signal that were dropped, and those that flap and will lose it again, ascending.
+    pub fn dropped(&self) -> impl Iterator<Item = Port> + '_ {
+        let is_dropped = |jack: &Jack| jack.dropped || !jack.schedule.is_empty();
+        (1..=self.ports()).filter(move |&port| is_dropped(&self.jacks[usize::from(port)]))
+    }
+
+    /// The swaps that put back what is not plugged in where it belongs, done in this order, lower port first. Swaps
+    /// that shared no port are these swaps themselves.
+    #[must_use]
+    pub fn miswired(&self) -> Vec<[Port; 2]> {
+        let mut plugs: Vec<Plug> = self.jacks.iter().map(|jack| jack.plug).collect();
+        let port_of = |plugs: &[Plug], plug| plugs.iter().position(|&other| other == plug);
+        let mut swaps = Vec::new();
+        for port in 1..plugs.len() {
+            while plugs[port] != self.home[port] {
+                // Two empty ports are alike: what is missing here is looked for instead.
+                let other = match plugs[port] {
+                    Plug::Empty => port_of(&plugs, self.home[port]),
+                    plug => port_of(&self.home, plug),
+                };
+                let Some(other) = other else { break };
+                plugs.swap(port, other);
+                swaps.push([port.min(other) as Port, port.max(other) as Port]);
+            }
+        }
+        swaps
+    }
+
+    /// `factor` 1 ends it.
+    pub(crate) fn slow_training(&mut self, ports: &[Port], factor: f64) {
+        for &port in ports {
+            if factor == 1.0 {
+                self.training.remove(&port);
+            } else {
+                self.training.insert(port, factor);
+            }
+        }
+    }
+
+    /// How much slower the link between two ports trains: as its slower end does.
+    pub(crate) fn slowness(&self, ends: [Port; 2]) -> f64 {
+        let of_end = |port| self.training.get(&port).copied().unwrap_or(1.0);
+        of_end(ends[0]).max(of_end(ends[1]))
+    }
+}
