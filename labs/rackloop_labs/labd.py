@@ -24,9 +24,13 @@ from rackloop.native import find_binary
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+from rackloop_labs.labd_control import LABD_SOCKET
+from rackloop_labs.mock_faults.ledger import FaultLedger
+from rackloop_labs.mock_faults.parts import faulty_parts
+from rackloop_labs.mock_hosts._line_server import LineServer, Reply
+from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
-from rackloop_labs.mock_hosts.hosts import mock_hosts
-from rackloop_labs.power_peers import power_peers
+from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.rackd_link import RackdLink
 
 _READY_S = 50.0
@@ -75,8 +79,10 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
         stack.callback(link.close)
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
-        by_ssh = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
-        endpoints = await _endpoints(lab, state, peer, by_ssh, power)
+        servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
+        control = await LineServer.at(state.directory / LABD_SOCKET, _answers(lab, peer, link, servers, power))
+        stack.callback(control.close)
+        endpoints = await _endpoints(lab, state, peer, servers, power)
         _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
@@ -85,6 +91,16 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if not told_to_end.is_set():
             raise LabError(f"rackd ended by itself with status {rackd.returncode}; see {state.log}")
+
+
+def _answers(lab: Lab, peer: SwitchPeer, link: RackdLink, servers: MockServers, power: PowerPeers) -> Reply:
+    """What the control socket answers: of the servers' states, and of what is broken on purpose."""
+    ledger = FaultLedger(faulty_parts(lab, peer, link, servers, power))
+
+    async def answer(request: dict[str, Any]) -> dict[str, Any]:
+        return await (ledger.answer if request.get("op") in ledger.ops else servers.answer)(request)
+
+    return answer
 
 
 async def _start_rackd(lab: Lab, state: LabState, seed: int) -> asyncio.subprocess.Process:
@@ -117,9 +133,10 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 
 async def _endpoints(
-    lab: Lab, state: LabState, peer: SwitchPeer, by_ssh: dict[str, Any], power: dict[str, dict[str, Any]]
+    lab: Lab, state: LabState, peer: SwitchPeer, servers: MockServers, power: PowerPeers
 ) -> dict[str, Any]:
     """Open the switch's lines and say where everything answers, in the shape that ``lab status --json`` prints."""
+    addresses = servers.addresses()
     control = lab.fabric.control
     wanted = 0 if control.tcp in {None, "auto"} else int(control.tcp.rpartition(":")[2])
     host, port = await peer.serve_tcp("127.0.0.1", wanted)
@@ -134,12 +151,12 @@ async def _endpoints(
         "control": str(state.directory / CONTROL_SOCKET),
         "servers": {
             name: {
-                "ssh": by_ssh["servers"][name],
+                "ssh": addresses[name],
                 "ports": {
                     port_name: {"export": f"{name}.{port_name}", "drive": lab.baseline.get(name, {}).get(port_name)}
                     for port_name in server.ports
                 },
-                "bmc": power["bmc"].get(name),
+                "bmc": power.bmc.get(name),
             }
             for name, server in lab.servers.items()
         },
@@ -153,8 +170,8 @@ async def _endpoints(
             }
             for name, drive in lab.drives.items()
         },
-        "pdu": power["pdu"] or None,
-        "ssh": by_ssh["ssh"],
+        "pdu": power.pdu or None,
+        "ssh": servers.login,
     }
 
 

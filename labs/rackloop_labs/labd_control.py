@@ -1,14 +1,15 @@
-"""What happens to the servers of a mock rack that no power switch does: they crash, hang, and are reset."""
+"""The control socket of a mock lab: what happens to its servers that no power switch does, and what else is broken."""
 
 from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError
 from rackloop.state import LabState
 
 __all__ = ["LABD_SOCKET", "HostState", "LabdControl"]
@@ -60,7 +61,25 @@ class LabdControl:
         """Press its reset button: it boots anew, whatever it did before. A server without power refuses."""
         self._request({"op": "boot", "server": server}, deadline)
 
-    def _request(self, request: dict[str, str], deadline: Deadline) -> dict[str, Any]:
+    def break_as(self, resource: str, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        """Break a part of the rack, such as ``network:srv1``, under a key; one that stands already does nothing.
+
+        Raises BadInput where there is no such part or it cannot be broken so.
+        """
+        self._request({"op": "break", "resource": resource, "key": key, "fault": dict(fault)}, deadline)
+
+    def mend(self, resource: str, key: str, deadline: Deadline) -> bool:
+        """Mend what stands under ``key``; False where nothing did."""
+        return bool(self._request({"op": "mend", "resource": resource, "key": key}, deadline)["mended"])
+
+    def standing(self, resource: str, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """What of a part is broken now, by key; what somebody broke without one has a name that begins with ``#``."""
+        answer = self._request({"op": "standing", "resource": resource}, deadline)
+        return dict(answer["standing"][resource])
+
+    def _request(self, request: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
+        if deadline.is_over():
+            raise DeadlineExceeded(f"labd was not asked to {request['op']}: the deadline is over; allow more time")
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
                 wire.settimeout(max(deadline.remaining_s(), 1e-6))
@@ -76,7 +95,8 @@ class LabdControl:
         if answer.get("ok") is True:
             return answer
         if "error" in answer:
-            raise LabError(str(answer["error"].get("message")))
+            kind = BadInput if answer["error"].get("code") == "bad_request" else LabError
+            raise kind(str(answer["error"].get("message")))
         raise ProtocolError(f"labd at {self._path} answered {line[:80]!r}, which is no answer")
 
 

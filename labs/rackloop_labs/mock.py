@@ -24,6 +24,8 @@ from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.labd_control import LabdControl
+from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 
@@ -80,7 +82,7 @@ class MockLab:
 
     def open(self, token: int | None, on_exchange: Callable[[Exchange], None] | None = None) -> MockBench:
         """The bench of the running rack, its switch locked with the fencing ``token`` if one is given."""
-        return MockBench(self.lab, self.clock, self.state.endpoints(), token, on_exchange)
+        return MockBench(self.lab, self.clock, self.state, token, on_exchange)
 
 
 class MockBench:
@@ -90,13 +92,13 @@ class MockBench:
         self,
         lab: Lab,
         clock: Clock,
-        endpoints: dict[str, Any],
+        state: LabState,
         token: int | None,
         on_exchange: Callable[[Exchange], None] | None,
     ) -> None:
         self.lab = lab
         self.clock = clock
-        self.endpoints = endpoints
+        self.endpoints = endpoints = state.endpoints()
         self._token = token
         deadline = Deadline.after(clock, _CONNECT_S)
         self.switch = open_flexfabric(
@@ -111,6 +113,7 @@ class MockBench:
             # A server without a controller and an outlet is switched in the simulation itself.
             power={target: RackdPowerPort(self.rackd, target) for target in targets} | self.power.ports,
             switch_power="switch",
+            breakable=mock_breakables(lab, self.rackd, LabdControl(state)),
         )
         self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
         self._port_bytes = max(drive.size for drive in lab.drives.values())

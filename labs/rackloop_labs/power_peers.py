@@ -7,6 +7,7 @@ import shutil
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +67,25 @@ class RackdSwitching:
                 listener(target, on)
 
 
+@dataclass(frozen=True)
+class PowerPeers:
+    """The simulated controllers and PDUs of a rack.
+
+    ``bmc`` and ``pdu`` say where they answer, by server and by PDU, as ``lab status --json`` prints it: ``driver``,
+    ``address``, ``user`` (null for SNMP), ``password_file``, and ``ca_file`` for Redfish. ``controllers`` are the
+    management controllers themselves, by server.
+    """
+
+    bmc: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pdu: dict[str, dict[str, Any]] = field(default_factory=dict)
+    controllers: dict[str, RedfishBmc | IpmiBmc] = field(default_factory=dict)
+
+
 @asynccontextmanager
-async def power_peers(
-    lab: Lab, link: RackdLink, state_directory: Path, clock: Clock
-) -> AsyncIterator[dict[str, dict[str, Any]]]:
+async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: Clock) -> AsyncIterator[PowerPeers]:
     """Every controller and PDU that the description names, for as long as the context lasts.
 
-    Gives where they answer, ``{"bmc": {SERVER: ENDPOINT}, "pdu": {PDU: ENDPOINT}}``, an endpoint as ``lab status
-    --json`` prints it: ``driver``, ``address``, ``user`` (null for SNMP), ``password_file``, and ``ca_file`` for
-    Redfish. Passwords are new each time, in files of mode 600 below ``state_directory``, gone with the context.
+    Passwords are new each time, in files of mode 600 below ``state_directory``, gone with the context.
     """
     folder = state_directory / _FOLDER
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,17 +96,15 @@ async def power_peers(
         switching = RackdSwitching(link)
         chassis = {name: Chassis(name, switching, clock) for name in lab.servers}
         opened = _Opened(stack, folder, ca_file, context, clock)
-        bmcs = {
-            name: await opened.bmc(server.bmc.driver, chassis[name])
-            for name, server in lab.servers.items()
-            if server.bmc is not None
-        }
+        peers = PowerPeers()
+        for name, server in lab.servers.items():
+            if server.bmc is not None:
+                peers.controllers[name], peers.bmc[name] = await opened.bmc(server.bmc.driver, chassis[name])
         fed_by = {server.outlet: chassis[name] for name, server in lab.servers.items() if server.outlet is not None}
-        pdus = {}
         for name, pdu in lab.pdus.items():
             feeds = {number: fed for (unit, number), fed in fed_by.items() if unit == name}
-            pdus[name] = await opened.pdu(pdu.driver, Outlets(name, pdu.outlets, feeds))
-        yield {"bmc": bmcs, "pdu": pdus}
+            peers.pdu[name] = await opened.pdu(pdu.driver, Outlets(name, pdu.outlets, feeds))
+        yield peers
 
 
 class _Opened:
@@ -110,14 +119,14 @@ class _Opened:
         self._context = context
         self._clock = clock
 
-    async def bmc(self, driver: BmcDriver, chassis: Chassis) -> dict[str, Any]:
+    async def bmc(self, driver: BmcDriver, chassis: Chassis) -> tuple[RedfishBmc | IpmiBmc, dict[str, Any]]:
         account, password_file = self._account(f"bmc-{chassis.server}")
         endpoint = {"driver": driver.value, "user": account.user, "password_file": str(password_file)}
         if driver is BmcDriver.IPMI:
             ipmi = await self._stack.enter_async_context(IpmiBmc(chassis, account))
-            return endpoint | {"address": ipmi.address}
+            return ipmi, endpoint | {"address": ipmi.address}
         redfish = await self._stack.enter_async_context(RedfishBmc(chassis, account, self._context))
-        return endpoint | {"address": redfish.url, "ca_file": str(self._ca_file)}
+        return redfish, endpoint | {"address": redfish.url, "ca_file": str(self._ca_file)}
 
     async def pdu(self, driver: PduDriver, outlets: Outlets) -> dict[str, Any]:
         self._stack.callback(outlets.close)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
 from rackloop.errors import LabError
 from rackloop.lab import Lab, load_lab
-from rackloop_labs.power_peers import power_peers
+from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.rackd_link import RackdLink
 from tests.loop_thread import LoopThread, loop_thread
@@ -51,10 +50,10 @@ def soon(seconds: float = 20.0) -> Deadline:
 class Powered:
     """A rackd with the boxes of the description around it, and the drivers for them."""
 
-    def __init__(self, rack: Rack, lab: Lab, opened: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, rack: Rack, lab: Lab, opened: PowerPeers) -> None:
         self.rack = rack
         self.opened = opened
-        endpoints = {"servers": {name: {"bmc": opened["bmc"].get(name)} for name in lab.servers}, "pdu": opened["pdu"]}
+        endpoints = {"servers": {name: {"bmc": opened.bmc.get(name)} for name in lab.servers}, "pdu": opened.pdu}
         self.power = RackPower(lab, endpoints)
 
     def has_power(self, server: str) -> bool:
@@ -162,7 +161,7 @@ def test_the_log_knows_a_cut_from_a_switch(powered: Powered) -> None:
 
 
 def test_passwords_are_new_and_for_the_owner_alone(powered: Powered, state: Path) -> None:
-    boxes = [*powered.opened["bmc"].values(), *powered.opened["pdu"].values()]
+    boxes = [*powered.opened.bmc.values(), *powered.opened.pdu.values()]
     files = [Path(box["password_file"]) for box in boxes]
     assert len({file.read_text() for file in files}) == len(files) == 6
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -181,6 +180,6 @@ def test_nothing_is_left_and_what_a_killed_lab_left_is_no_obstacle(
     with rack_starter(rackd) as start:
         link = loop.run(RackdLink.connect(start(servers=SERVERS).process.control))
         with loop.entered(power_peers(lab, link, state, CLOCK)) as opened:
-            assert Path(opened["bmc"]["srv1"]["password_file"]).read_text() != "old"
+            assert Path(opened.bmc["srv1"]["password_file"]).read_text() != "old"
         loop.call(link.close)
     assert list(state.iterdir()) == []

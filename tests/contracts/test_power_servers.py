@@ -24,7 +24,7 @@ CUTS = [
 
 @pytest.fixture
 def bench(rack: MockRack) -> Iterator[MockBench]:
-    bench = MockBench(rack.lab, CLOCK, rack.endpoints, None, None)
+    bench = MockBench(rack.lab, CLOCK, rack.state, None, None)
     yield bench
     bench.close()
 

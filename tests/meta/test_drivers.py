@@ -9,12 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockDevice, Drive, Fabric, Host, PhyControl, PowerPort, Sanitizer, SystemEventLog
+from rackloop.abilities import (
+    BlockDevice,
+    Breakable,
+    Drive,
+    Fabric,
+    Host,
+    PhyControl,
+    PowerPort,
+    Sanitizer,
+    SystemEventLog,
+)
 from tests.meta.tree import ROOT
 
 # For each kind of driver its ability, and the module of its contract.
 ABILITIES: dict[str, tuple[type, str]] = {
     "block": (BlockDevice, "block_device"),
+    "breakable": (Breakable, "breakable"),
     "drive": (Drive, "drive"),
     "event_log": (SystemEventLog, "system_event_log"),
     "fabric": (Fabric, "fabric"),

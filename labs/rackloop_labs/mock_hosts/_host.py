@@ -108,6 +108,16 @@ class MockHost:
             self._ssh.resume()
             self.state = HostState.UP
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its network cable is pulled."""
+        return self._ssh.is_cut
+
+    def pull_cable(self, *, out: bool) -> None:
+        """Pull its network cable or plug it in: while it is out nobody reaches it, and it goes on by itself."""
+        if out != self._ssh.is_cut:
+            (self._ssh.cut if out else self._ssh.join)()
+
     async def catch_up(self) -> None:
         """Have ``/sys`` tell what is so in the rack now; as it was where the server does not run."""
         if self._sandbox is not None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from typing import cast
 from weakref import WeakSet
 
 import asyncssh
 
+from rackloop_drivers.pulled_cable import plug, pull
 from rackloop_labs.mock_hosts._ssh_session import HostSession
+from rackloop_labs.mock_hosts._ssh_wire import SshConnection, SshWire
 
 USER = "root"
 _BACKLOG = 128
 _RETRY_S = 0.1
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 Forward = Callable[[str, int], int | None]
 """The port on 127.0.0.1 that a host and port named on a mock server lead to, None where they lead nowhere."""
@@ -25,8 +25,9 @@ Forward = Callable[[str, int], int | None]
 class SshServer:
     """Answers on 127.0.0.1 for one mock server, by turns: every :meth:`open` is a boot, :meth:`close` its end.
 
-    While it is closed the port stays the server's and refuses connections. ``new_session`` makes what runs a
-    channel; ``forward`` says where the connections go that clients ask for (jump hosts).
+    While it is closed the port stays the server's and refuses connections. While its cable is pulled
+    (:meth:`cut` to :meth:`join`) nothing is answered or refused, whatever becomes of the server. ``new_session``
+    makes what runs a channel; ``forward`` says where the connections go that clients ask for (jump hosts).
     """
 
     def __init__(
@@ -38,9 +39,11 @@ class SshServer:
     ) -> None:
         self._new_session = new_session
         self._sessions: WeakSet[HostSession] = WeakSet()
-        self._transports: WeakSet[asyncio.Transport] = WeakSet()
+        self._wires: set[SshWire] = set()
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
+        self._is_open = self._is_paused = False
+        self.is_cut = False
         # Bound but not listening: connections are refused, and nobody else gets the port.
         self._place = _bound(0)
         self.port: int = self._place.getsockname()[1]
@@ -57,44 +60,80 @@ class SshServer:
 
     def open(self) -> None:
         """Listen and answer."""
-        self._listener = _bound(self.port)
-        self._listener.listen(_BACKLOG)
-        self.resume()
+        self._is_open, self._is_paused = True, False
+        self._listen()
+        self._accept_or_not()
 
     def pause(self) -> None:
         """Answer nothing any more: the kernel still accepts connections, and nobody reads them."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-        for transport in self._transports:
-            transport.pause_reading()
+        self._is_paused = True
+        self._accept_or_not()
+        for wire in self._wires:
+            wire.pause_reading()
 
     def resume(self) -> None:
         """Answer again, what came in the meantime first."""
-        assert self._listener is not None  # noqa: S101 - open comes first
-        for transport in self._transports:
-            transport.resume_reading()
+        self._is_paused = False
+        for wire in self._wires:
+            wire.resume_reading()
         for session in self._sessions:
             session.proceed()
-        self._accepting = asyncio.get_running_loop().create_task(self._accept(self._listener))
+        self._accept_or_not()
+
+    def cut(self) -> None:
+        """Pull the network cable: what is sent here is lost, on connections there are and for new ones."""
+        self.is_cut = True
+        self._listen()
+        self._accept_or_not()
+        for wire in self._wires:
+            wire.cut()
+
+    def join(self) -> None:
+        """Plug the cable in again: who still tries gets through, to whatever the server is by now."""
+        self.is_cut = False
+        for wire in tuple(self._wires):
+            wire.join()
+        self._listen()
+        self._accept_or_not()
 
     def close(self) -> None:
         """Reset every connection and refuse new ones."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-        for transport in [transport for transport in self._transports if not transport.is_closing()]:
-            sock = cast(socket.socket, transport.get_extra_info("socket"))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            transport.abort()
+        self._is_open = False
+        for wire in tuple(self._wires):
+            wire.reset()
         for session in self._sessions:
             session.proceed()
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        self._accept_or_not()
+        self._listen()
 
     def shut(self) -> None:
         """Close for good and give the port back."""
+        self.is_cut = False
+        for wire in tuple(self._wires):
+            wire.join()
         self.close()
         self._place.close()
+
+    def _listen(self) -> None:
+        """Listen where somebody may connect, and where nobody shall even be refused."""
+        if not self._is_open and not self.is_cut:
+            if self._listener is not None:
+                self._listener.close()
+                self._listener = None
+            return
+        listener = self._listener or _bound(self.port)
+        (pull if self.is_cut else plug)(listener)
+        if self._listener is None:
+            listener.listen(_BACKLOG)
+            self._listener = listener
+
+    def _accept_or_not(self) -> None:
+        accepts = self._is_open and not self._is_paused and not self.is_cut
+        if self._accepting is not None and not accepts:
+            self._accepting.cancel()
+            self._accepting = None
+        elif self._accepting is None and accepts and self._listener is not None:
+            self._accepting = asyncio.get_running_loop().create_task(self._accept(self._listener))
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -102,13 +141,9 @@ class SshServer:
             try:
                 sock, _ = await loop.sock_accept(listener)
                 # asyncssh sets TCP_NODELAY, and every reply is written whole.
-                transport, _ = await loop.connect_accepted_socket(
-                    lambda: asyncssh.SSHServerConnection(loop, self._options), sock
-                )
+                await loop.connect_accepted_socket(lambda: SshConnection(loop, self._options, self._wires), sock)
             except OSError:
                 await asyncio.sleep(_RETRY_S)  # too many files are open, and some will be closed
-                continue
-            self._transports.add(transport)
 
     def _session(self) -> HostSession:
         session = self._new_session()

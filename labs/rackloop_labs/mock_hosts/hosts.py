@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from rackloop.native import find_binary
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_hosts._host import MockHost
-from rackloop_labs.mock_hosts._line_server import LineServer
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS
 from rackloop_labs.mock_hosts._quiet import act_when_quiet
 from rackloop_labs.mock_hosts._root import HostFolder, remove
@@ -31,7 +30,7 @@ from rackloop_labs.mock_hosts._watch import HostWatch
 from rackloop_labs.mock_hosts.tools import TOOLS
 from rackloop_labs.rackd_link import RackdLink
 
-__all__ = ["clear", "mock_hosts"]
+__all__ = ["MockServers", "clear", "mock_hosts"]
 
 _FOLDER = "hosts"
 _KNOWN_HOSTS = "known_hosts"
@@ -48,19 +47,18 @@ _MOST_BEHIND_S = 30.0
 
 
 @contextlib.asynccontextmanager
-async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -> AsyncIterator[dict[str, Any]]:
+async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -> AsyncIterator[MockServers]:
     """Every server of ``lab``, booted, each in a sandbox with SSH of its own, for as long as the context lasts.
 
     They live in ``directory``, the lab's, where rackd's sockets are; their power is rackd's, whoever switches it.
-    Gives what ``lab status --json`` prints of them: ``servers``, where the SSH of each answers, by name, and ``ssh``,
-    what a client logs in with. Raises ToolError where bubblewrap or util-linux is missing, LabError where a sandbox
-    cannot be made.
+    Raises ToolError where bubblewrap or util-linux is missing, LabError where a sandbox cannot be made.
     """
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(clear, directory)
         watch = HostWatch(lab, directory / CONTROL_SOCKET, directory / TRUTH_LOG, clock)
         stack.callback(watch.close)
-        hosts = _Hosts()
+        shown = {"known_hosts": str(directory / _KNOWN_HOSTS), "key_file": str(directory / _USER_KEY)}
+        hosts = MockServers({"user": USER, **shown})
         tools = _tools(directory / _FOLDER / _TOOLS_FOLDER)
         memory = _memory(directory)
         user_key = asyncssh.generate_private_key("ssh-ed25519")
@@ -85,10 +83,7 @@ async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -
         await hosts.power_on()
         following = asyncio.create_task(hosts.keep_current())
         stack.push_async_callback(_cancel, following)
-        control = await LineServer.at(directory / LABD_SOCKET, hosts.answer)
-        stack.callback(control.close)
-        shown = {"known_hosts": str(directory / _KNOWN_HOSTS), "key_file": str(directory / _USER_KEY)}
-        yield {"servers": hosts.addresses(), "ssh": {"user": USER, **shown}}
+        yield hosts
 
 
 def clear(directory: Path) -> None:
@@ -101,13 +96,23 @@ def clear(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-class _Hosts:
-    """The servers by name, and what concerns all of them."""
+class MockServers(Mapping[str, MockHost]):
+    """The servers by name, and what concerns all of them. ``login`` is what a client needs to log in by SSH."""
 
-    def __init__(self) -> None:
+    def __init__(self, login: dict[str, str]) -> None:
+        self.login = login
         self._hosts: dict[str, MockHost] = {}
         self._servers: dict[str, SshServer] = {}
         self._changed = asyncio.Event()
+
+    def __getitem__(self, name: str) -> MockHost:
+        return self._hosts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._hosts)
+
+    def __len__(self) -> int:
+        return len(self._hosts)
 
     def add(self, host: MockHost, server: SshServer) -> None:
         """Have one more."""
@@ -146,7 +151,7 @@ class _Hosts:
         await act_when_quiet(self._changed, catch_up, quiet_s=_QUIET_S, most_s=_MOST_BEHIND_S)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What ``labd.sock`` answers, see ``docs/reference/mock-hosts.md``."""
+        """What ``labd.sock`` answers of the servers' states, see ``docs/reference/mock-hosts.md``."""
         host = self._hosts.get(str(request.get("server")))
         op = request.get("op")
         if op == "state":

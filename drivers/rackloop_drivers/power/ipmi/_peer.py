@@ -11,6 +11,7 @@ from rackloop_drivers.login import Account
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._commands import APPLICATION, CLOSE_SESSION, Commands, before_login
 from rackloop_drivers.power.ipmi._session import Session, open_session
+from rackloop_drivers.pulled_cable import plug, pull
 from rackloop_drivers.simulated_power import Chassis
 
 _MOST_SESSIONS = 16
@@ -48,6 +49,11 @@ class IpmiBmc(asyncio.DatagramProtocol):
         assert self._transport is not None, "it answers from __aenter__ on"  # noqa: S101
         host, port = self._transport.get_extra_info("sockname")
         return f"{host}:{port}"
+
+    def pull_cable(self, *, out: bool) -> None:
+        """Pull its network cable, or plug it in again: while it is out it cannot be reached."""
+        assert self._transport is not None, "it answers from __aenter__ on"  # noqa: S101
+        (pull if out else plug)(self._transport.get_extra_info("socket"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where to answer."""

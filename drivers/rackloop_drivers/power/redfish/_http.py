@@ -13,6 +13,8 @@ from email.message import Message
 from email.parser import HeaderParser
 from http import HTTPStatus
 
+from rackloop_drivers.pulled_cable import plug, pull
+
 _BODY_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 _parser = HeaderParser()
@@ -51,7 +53,8 @@ class HttpsServer:
         self._handle = handle
         self._context = context
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._is_pulled = False
         # Bound, but not listening: nobody else gets the port while the server is suspended.
         self._reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -70,6 +73,7 @@ class HttpsServer:
             self._server = await asyncio.start_server(
                 self._accept, host, port, ssl=self._context, reuse_port=True, limit=_HEAD_BYTES
             )
+            self.pull_cable(out=self._is_pulled)
 
     def suspend(self) -> None:
         """Refuse connections and drop those there are."""
@@ -78,6 +82,13 @@ class HttpsServer:
             self._server = None
         for task in self._connections:
             task.cancel()
+
+    def pull_cable(self, *, out: bool) -> None:
+        """Pull the network cable or plug it in: while it is out whatever clients send is lost on the way."""
+        self._is_pulled = out
+        listening = self._server.sockets if self._server is not None else ()
+        for sock in (*listening, *(writer.get_extra_info("socket") for writer in self._connections.values())):
+            (pull if out else plug)(sock)
 
     async def close(self) -> None:
         """End for good."""
@@ -88,7 +99,7 @@ class HttpsServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - start_server runs this in a task
-        self._connections.add(task)
+        self._connections[task] = writer
         try:
             while await self._exchange(reader, writer):
                 pass
@@ -96,7 +107,7 @@ class HttpsServer:
             # The client is gone, speaks no HTTP, or the server is being suspended: there is nobody to tell.
             pass
         finally:
-            self._connections.discard(task)
+            del self._connections[task]
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

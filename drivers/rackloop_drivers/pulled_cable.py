@@ -1,0 +1,46 @@
+"""The network cable of a simulated box, pulled: what is sent to it is lost on the way, and nobody is told.
+
+A socket whose cable is pulled acknowledges nothing and refuses nothing, so its clients meet what a real cable would
+leave them: connections that stall, and new ones that nobody answers. It is the kernel that drops the packets (a
+socket filter, ``SO_ATTACH_FILTER`` in socket(7)), which takes no privilege.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from contextlib import suppress
+from typing import Protocol
+
+__all__ = ["Plugged", "plug", "pull"]
+
+# From asm-generic/socket.h; the socket module does not name them.
+_SO_ATTACH_FILTER = 26
+_SO_DETACH_FILTER = 27
+# One instruction of classic BPF, `return 0`: keep no byte of any packet (linux/filter.h).
+_BPF_RETURN = 0x06
+_KEEP_NOTHING = ctypes.create_string_buffer(struct.pack("=HBBI", _BPF_RETURN, 0, 0, 0), 8)
+_PROGRAM = struct.pack("@HP", 1, ctypes.addressof(_KEEP_NOTHING))
+
+
+class Plugged(Protocol):
+    """A socket, or what asyncio shows of one."""
+
+    def setsockopt(self, level: int, optname: int, value: int | bytes, /) -> None:
+        """See :meth:`socket.socket.setsockopt`."""
+        ...
+
+
+def pull(sock: Plugged) -> None:
+    """Lose every packet to ``sock`` from now on. A listening socket is asked for nothing any more, in silence.
+
+    What the box itself sends still leaves; it has to keep silent by itself.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, _PROGRAM)
+
+
+def plug(sock: Plugged) -> None:
+    """Let packets come again; whoever still tries to send theirs gets through with the next attempt."""
+    with suppress(FileNotFoundError):  # it was plugged in
+        sock.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)

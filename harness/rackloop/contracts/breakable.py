@@ -1,0 +1,152 @@
+"""What every :class:`~rackloop.abilities.Breakable` owes its callers.
+
+The arm gives drivers of the same part, one fault of the part, and the truth of the equipment, asked by another way than
+the driver. Each clause mends what it broke. On a real arm the part has to be one that may be broken at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from rackloop.abilities import Breakable
+from rackloop.clock import Deadline
+from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
+
+_SETTLE_S = 10.0
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class BreakableArm:
+    """One part and one way to break it.
+
+    ``make`` may be called several times and gives drivers of the same part; ``fault`` is of a kind it has;
+    ``is_broken`` is whether the equipment shows the fault at this moment. It has ten seconds to show a change.
+    """
+
+    make: Callable[[], Breakable]
+    fault: Mapping[str, Any]
+    is_broken: Callable[[], bool]
+
+
+def is_broken_and_mended(arm: BreakableArm) -> None:
+    """Once ``break_as`` has returned the part is broken and says so; once ``mend`` has, neither."""
+    with _mended_after(arm.make()) as (part, key):
+        part.break_as(key, arm.fault, soon())
+        shown = part.standing(soon())[key]
+        assert {name: shown.get(name) for name in arm.fault} == dict(arm.fault), f"it says that {shown} stands"
+        _shows(arm, broken=True)
+        part.mend(key, soon())
+        assert key not in part.standing(soon())
+        _shows(arm, broken=False)
+
+
+def may_be_told_twice(arm: BreakableArm) -> None:
+    """To break under a key that stands, and to mend under one that does not, is no error and changes nothing."""
+    with _mended_after(arm.make()) as (part, key):
+        part.mend(key, soon())
+        for _ in range(2):
+            part.break_as(key, arm.fault, soon())
+            assert list(part.standing(soon())) == [key]
+        _shows(arm, broken=True)
+        for _ in range(2):
+            part.mend(key, soon())
+            assert part.standing(soon()) == {}
+        _shows(arm, broken=False)
+
+
+def mends_only_what_the_key_names(arm: BreakableArm) -> None:
+    """What stands under one key is not mended by another."""
+    with _mended_after(arm.make()) as (part, key):
+        part.break_as(key, arm.fault, soon())
+        part.mend(f"{key}/other", soon())
+        assert key in part.standing(soon())
+        _shows(arm, broken=True)
+
+
+def keeps_its_faults_in_the_equipment(arm: BreakableArm) -> None:
+    """A second driver of the same part, as after the death of the first, sees what stands and mends it."""
+    with _mended_after(arm.make()) as (part, key):
+        part.break_as(key, arm.fault, soon())
+        other = arm.make()
+        assert key in other.standing(soon())
+        other.break_as(key, arm.fault, soon())
+        other.mend(key, soon())
+        assert part.standing(soon()) == {}
+        _shows(arm, broken=False)
+
+
+def can_be_broken_again(arm: BreakableArm) -> None:
+    """A key that was mended may be used again, and so may the part."""
+    with _mended_after(arm.make()) as (part, key):
+        for _ in range(2):
+            part.break_as(key, arm.fault, soon())
+            _shows(arm, broken=True)
+            part.mend(key, soon())
+            _shows(arm, broken=False)
+
+
+def refuses_what_it_does_not_know(arm: BreakableArm) -> None:
+    """Another kind is NotSupported, a parameter that its kind does not have is BadInput; nothing is broken then."""
+    with _mended_after(arm.make()) as (part, key):
+        assert arm.fault["kind"] in part.kinds
+        with must_raise(NotSupported, "set_on_fire"):
+            part.break_as(key, {"kind": "set_on_fire"}, soon())
+        with must_raise(BadInput, "flavour"):
+            part.break_as(key, {**arm.fault, "flavour": 1}, soon())
+        with must_raise(BadInput):
+            part.break_as("a key with spaces", arm.fault, soon())
+        assert part.standing(soon()) == {}
+        _shows(arm, broken=False)
+
+
+def refuses_a_deadline_that_is_over(arm: BreakableArm) -> None:
+    """A call that comes too late raises DeadlineExceeded; nothing is broken or mended by it."""
+    with _mended_after(arm.make()) as (part, key):
+        with must_raise(DeadlineExceeded):
+            part.break_as(key, arm.fault, _over())
+        assert part.standing(soon()) == {}
+        part.break_as(key, arm.fault, soon())
+        with must_raise(DeadlineExceeded):
+            part.mend(key, _over())
+        with must_raise(DeadlineExceeded):
+            part.standing(_over())
+        assert key in part.standing(soon())
+
+
+CONTRACT = (
+    is_broken_and_mended,
+    may_be_told_twice,
+    mends_only_what_the_key_names,
+    keeps_its_faults_in_the_equipment,
+    can_be_broken_again,
+    refuses_what_it_does_not_know,
+    refuses_a_deadline_that_is_over,
+)
+
+
+@contextmanager
+def _mended_after(part: Breakable) -> Iterator[tuple[Breakable, str]]:
+    """The part, whole, and a key for it; whatever stands there is mended in the end."""
+    assert part.standing(soon()) == {}, "it is broken already"
+    try:
+        yield part, f"contract/{next(_numbers)}"
+    finally:
+        for key in part.standing(soon()):
+            part.mend(key, soon())
+
+
+def _shows(arm: BreakableArm, *, broken: bool) -> None:
+    settled = soon().sooner(_SETTLE_S)
+    while arm.is_broken() is not broken:
+        state = "broken" if broken else "whole"
+        assert not settled.is_over(), f"the driver says that the part is {state}, and the equipment does not show it"
+
+
+def _over() -> Deadline:
+    return Deadline(CLOCK, CLOCK.now_ns())

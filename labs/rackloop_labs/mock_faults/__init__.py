@@ -1,0 +1,5 @@
+"""What is broken on purpose in a mock rack, beside its drives: servers, networks, controllers, the switch's lines.
+
+labd keeps it (:mod:`~rackloop_labs.mock_faults.ledger`, :mod:`~rackloop_labs.mock_faults.parts`), so that it stands
+after whoever broke it has died; :mod:`~rackloop_labs.mock_faults.breakables` asks for it.
+"""
