@@ -10,6 +10,8 @@ import typer
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
 from rackloop_cli.epilog import examples
+from rackloop_cli.fabric_app import fabric_app
+from rackloop_cli.lab_app import LabArgument, lab_app
 from rackloop_cli.model_app import model_app
 from rackloop_cli.power_app import power_app
 from rackloop_cli.trace_app import trace_app
@@ -37,29 +39,12 @@ Exit codes:
   3    the lab or the harness failed, or nothing can be said
   130  interrupted""",
 )
-lab_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Check, start, stop and look at labs.",
-    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
-)
 app.add_typer(lab_app, name="lab")
-fabric_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Look at a lab's circuit switch and change its map by hand.",
-    epilog=examples(
-        "rackloop fabric mock show",
-        "rackloop fabric mock map srv1.p0=d05",
-        "rackloop fabric mock drop srv1.p0 --ms 50",
-    ),
-)
 app.add_typer(fabric_app, name="fabric")
 app.add_typer(power_app, name="power")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 
-LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
 OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
@@ -178,241 +163,6 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The ou
     from rackloop_cli import report as verb
 
     raise typer.Exit(verb.run(directory))
-
-
-@lab_app.command(
-    "check",
-    epilog=examples(
-        "rackloop lab check labs/my-rack.yaml",
-        "rackloop lab check racks/ --json",
-        "rackloop lab check --schema > lab.schema.json",
-    ),
-)
-def lab_check(
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
-) -> None:
-    """Check lab descriptions.
-
-    Every problem is told at once, with its place and what to do; one in any file is exit code 2.
-    """
-    from rackloop_cli import lab_check as verb
-
-    raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
-
-
-@lab_app.command("up", epilog=examples("rackloop lab up mock"))
-def lab_up(lab: LabArgument) -> None:
-    """Bring a lab up and leave it running."""
-    from rackloop_cli import lab as verb
-
-    raise typer.Exit(verb.up(lab))
-
-
-@lab_app.command("down", epilog=examples("rackloop lab down mock"))
-def lab_down(lab: LabArgument) -> None:
-    """Take a lab down and leave nothing behind."""
-    from rackloop_cli import lab as verb
-
-    raise typer.Exit(verb.down(lab))
-
-
-@lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
-def lab_status(
-    lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
-) -> None:
-    """Say where everything in a lab answers.
-
-    A lab that is down is exit code 3.
-    """
-    from rackloop_cli import lab as verb
-
-    raise typer.Exit(verb.status(lab, as_json=as_json))
-
-
-@lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
-def lab_cabling(
-    lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
-) -> None:
-    """Check the cables of a lab that is up.
-
-    A row for each server port: the drive that should be there by the description and the live map, and the one its
-    server sees. A cable that disagrees is named; one is exit code 3.
-    """
-    from rackloop_cli import lab_cabling as verb
-
-    raise typer.Exit(verb.run(lab, as_json=as_json))
-
-
-@lab_app.command(
-    "discover",
-    epilog=examples(
-        "rackloop lab discover mock --name copy",
-        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
-        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
-    ),
-)
-def lab_discover(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed anew.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the description; else LAB's.")] = None,
-    hosts: Annotated[
-        list[str] | None,
-        typer.Option("--host", metavar="NAME=USER@HOST", help="A server, 'user@host' or 'user@host:port'; repeat it."),
-    ] = None,
-    known_hosts: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The known_hosts file with the servers' keys; else ~/.ssh/known_hosts."),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The private SSH key to log in with; else the agent's.")
-    ] = None,
-    switch: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The switch: tcp://host:port, or a device such as /dev/ttyUSB0."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else NAME.yaml here.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
-) -> None:
-    """Write a first lab description from what the servers of a live rack see.
-
-    What could not be found out is a comment that says what to fill in. No drive is marked for erasing.
-    """
-    from rackloop_cli import lab_discover as verb
-
-    raise typer.Exit(
-        verb.run(
-            verb.Request(
-                lab=lab,
-                name=name,
-                hosts=tuple(hosts or ()),
-                known_hosts=known_hosts,
-                key_file=key,
-                switch=switch,
-                out=out,
-                force=force,
-            )
-        )
-    )
-
-
-@lab_app.command(
-    "provision",
-    epilog=examples(
-        "rackloop lab provision mock",
-        "rackloop lab provision mock --roles base_tools,fio_workers",
-        "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
-        "rackloop lab provision mock --undo",
-    ),
-)
-def lab_provision(
-    lab: LabArgument,
-    roles: Annotated[
-        str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
-    ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take the roles back: what was there before is put back.")
-    ] = False,
-    playbook: Annotated[
-        str | None,
-        typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
-    ] = None,
-    timeout_s: Annotated[
-        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="How long it may take.")
-    ] = 600.0,
-) -> None:
-    """Make the servers of a lab what tests expect.
-
-    Runs an Ansible playbook on them; a second run changes nothing. A mock lab must be up.
-    """
-    from rackloop_cli import lab_provision as verb
-
-    request = verb.Request(
-        lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
-    )
-    raise typer.Exit(verb.run(request))
-
-
-@fabric_app.callback()
-def _fabric(ctx: typer.Context, lab: LabArgument) -> None:
-    ctx.obj = lab
-
-
-@fabric_app.command("show", epilog=examples("rackloop fabric mock show"))
-def fabric_show(ctx: typer.Context) -> None:
-    """Draw the live map.
-
-    A line for each server port: the drive it sees, and the state of its link.
-    """
-    from rackloop_cli import fabric as verb
-
-    raise typer.Exit(verb.show(ctx.obj))
-
-
-@fabric_app.command(
-    "map",
-    epilog=examples(
-        "rackloop fabric mock map 1=117 2=118",
-        "rackloop fabric mock map srv1.p0=d05",
-        "rackloop fabric mock map --full 1=101 2=102",
-    ),
-)
-def fabric_map(
-    ctx: typer.Context,
-    pairs: Annotated[
-        list[str],
-        typer.Argument(metavar="PAIR", help="Pairs of switch ports such as 1=117, or of names such as srv1.p0=d05."),
-    ],
-    full: Annotated[bool, typer.Option("--full", help="Replace the whole map: every other circuit opens.")] = False,
-) -> None:
-    """Join ports.
-
-    Every other circuit stays as it is; `heal` goes back to the baseline.
-    """
-    from rackloop_cli import fabric as verb
-
-    raise typer.Exit(verb.map_pairs(ctx.obj, pairs, full=full))
-
-
-@fabric_app.command("unmap", epilog=examples("rackloop fabric mock unmap srv1.p0 d05"))
-def fabric_unmap(
-    ctx: typer.Context,
-    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
-) -> None:
-    """Open the circuits of ports.
-
-    Every other circuit stays as it is; `heal` goes back to the baseline.
-    """
-    from rackloop_cli import fabric as verb
-
-    raise typer.Exit(verb.unmap(ctx.obj, ports))
-
-
-@fabric_app.command("drop", epilog=examples("rackloop fabric mock drop srv1.p0 --ms 50"))
-def fabric_drop(
-    ctx: typer.Context,
-    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
-    ms: Annotated[
-        float, typer.Option("--ms", metavar="MS", help="How long the signal is away, in milliseconds.")
-    ] = 100.0,
-) -> None:
-    """Take the signal away from ports.
-
-    It comes back by itself after the time given; the circuits stay.
-    """
-    from rackloop_cli import fabric as verb
-
-    raise typer.Exit(verb.drop(ctx.obj, ports, down_ms=ms))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,0 +1,182 @@
+"""`rackloop lab`: the verbs for labs. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.epilog import examples
+
+lab_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Check, start, stop and look at labs.",
+    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
+)
+
+LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
+
+
+@lab_app.command(
+    "check",
+    epilog=examples(
+        "rackloop lab check labs/my-rack.yaml",
+        "rackloop lab check racks/ --json",
+        "rackloop lab check --schema > lab.schema.json",
+    ),
+)
+def lab_check(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
+) -> None:
+    """Check lab descriptions.
+
+    Every problem is told at once, with its place and what to do; one in any file is exit code 2.
+    """
+    from rackloop_cli import lab_check as verb
+
+    raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
+
+
+@lab_app.command("up", epilog=examples("rackloop lab up mock"))
+def lab_up(lab: LabArgument) -> None:
+    """Bring a lab up and leave it running."""
+    from rackloop_cli import lab as verb
+
+    raise typer.Exit(verb.up(lab))
+
+
+@lab_app.command("down", epilog=examples("rackloop lab down mock"))
+def lab_down(lab: LabArgument) -> None:
+    """Take a lab down and leave nothing behind."""
+    from rackloop_cli import lab as verb
+
+    raise typer.Exit(verb.down(lab))
+
+
+@lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
+def lab_status(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
+) -> None:
+    """Say where everything in a lab answers.
+
+    A lab that is down is exit code 3.
+    """
+    from rackloop_cli import lab as verb
+
+    raise typer.Exit(verb.status(lab, as_json=as_json))
+
+
+@lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
+def lab_cabling(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Check the cables of a lab that is up.
+
+    A row for each server port: the drive that should be there by the description and the live map, and the one its
+    server sees. A cable that disagrees is named; one is exit code 3.
+    """
+    from rackloop_cli import lab_cabling as verb
+
+    raise typer.Exit(verb.run(lab, as_json=as_json))
+
+
+@lab_app.command(
+    "discover",
+    epilog=examples(
+        "rackloop lab discover mock --name copy",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
+    ),
+)
+def lab_discover(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed anew.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the description; else LAB's.")] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME=USER@HOST", help="A server, 'user@host' or 'user@host:port'; repeat it."),
+    ] = None,
+    known_hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The known_hosts file with the servers' keys; else ~/.ssh/known_hosts."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The private SSH key to log in with; else the agent's.")
+    ] = None,
+    switch: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The switch: tcp://host:port, or a device such as /dev/ttyUSB0."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else NAME.yaml here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Write a first lab description from what the servers of a live rack see.
+
+    What could not be found out is a comment that says what to fill in. No drive is marked for erasing.
+    """
+    from rackloop_cli import lab_discover as verb
+
+    raise typer.Exit(
+        verb.run(
+            verb.Request(
+                lab=lab,
+                name=name,
+                hosts=tuple(hosts or ()),
+                known_hosts=known_hosts,
+                key_file=key,
+                switch=switch,
+                out=out,
+                force=force,
+            )
+        )
+    )
+
+
+@lab_app.command(
+    "provision",
+    epilog=examples(
+        "rackloop lab provision mock",
+        "rackloop lab provision mock --roles base_tools,fio_workers",
+        "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
+        "rackloop lab provision mock --undo",
+    ),
+)
+def lab_provision(
+    lab: LabArgument,
+    roles: Annotated[
+        str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the roles back: what was there before is put back.")
+    ] = False,
+    playbook: Annotated[
+        str | None,
+        typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
+    ] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="How long it may take.")
+    ] = 600.0,
+) -> None:
+    """Make the servers of a lab what tests expect.
+
+    Runs an Ansible playbook on them; a second run changes nothing. A mock lab must be up.
+    """
+    from rackloop_cli import lab_provision as verb
+
+    request = verb.Request(
+        lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
+    )
+    raise typer.Exit(verb.run(request))
