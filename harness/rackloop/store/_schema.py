@@ -57,4 +57,35 @@ CREATE TABLE IF NOT EXISTS attempt (
     reasons TEXT NOT NULL
 )
 """,
+    """
+CREATE TABLE IF NOT EXISTS upkeep (
+    id {serial},
+    lab TEXT NOT NULL,
+    gear TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    by_whom TEXT NOT NULL,
+    since_s DOUBLE PRECISION NOT NULL,
+    until_s DOUBLE PRECISION,
+    evidence TEXT NOT NULL,
+    ended_s DOUBLE PRECISION,
+    ended_by TEXT,
+    ended_why TEXT
+)
+""",
+    """
+CREATE TABLE IF NOT EXISTS gear_failure (
+    id {serial},
+    lab TEXT NOT NULL,
+    gear TEXT NOT NULL,
+    run TEXT NOT NULL,
+    test TEXT NOT NULL,
+    test_number BIGINT NOT NULL,
+    at_s DOUBLE PRECISION NOT NULL,
+    cause TEXT NOT NULL,
+    reason TEXT NOT NULL
+)
+""",
+    "CREATE INDEX IF NOT EXISTS gear_failures ON gear_failure (lab, gear, id)",
+    "CREATE TABLE IF NOT EXISTS gear_test (lab TEXT PRIMARY KEY, tests BIGINT NOT NULL)",
 )

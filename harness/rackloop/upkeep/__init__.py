@@ -1,0 +1,23 @@
+"""The upkeep of a bench: what is in maintenance or quarantine, and a retest's verdict on what failed."""
+
+from rackloop.upkeep._gear import Gear, GearKind, gear_named, lab_without
+from rackloop.upkeep._retest import Diagnosis, Finding, Seen, Trial, diagnose
+from rackloop.upkeep._rule import GearFailure, QuarantineRule
+from rackloop.upkeep._upkeep import OutOfService, State, Upkeep
+
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Gear",
+    "GearFailure",
+    "GearKind",
+    "OutOfService",
+    "QuarantineRule",
+    "Seen",
+    "State",
+    "Trial",
+    "Upkeep",
+    "diagnose",
+    "gear_named",
+    "lab_without",
+]

@@ -1,0 +1,103 @@
+"""Trying a drive that failed on another port, and another drive on its port."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, NotSupported, RackloopError
+from rackloop.identity import normal_text
+from rackloop.journalled import Equipment
+from rackloop.upkeep import Diagnosis, Seen, Trial, diagnose
+from rackloop_drivers import workload
+from rackloop_labs.bench import Bench
+from rackloop_labs.remapping import ServerPort, attach
+
+_COMES_WITHIN_S = 6.0
+_READ_WITHIN_S = 4.0
+_ACT_WITHIN_S = 10.0
+_POLL_NS = 5_000_000
+_FIRST_SECTORS = 256
+"""The first MiB is read: where the identified sectors of a test are, if it wrote any."""
+
+
+def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int] = ()) -> Trial:
+    """Whether ``drive`` is online at a server port and can be read there: its first MiB, and what is at ``lbas``.
+
+    Nothing is written, and the switch is not touched. ``lbas`` count sectors of 4 KiB.
+    """
+    began_ns = bench.clock.now_ns()
+    seen, detail = _look(bench, drive, place, Deadline.after(bench.clock, _COMES_WITHIN_S))
+    if seen is Seen.WORKS:
+        seen, detail = _read(bench, drive, place, lbas)
+    return Trial(drive, *place, seen, (bench.clock.now_ns() - began_ns) / 1e9, detail)
+
+
+def retest(bench: Bench, equipment: Equipment, drive: str, lbas: Collection[int] = ()) -> Diagnosis:
+    """Try ``drive`` at its port and at another, and a drive that works at both, and say whose fault it is.
+
+    The two drives change places and come back, by ``equipment``, which journals it. Where the rack has no switch, or
+    nothing works to compare with, the drive is tried where it is, which cannot tell it from its cable. Raises
+    NotSupported for a drive that has no port to itself at the baseline, LabError where the switch does not act.
+    """
+    places = bench.lab.places
+    if drive not in places:
+        raise NotSupported(f"drive {drive} has no port to itself: it cannot be tried elsewhere")
+    here = places[drive]
+    other = _one_that_works(bench, drive) if bench.lab.has_switch else None
+    if other is None:
+        return diagnose([try_drive(bench, drive, here, lbas)])
+    there = places[other]
+    swapped = _moved(bench, equipment, {here: other, there: drive}, {drive: lbas})
+    back = _moved(bench, equipment, {here: drive, there: other}, {drive: lbas})
+    return diagnose([*back, *swapped])
+
+
+def _one_that_works(bench: Bench, drive: str) -> str | None:
+    """Another drive that works where it is, of the same server if there is one."""
+    places = bench.lab.places
+    server, _ = places[drive]
+    others = sorted((other for other in places if other != drive), key=lambda other: places[other][0] != server)
+    working = (other for other in others if try_drive(bench, other, places[other]).seen is Seen.WORKS)
+    return next(working, None)
+
+
+def _moved(
+    bench: Bench, equipment: Equipment, drives: Mapping[ServerPort, str], lbas: Mapping[str, Collection[int]]
+) -> list[Trial]:
+    attach(bench, equipment.fabric, drives, Deadline.after(bench.clock, _ACT_WITHIN_S))
+    return [try_drive(bench, drive, place, lbas.get(drive, ())) for place, drive in drives.items()]
+
+
+def _look(bench: Bench, drive: str, place: ServerPort, deadline: Deadline) -> tuple[Seen, str]:
+    """Whether the drive comes to the port; what is there instead may go yet, so it is waited for."""
+    wanted = normal_text(bench.lab.drives[drive].serial)
+    while True:
+        try:
+            found = bench.drive(*place).identify(deadline)
+        except LabError as error:
+            seen, detail = Seen.ABSENT, str(error)
+        else:
+            if normal_text(found.serial) == wanted:
+                return Seen.WORKS, ""
+            seen, detail = Seen.ANOTHER, f"its serial is {found.serial}"
+        if deadline.is_over():
+            return seen, detail
+        bench.clock.sleep_until_ns(bench.clock.now_ns() + _POLL_NS)
+
+
+def _read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) -> tuple[Seen, str]:
+    expected = workload.Expected(bench.lab.drives[drive].serial)
+    probe = workload.RackProbe(bench.host(place[0]), bench.clock)
+    for start, sectors in ((0, _FIRST_SECTORS), *((lba, 1) for lba in sorted(set(lbas)))):
+        deadline = Deadline.after(bench.clock, _READ_WITHIN_S)
+        try:
+            found = probe.verify(bench.device(*place), expected, deadline, start_lba=start, sectors=sectors)
+        except RackloopError as error:
+            return Seen.UNREADABLE, str(error)
+        if found.unreadable:
+            return Seen.UNREADABLE, f"sector {found.unreadable[0].lba}: {found.unreadable[0].error}"
+        if found.verdicts.get("wrong_drive"):
+            serials = {offender.found_serial for offender in found.offenders if offender.verdict == "wrong_drive"}
+            return Seen.ANOTHER, f"its sectors say {', '.join(sorted(map(str, serials)))}"
+    return Seen.WORKS, ""

@@ -1,0 +1,164 @@
+"""Maintenance and quarantine as the lab's store has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput
+from rackloop.lab import load_lab
+from rackloop.store import open_store
+from rackloop.upkeep import Gear, OutOfService, QuarantineRule, State, Upkeep, gear_named, lab_without
+from rackloop.verdict import Cause
+
+D01, D02, SRV1 = Gear.drive("d01"), Gear.drive("d02"), Gear.server("srv1")
+RULE = QuarantineRule(failures=2, tests=3)
+
+
+@pytest.fixture
+def upkeep(tmp_path: Path) -> Iterator[Upkeep]:
+    store = open_store(tmp_path / "store.sqlite", VirtualClock())
+    yield Upkeep(store, "mock")
+    store.close()
+
+
+def _fail(upkeep: Upkeep, number: int, gear: Gear = D01, rule: QuarantineRule = RULE) -> OutOfService | None:
+    return upkeep.failed(gear, Cause.LAB, "no answer", run="r1", test=f"t{number}", number=number, rule=rule)
+
+
+def test_a_part_in_maintenance_stands_with_who_why_and_since_until_it_is_ended(upkeep: Upkeep) -> None:
+    upkeep.maintain(D01, "new firmware", "ada@bench")
+    (out,) = upkeep.standing().values()
+    assert (out.gear, out.state, out.reason, out.by) == (D01, State.MAINTENANCE, "new firmware", "ada@bench")
+    assert f"{out.since:%Y-%m-%d %H:%M} UTC, by ada@bench: new firmware" in str(out)
+    assert upkeep.lift(D01, State.MAINTENANCE, "ada@bench") == out
+    assert upkeep.standing() == {}
+    assert upkeep.lift(D01, State.MAINTENANCE, "ada@bench") is None
+
+
+def test_maintenance_is_of_one_person_at_a_time_and_has_a_reason(upkeep: Upkeep) -> None:
+    upkeep.maintain(SRV1, "cabling", "ada@bench")
+    with pytest.raises(BadInput, match=r"server srv1 is in maintenance since .*ada@bench: cabling; end that first"):
+        upkeep.maintain(SRV1, "memory", "bob@bench")
+    with pytest.raises(BadInput, match="say why drive d01"):
+        upkeep.maintain(D01, " ", "bob@bench")
+
+
+def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    store = open_store(tmp_path / "store.sqlite", clock)
+    upkeep = Upkeep(store, "mock")
+    now = datetime.fromtimestamp(store.now_s(), UTC)
+    upkeep.maintain(D01, "a visit", "ada@bench", now + timedelta(hours=1))
+    with pytest.raises(BadInput, match="is over"):
+        upkeep.maintain(D02, "a visit", "ada@bench", now - timedelta(seconds=1))
+    assert set(upkeep.standing()) == {D01}
+    clock.sleep_until_ns(clock.now_ns() + 3601 * 10**9)
+    assert upkeep.standing() == {}
+    upkeep.maintain(D01, "another", "bob@bench")
+    store.close()
+
+
+def test_labs_of_one_store_have_upkeeps_of_their_own(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store.sqlite", VirtualClock())
+    Upkeep(store, "left").maintain(D01, "new firmware", "ada@bench")
+    assert Upkeep(store, "right").standing() == {}
+    store.close()
+
+
+def test_a_part_in_maintenance_and_in_quarantine_is_shown_in_maintenance_and_stays_in_quarantine(
+    upkeep: Upkeep,
+) -> None:
+    upkeep.quarantine(D01, "it keeps failing", "run r1", ["t1: no answer"])
+    upkeep.maintain(D01, "a new cable", "ada@bench")
+    assert upkeep.standing()[D01].state is State.MAINTENANCE
+    upkeep.lift(D01, State.MAINTENANCE, "ada@bench")
+    assert upkeep.standing()[D01].state is State.QUARANTINE
+    assert upkeep.standing()[D01].evidence == ("t1: no answer",)
+
+
+def test_tests_are_counted(upkeep: Upkeep) -> None:
+    assert [upkeep.tested() for _ in range(3)] == [1, 2, 3]
+
+
+def test_gear_that_keeps_failing_goes_into_quarantine_with_its_record(upkeep: Upkeep) -> None:
+    assert _fail(upkeep, 1) is None
+    condemned = _fail(upkeep, 3)
+    assert condemned is not None
+    assert upkeep.standing() == {D01: condemned}
+    assert condemned.reason == "it keeps failing (2 failures within 3 tests)"
+    assert condemned.evidence == ("t1 of r1: no answer", "t3 of r1: no answer")
+    assert _fail(upkeep, 4) is None, "it is in quarantine already"
+
+
+@pytest.mark.parametrize(("numbers", "condemned"), [((1, 4), False), ((2, 4), True), ((4, 4), False)])
+def test_failures_count_within_the_last_tests_and_once_a_test(
+    upkeep: Upkeep, numbers: tuple[int, ...], condemned: bool
+) -> None:
+    outs = [_fail(upkeep, number) for number in numbers]
+    assert (outs[-1] is not None) == condemned
+
+
+def test_failures_of_others_do_not_count(upkeep: Upkeep) -> None:
+    assert _fail(upkeep, 1, D02) is None
+    assert _fail(upkeep, 2) is None
+
+
+def test_what_failed_before_a_quarantine_was_lifted_counts_no_more(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    store = open_store(tmp_path / "store.sqlite", clock)
+    upkeep = Upkeep(store, "mock")
+    for number in (1, 2):
+        _fail(upkeep, number)
+    clock.sleep_until_ns(clock.now_ns() + 10**9)
+    upkeep.lift(D01, State.QUARANTINE, "ada@bench", "a new drive")
+    clock.sleep_until_ns(clock.now_ns() + 10**9)
+    assert _fail(upkeep, 3) is None
+    assert [failure.number for failure in upkeep.failures(D01)] == [3]
+    assert _fail(upkeep, 4) is not None
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "gear"),
+    [("d01", D01), ("drive:d01", D01), ("srv1", SRV1), ("srv1.p0", Gear.port("srv1", "p0"))],
+)
+def test_a_part_is_called_by_its_name(name: str, gear: Gear) -> None:
+    assert gear_named(load_lab("mock"), name) == gear
+    assert Gear.of(str(gear)) == gear
+
+
+def test_a_part_that_is_not_there_is_guessed() -> None:
+    with pytest.raises(BadInput, match="no server, drive or port 'd00'; did you mean 'd0"):
+        gear_named(load_lab("mock"), "d00")
+    with pytest.raises(BadInput, match="'switch' is no part of a rack"):
+        Gear.of("switch")
+
+
+def test_a_lab_without_a_drive_has_neither_it_nor_its_circuit() -> None:
+    lab = load_lab("mock")
+    left = lab_without(lab, {D01})
+    assert set(lab.drives) - set(left.drives) == {"d01"}
+    assert set(lab.baseline_map()) - set(left.baseline_map()) == {(1, 101)}
+    assert "d01" not in left.drives_of("srv1")
+    assert left.source == lab.source
+
+
+def test_a_lab_without_a_server_or_a_port_keeps_their_drives() -> None:
+    lab = load_lab("mock")
+    left = lab_without(lab, {SRV1, Gear.port("srv2", "p0")})
+    assert left.drives == lab.drives
+    assert "srv1" not in left.servers
+    assert "srv1" not in left.baseline
+    assert "p0" not in left.servers["srv2"].ports
+    assert not {port for pair in left.baseline_map() for port in pair} & {1, 2, 3, 4, 5}
+
+
+def test_a_lab_without_what_it_has_not_is_the_same() -> None:
+    lab = load_lab("mock")
+    assert lab_without(lab, {Gear.drive("other")}) == lab
+    assert lab_without(lab, ()) is lab
