@@ -5,7 +5,8 @@
     RackloopError
     ├── BadInput              what the user gave is wrong                       exit 2
     │   ├── DescriptionError  a lab description or a plan, with every problem found
-    │   └── GuardRefused      the destructive guard would not mint a writable drive
+    │   ├── GuardRefused      the destructive guard would not mint a writable drive
+    │   └── FaultRefused      a fault would not be made: it might do harm, or could not be told from another
     ├── LabError              the bench failed, not the product                 exit 3
     │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
     │   ├── DeadlineExceeded  it answers too late
@@ -81,6 +82,15 @@ class GuardRefused(BadInput):
         self.drive = drive
         self.reasons = tuple(reasons)
         super().__init__(f"drive {drive} may not be written: " + "; ".join(self.reasons))
+
+
+class FaultRefused(BadInput):
+    """The guard of faults refused to break something. ``reasons`` holds every reason, not the first."""
+
+    def __init__(self, fault: str, reasons: Sequence[str]) -> None:
+        self.fault = fault
+        self.reasons = tuple(reasons)
+        super().__init__(f"{fault} may not be made: " + "; ".join(self.reasons))
 
 
 class LabError(RackloopError):

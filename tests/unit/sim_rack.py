@@ -142,6 +142,32 @@ class SimSwitch:
             raise LabError("the switch does not answer")
 
 
+class RestoringPhy:
+    """A PhyControl whose drops can be ended; ``restored`` has the ports it was told."""
+
+    def __init__(self, switch: SimSwitch) -> None:
+        self._switch = switch
+        self.restored: list[tuple[int, ...]] = []
+        self.refuses = False
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        self._switch.drop(ports, down_s, deadline, request_id=request_id)
+
+    def flap(
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
+    ) -> None:
+        self._switch.flap(ports, down_s, up_s, count, deadline, request_id=request_id)
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        return self._switch.drop_counts(ports, deadline)
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
+        if self.refuses:
+            raise LabError("the switch is busy")
+        self.restored.append(tuple(sorted(ports)))
+        self._switch.drops.clear()
+
+
 class SimOutlet:
     """A PowerPort; ``broken`` makes it ignore what it is told."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import DeadlineExceeded, LabError, NotSupported
+from rackloop.errors import DeadlineExceeded, NotSupported
 from rackloop.journal import EntryState, Journal
 from rackloop.journalled import ActRecorder, UndoFailed, journalled, undo, undoing
 from rackloop.portmap import Partial, PortMap
-from tests.unit.sim_rack import BASELINE, SimRack, described
+from rackloop.store import open_store
+from tests.unit.sim_rack import BASELINE, RestoringPhy, SimRack, described
 
 
 class Bench:
@@ -21,7 +22,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.clock = VirtualClock()
         self.rack = SimRack(self.clock)
-        self.journal = Journal(folder / "store.sqlite", self.clock)
+        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.recorder = ActRecorder(described(folder), self.journal, "run-1")
         self.acting = journalled(self.rack.equipment, self.recorder)
 
@@ -121,40 +122,14 @@ def test_a_part_the_lab_no_longer_has_is_named(bench: Bench) -> None:
     assert outcome.problems == ("drive:d01: the lab has no such part that could be mended any more; mend it by hand",)
 
 
-class RestoringSwitch:
-    """A PhyControl whose drops can be ended; ``restored`` has the ports it was told."""
-
-    def __init__(self, rack: SimRack) -> None:
-        self._rack = rack
-        self.restored: list[tuple[int, ...]] = []
-        self.refuses = False
-
-    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
-        self._rack.switch.drop(ports, down_s, deadline, request_id=request_id)
-
-    def flap(
-        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
-    ) -> None:
-        self._rack.switch.flap(ports, down_s, up_s, count, deadline, request_id=request_id)
-
-    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
-        return self._rack.switch.drop_counts(ports, deadline)
-
-    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
-        if self.refuses:
-            raise LabError("the switch is busy")
-        self.restored.append(tuple(sorted(ports)))
-        self._rack.switch.drops.clear()
-
-
 @pytest.fixture
-def restoring(bench: Bench) -> RestoringSwitch:
-    phy = RestoringSwitch(bench.rack)
+def restoring(bench: Bench) -> RestoringPhy:
+    phy = RestoringPhy(bench.rack.switch)
     bench.rack.equipment = type(bench.rack.equipment)(bench.rack.switch, phy)
     return phy
 
 
-def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: Bench, restoring: RestoringSwitch) -> None:
+def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: Bench, restoring: RestoringPhy) -> None:
     with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
         assert acting.phy
         acting.phy.drop([1, 40], 3600, bench.deadline, request_id=1)
@@ -163,7 +138,7 @@ def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: Bench, resto
     assert bench.journal.standing("bench") == []
 
 
-def test_a_drop_that_is_over_is_not_ended_again(bench: Bench, restoring: RestoringSwitch) -> None:
+def test_a_drop_that_is_over_is_not_ended_again(bench: Bench, restoring: RestoringPhy) -> None:
     with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
         assert acting.phy
         acting.phy.drop([1], 2, bench.deadline, request_id=1)
@@ -171,7 +146,7 @@ def test_a_drop_that_is_over_is_not_ended_again(bench: Bench, restoring: Restori
     assert restoring.restored == []
 
 
-def test_a_drop_that_cannot_be_ended_is_named(bench: Bench, restoring: RestoringSwitch) -> None:
+def test_a_drop_that_cannot_be_ended_is_named(bench: Bench, restoring: RestoringPhy) -> None:
     restoring.refuses = True
     with (  # noqa: PT012 - undoing fails on the way out
         pytest.raises(UndoFailed, match="signal of ports 1: the switch is busy"),

@@ -7,7 +7,7 @@ each step stands on the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackloop.abilities import Breakable, Fabric, LiveMap, PhyControl, PortState, PowerPort, SignalRestorer
@@ -58,8 +58,17 @@ class UndoFailed(LabError):
         super().__init__("the rack was not given back as it was: " + "; ".join(self.problems) + "; run `rackloop heal`")
 
 
-def undo(entries: Sequence[Entry], equipment: Equipment, journal: Journal, deadline: Deadline) -> Outcome:
+def undo(
+    entries: Sequence[Entry],
+    equipment: Equipment,
+    journal: Journal,
+    deadline: Deadline,
+    *,
+    dark: Collection[int] = (),
+) -> Outcome:
     """Give the rack back what ``entries`` took, and mark those that were undone in one transaction.
+
+    The signal of the ports ``dark`` is not waited for: something else keeps it away.
 
     Reality is asked before anything is changed, so entries that never happened and entries undone before are
     harmless. Errors of the bench are collected, not raised, except where the journal itself refuses.
@@ -71,7 +80,7 @@ def undo(entries: Sequence[Entry], equipment: Equipment, journal: Journal, deadl
     mend_all([entry for entry in newest_first if not is_way_in(entry.resource)], equipment.breakable, deadline, left)
     _restore_boot_map(newest_first, equipment, deadline, left)
     _restore_map(newest_first, equipment, deadline, left)
-    _settle(newest_first, equipment, journal.boot_id, deadline, left)
+    _settle(newest_first, equipment, journal.boot_id, deadline, left, dark)
     done = tuple(entry for entry in newest_first if entry.id not in left)
     if done:
         journal.undone(done)
@@ -183,7 +192,12 @@ def _apply_restored(
 
 
 def _settle(
-    entries: Sequence[Entry], equipment: Equipment, boot_id: str, deadline: Deadline, left: dict[int, str]
+    entries: Sequence[Entry],
+    equipment: Equipment,
+    boot_id: str,
+    deadline: Deadline,
+    left: dict[int, str],
+    dark: Collection[int],
 ) -> None:
     waiting = {entry.id: act for entry in entries for act in acts_of(entry, "settle")}
     if not waiting:
@@ -200,14 +214,14 @@ def _settle(
                 ports = _listed(waiting.pop(number)["ports"])
                 left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
         deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
-        ports_of = {number: set(act["ports"]) for number, act in waiting.items()}
+        ports_of = {number: set(act["ports"]).difference(dark) for number, act in waiting.items()}
         down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*ports_of.values())), deadline))
     except (LabError, NotSupported) as error:
         left.update((number, f"signal of ports {_listed(act['ports'])}: {error}") for number, act in waiting.items())
         return
     for number, its_ports in ports_of.items():
-        if dark := down & its_ports:
-            left[number] = f"ports {_listed(dark)} have no signal; look at the cables and at what they lead to"
+        if without := down & its_ports:
+            left[number] = f"ports {_listed(without)} have no signal; look at the cables and at what they lead to"
 
 
 def _end_ns(entry: Entry, boot_id: str, deadline: Deadline) -> int:

@@ -1,0 +1,27 @@
+"""Faults: parts of a rack broken on purpose, by guards that mend what they broke.
+
+A :class:`FaultSpec` says what is to be broken, :data:`KINDS` what can be, and :class:`Faults` breaks it: after asking
+whether it may, with the inverse in the undo journal, and with its phases in the event stream.
+"""
+
+from rackloop.faults._catalogue import KINDS
+from rackloop.faults._guard import EffectWatch, Faults, Injection, kind_of_fault
+from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._radius import BlastRadius
+from rackloop.faults._spec import FaultSpec
+from rackloop.faults._target import Target, TargetKind, phy_number
+
+__all__ = [
+    "KINDS",
+    "BlastRadius",
+    "EffectWatch",
+    "FaultKind",
+    "FaultSpec",
+    "Faults",
+    "Injection",
+    "Parameter",
+    "Target",
+    "TargetKind",
+    "kind_of_fault",
+    "phy_number",
+]

@@ -1,0 +1,199 @@
+"""Every kind of fault, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rackloop.faults import _ways as ways
+from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._target import TargetKind
+
+_DRIVE = frozenset({TargetKind.DRIVE})
+_SERVER = frozenset({TargetKind.SERVER})
+_SWITCH = frozenset({TargetKind.SWITCH})
+_PORT = frozenset({TargetKind.SERVER_PORT, TargetKind.SWITCH_PORT, TargetKind.DRIVE})
+_SLOT = frozenset({TargetKind.SERVER_PORT, TargetKind.DRIVE})
+_FED = frozenset({TargetKind.SERVER, TargetKind.DRIVE, TargetKind.OUTLET})
+
+_SECTORS = {
+    "lba": Parameter(0, "the first sector, in sectors of the drive", type=int),
+    "sectors": Parameter(8, "how many sectors", least=1, type=int),
+}
+_LINES = {
+    "match": Parameter("", "only lines that contain this text", type=str),
+    "probability": Parameter(1.0, "the share of them", least=0.001, most=1),
+}
+_LONGEST_DROP_S = 3600
+
+_ALL = (
+    FaultKind(
+        "phy_drop",
+        "a port has no signal, for a time or until the fault ends",
+        _PORT,
+        ways.DropSignal(),
+        {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S)},
+    ),
+    FaultKind(
+        "phy_flap",
+        "a port loses its signal again and again",
+        _PORT,
+        ways.DropSignal(),
+        {
+            "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S),
+            "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S),
+            "count": Parameter(5, "how many times", least=1, most=10_000, type=int),
+        },
+    ),
+    FaultKind(
+        "slow_training",
+        "a port's link takes longer to come up, from its next training on",
+        _PORT,
+        ways.BreakPort(ways.of_switch_port, "slow_training"),
+        {"factor": Parameter(4.0, "how many times longer", least=1, most=1000)},
+    ),
+    FaultKind(
+        "stuck_port",
+        "a port of the switch keeps its circuit, whatever map is executed",
+        _PORT,
+        ways.BreakPort(ways.of_switch_port, "stuck"),
+    ),
+    FaultKind(
+        "miswire",
+        "two cables are swapped at the switch",
+        _PORT,
+        ways.SwapCables(),
+        {"with": Parameter(None, "the other port or drive, named as targets are", type=str, is_required=True)},
+        endangers_data=True,
+    ),
+    FaultKind(
+        "fail_stop",
+        "a drive fails every request at once; its link stays up",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "dead"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "fail_slow",
+        "a drive takes longer for each request",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "slow", adds_up=True),
+        {"extra_us": Parameter(5000.0, "how much longer, in microseconds", least=1, most=60e6)},
+    ),
+    FaultKind(
+        "hang",
+        "a drive answers nothing; its link stays up",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "hang"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "media_error",
+        "sectors cannot be read until they are rewritten",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "media_error", adds_up=True),
+        {
+            **_SECTORS,
+            "mode": Parameter(
+                "until_rewritten",
+                "when it ends by itself: after one failed request, so many times, or sector by sector when rewritten",
+                type=str,
+                choices=("once", "times", "until_rewritten"),
+            ),
+            "times": Parameter(None, "how many requests fail, with mode times", least=1, most=1e6, type=int),
+            "on": Parameter("read", "which requests fail", type=str, choices=("read", "write", "both")),
+        },
+        endangers_data=True,
+    ),
+    FaultKind(
+        "corrupt",
+        "reads of sectors bring wrong bytes and no error",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "corrupt", adds_up=True),
+        _SECTORS,
+        endangers_data=True,
+    ),
+    FaultKind(
+        "crash_on_remap",
+        "a drive's firmware crashes when its link is lost; it answers again after a power cycle",
+        _DRIVE,
+        ways.BreakPart(ways.of_drive, "crash_on_remap"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "server_crash",
+        "a server's kernel panics; it keeps its power and its drives' links",
+        _SERVER,
+        ways.BreakPart(ways.of_server, "crash"),
+    ),
+    FaultKind(
+        "server_hang",
+        "a server stops all it does, and goes on where it was when the fault ends",
+        _SERVER,
+        ways.BreakPart(ways.of_server, "hang"),
+    ),
+    FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, ways.CutPower()),
+    FaultKind(
+        "partition",
+        "nothing on the network reaches a server, and it reaches nothing",
+        _SERVER,
+        ways.BreakPart(ways.of_network, "partition"),
+    ),
+    FaultKind("switch_power_loss", "the switch loses its power, and with it its live map", _SWITCH, ways.CutPower()),
+    FaultKind(
+        "control_lost",
+        "the switch does not hear lines of its control link",
+        _SWITCH,
+        ways.ReachesNothing(ways.of_control_link, "lost", adds_up=True),
+        _LINES,
+    ),
+    FaultKind(
+        "control_garbled",
+        "the switch answers lines of its control link with noise",
+        _SWITCH,
+        ways.ReachesNothing(ways.of_control_link, "garbled", adds_up=True),
+        _LINES,
+    ),
+    FaultKind(
+        "bmc_unreachable",
+        "a server's management controller answers nobody",
+        _SERVER,
+        ways.ReachesNothing(ways.of_controller, "unreachable"),
+    ),
+    FaultKind(
+        "hot_unplug",
+        "the kernel of a server loses a drive, as if it were pulled out",
+        _SLOT,
+        ways.BreakPart(ways.of_slot, "removed"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "slot_power_loss",
+        "the slot of a drive loses its power",
+        _SLOT,
+        ways.BreakPart(ways.of_slot, "slot_power_off"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "device_off",
+        "an enclosure switches a drive off",
+        _SLOT,
+        ways.BreakPart(ways.of_slot, "device_off"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "link_disable",
+        "the link of a PCIe port is switched off",
+        _SLOT,
+        ways.BreakPart(ways.of_slot, "link_disabled"),
+        endangers_data=True,
+    ),
+    FaultKind(
+        "phy_disable",
+        "a PHY of a server's HBA is switched off",
+        _SLOT,
+        ways.BreakPart(ways.of_phy, "disabled"),
+    ),
+)
+
+KINDS: Mapping[str, FaultKind] = {kind.name: kind for kind in _ALL}
+"""Every kind of fault by its name."""

@@ -1,0 +1,257 @@
+"""The guard that breaks a rack and mends it: whoever begins a fault through it ends it, whatever comes in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, FaultRefused, LabError
+from rackloop.events import FaultPhase
+from rackloop.faults._catalogue import KINDS
+from rackloop.faults._radius import BlastRadius
+from rackloop.faults._spec import FaultSpec
+from rackloop.journalled import UndoFailed, journalled, undo
+from rackloop.names import guess
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rackloop.event_log import EventSink
+    from rackloop.events import Stage
+    from rackloop.faults._kind import FaultKind
+    from rackloop.journal import Entry
+    from rackloop.journalled import ActRecorder, Equipment
+    from rackloop.lab import Lab
+
+_BEGIN_S = 10.0
+_END_S = 60.0
+_HARNESS = "harness"
+_NO_KEY = re.compile(r"[^A-Za-z0-9_.-]")
+_LONGEST_RUN = 64
+# Two guards of one process may break the same part under keys that must differ.
+_NUMBERS = count(1)
+
+
+@dataclass
+class Injection:
+    """A fault that was begun. ``number`` counts those of its guard; moments are nanoseconds of the guard's clock.
+
+    ``effect`` is what was first seen of it, None where nobody has looked or seen. One that ``is_ended`` and ``stands``
+    could not be mended, be it that another fault keeps it from that.
+    """
+
+    number: int
+    spec: FaultSpec
+    key: str
+    radius: BlastRadius
+    commanded_ns: int
+    acknowledged_ns: int | None = None
+    effect: Stage | None = None
+    healed_ns: int | None = None
+    is_ended: bool = False
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def stands(self) -> bool:
+        """Whether it was not ended."""
+        return self.healed_ns is None
+
+
+class EffectWatch(Protocol):
+    """Somebody who sees faults take effect: the rack's own log, a server's kernel, a job that reads."""
+
+    def first_effect(self, injection: Injection) -> Stage | None:
+        """What was first seen of a fault that still stands; None where nothing was."""
+        ...
+
+
+class Faults:
+    """Breaks what ``equipment`` has of ``lab`` and mends it; a context manager that ends on leaving what still stands.
+
+    What it does is journalled by ``recorder``. The phases of each fault go to ``events`` as those of ``test``.
+    ``objections`` may give reasons of others against a fault that reaches so far. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        equipment: Equipment,
+        clock: Clock,
+        recorder: ActRecorder,
+        *,
+        events: EventSink | None = None,
+        test: str = "",
+        watch: EffectWatch | None = None,
+        objections: Callable[[BlastRadius], list[str]] = lambda _radius: [],
+    ) -> None:
+        self._lab = lab
+        self._equipment = equipment
+        self._clock = clock
+        self._recorder = recorder
+        self._events = events
+        self._test = test
+        self._watch = watch
+        self._objections = objections
+        self._lock = Lock()
+        self._ending = RLock()
+        self._made: list[Injection] = []
+
+    @property
+    def made(self) -> tuple[Injection, ...]:
+        """Every fault that was begun, the first first, ended ones included."""
+        return tuple(self._made)
+
+    @contextmanager
+    def injected(self, spec: FaultSpec) -> Iterator[Injection]:
+        """Have the fault stand while the block runs; raises as :meth:`begin` and :meth:`end` do.
+
+        An error of the block goes on, with a note of what could not be mended.
+        """
+        injection = self.begin(spec)
+        try:
+            yield injection
+        except BaseException as error:
+            try:
+                self.end(injection)
+            except LabError as problem:
+                error.add_note(str(problem))
+            raise
+        self.end(injection)
+
+    def begin(self, spec: FaultSpec) -> Injection:
+        """Make the fault; it stands when this returns, and its inverse was journalled before.
+
+        Raises BadInput where there is no such fault or target, FaultRefused with every reason against it, NotSupported
+        where nothing in the rack can make it, LabError where the equipment fails: then nothing stands, or what may
+        stand is ended with the guard.
+        """
+        kind = kind_of_fault(spec)
+        deadline = Deadline.after(self._clock, _BEGIN_S)
+        radius = kind.blast_radius(self._lab, spec)
+        reasons = [*kind.preconditions(self._lab, self._equipment, spec, deadline), *self._objections(radius)]
+        if reasons:
+            raise FaultRefused(str(spec), reasons)
+        now_ns = self._clock.now_ns()
+        with self._lock:
+            key = f"{_NO_KEY.sub('-', self._recorder.run)[:_LONGEST_RUN]}/{now_ns}-{next(_NUMBERS)}"
+            injection = Injection(len(self._made) + 1, spec, key, radius, now_ns)
+            self._made.append(injection)
+        acting = journalled(self._equipment, self._recorder.keeping(injection.entries.append))
+        self._tell(injection, "commanded", now_ns)
+        try:
+            wanted = kind.wanted(self._lab, spec, key=key, request_id=now_ns)
+            kind.way.begin(self._lab, acting, wanted, deadline)
+        except BaseException:
+            if not injection.entries:
+                # Nothing was made, so that nothing is left to end.
+                with self._lock:
+                    injection.healed_ns = now_ns
+            raise
+        injection.acknowledged_ns = self._clock.now_ns()
+        self._tell(injection, "acknowledged", injection.acknowledged_ns)
+        return injection
+
+    def end(self, injection: Injection) -> None:
+        """Mend what the fault broke and read back that it is; one that was ended already is left alone.
+
+        Where another fault that stands keeps it from being mended, it is with the end of that one. Raises UndoFailed
+        with every part that could not be mended.
+        """
+        with self._ending:
+            if not injection.stands:
+                return
+            if self._watch is not None and (seen := self._watch.first_effect(injection)) is not None:
+                self.saw(injection, seen)
+            injection.is_ended = True
+            problems = self._mend(injection)
+            for other in reversed(self.made):
+                if other.is_ended and other.stands and other is not injection:
+                    problems += self._mend(other)
+        if problems:
+            raise UndoFailed(tuple(dict.fromkeys(problems)))
+
+    def end_all(self) -> None:
+        """End what stands, the last first. Raises UndoFailed with everything that could not be mended."""
+        problems: list[str] = []
+        for injection in reversed(self.made):
+            try:
+                self.end(injection)
+            except UndoFailed as error:
+                problems += error.problems
+            except LabError as error:
+                problems.append(f"{injection.spec}: {error}")
+        if problems:
+            raise UndoFailed(tuple(dict.fromkeys(problems)))
+
+    def saw(self, injection: Injection, effect: Stage) -> None:
+        """Take down the first effect that somebody saw, during the fault or afterwards; of several the first told."""
+        if injection.effect is None:
+            injection.effect = effect
+            self._tell(injection, "effect", effect.at_ns, effect.error_ns, effect.clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.end_all()
+        except LabError as problem:
+            if error is None:
+                raise
+            error.add_note(str(problem))
+
+    def _mend(self, injection: Injection) -> list[str]:
+        """End a fault; what could not be mended, unless another fault explains that."""
+        others = [other for other in self.made if other.stands and other is not injection]
+        dark = {port for other in others for port in other.radius.ports}
+        started_ns = self._clock.now_ns()
+        deadline = Deadline.after(self._clock, _END_S)
+        if self._recorder.lease is not None:
+            # Whoever has the rack now heals it; this run may not touch it any more.
+            self._recorder.lease.require()
+        outcome = undo(injection.entries, self._equipment, self._recorder.journal, deadline, dark=dark)
+        if outcome.problems:
+            # What was ended already hinders nobody, or two that cannot be mended would excuse each other.
+            hindering = (other for other in others if not other.is_ended)
+            return [] if any(_may_hinder(o.radius, injection.radius) for o in hindering) else list(outcome.problems)
+        injection.healed_ns = self._clock.now_ns()
+        self._tell(injection, "healed", injection.healed_ns, injection.healed_ns - started_ns)
+        return []
+
+    def _tell(self, injection: Injection, phase: str, at_ns: int, error_ns: int = 0, clock: str = _HARNESS) -> None:
+        if self._events is not None:
+            spec = injection.spec
+            self._events.write(
+                FaultPhase(
+                    test=self._test,
+                    fault=injection.number,
+                    fault_kind=spec.kind,
+                    target=spec.target,
+                    parameters=dict(spec.parameters),
+                    phase=phase,
+                    at_ns=at_ns,
+                    error_ns=error_ns,
+                    clock=clock,
+                )
+            )
+
+
+def _may_hinder(standing: BlastRadius, ended: BlastRadius) -> bool:
+    """Whether a fault may keep another from being mended: they meet, or it is one of what controls the rack."""
+    return standing == BlastRadius() or bool(standing.ports & ended.ports or standing.servers & ended.servers)
+
+
+def kind_of_fault(spec: FaultSpec) -> FaultKind:
+    """The kind of the catalogue that a specification names. Raises BadInput where there is none."""
+    try:
+        return KINDS[spec.kind]
+    except KeyError:
+        raise BadInput(f"there is no fault called {spec.kind!r}; {guess(spec.kind, KINDS)}") from None

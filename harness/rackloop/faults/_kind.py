@@ -1,0 +1,160 @@
+"""A kind of fault: what it does, to what, with which parameters, and what speaks against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rackloop.errors import BadInput
+from rackloop.faults._radius import BlastRadius, radius_of_target
+from rackloop.faults._spec import FaultSpec
+from rackloop.faults._target import Target, TargetKind
+from rackloop.names import guess
+
+if TYPE_CHECKING:
+    from rackloop.clock import Deadline
+    from rackloop.journalled import Equipment
+    from rackloop.lab import Lab
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that a fault takes: its default, what it means and in which unit, and what it may be.
+
+    A number is between ``least`` and ``most``; a text one of ``choices`` where there are any. None as the default means
+    that it may be left out, or, where it ``is_required``, that it must be given.
+    """
+
+    default: int | float | str | None
+    meaning: str
+    least: float = 0
+    most: float = math.inf
+    choices: tuple[str, ...] = ()
+    type: type[int] | type[float] | type[str] = float
+    is_required: bool = False
+
+    def problem(self, value: object) -> str | None:
+        """What is wrong with ``value``, as a sentence part; None where it is right."""
+        if value is None and self.default is None:
+            return None
+        if self.type is str:
+            if not isinstance(value, str):
+                return f"expected a text, found {value!r}"
+            known = not self.choices or value in self.choices
+            return None if known else f"expected one of {', '.join(self.choices)}, found {value!r}"
+        allowed = (int,) if self.type is int else (int, float)
+        if isinstance(value, bool) or not isinstance(value, allowed):
+            return f"expected a {'whole ' if self.type is int else ''}number, found {value!r}"
+        if not self.least <= value <= self.most:
+            limits = (
+                f"at least {self.least:g}" if self.most == math.inf else f"between {self.least:g} and {self.most:g}"
+            )
+            return f"expected {limits}, found {value!r}"
+        return None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A fault as it is to be made: its target found, its parameters complete, the key or id that it goes by."""
+
+    target: Target
+    parameters: Mapping[str, Any]
+    key: str = ""
+    request_id: int = 0
+
+
+class Way(Protocol):
+    """How faults are made with a rack's equipment. What it does to ``acting`` is journalled there.
+
+    ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
+    not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone.
+    """
+
+    def check(self, lab: Lab, wanted: Wanted) -> list[str]: ...
+    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None: ...
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]: ...
+    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius: ...
+
+
+class OfTargetAlone:
+    """What most ways have in common: a fault is of its target and nothing else."""
+
+    def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
+        """Nothing is wrong that the kind has not found."""
+        return []
+
+    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+        """What a fault reaches that takes its target away whole."""
+        return radius_of_target(lab, wanted.target)
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of fault of the catalogue. ``endangers_data`` keeps it away from drives that are not scratch."""
+
+    name: str
+    does: str
+    targets: frozenset[TargetKind]
+    way: Way
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    endangers_data: bool = False
+
+    def problems(self, lab: Lab, spec: FaultSpec) -> list[str]:
+        """What is wrong with a specification, by the description alone; empty where nothing is."""
+        found = []
+        target = None
+        try:
+            target = Target.of(lab, spec.target)
+            if target.kind not in self.targets:
+                fitting = " or ".join(sorted(self.targets))
+                found.append(f"{self.name} is of a {fitting}, and {spec.target} is a {target.kind}")
+        except BadInput as error:
+            found.append(str(error))
+        for name, parameter in self.parameters.items():
+            if parameter.is_required and name not in spec.parameters:
+                found.append(f"{self.name} needs {name}: {parameter.meaning}")
+        for name, value in spec.parameters.items():
+            if name not in self.parameters:
+                found.append(f"{self.name} has no parameter {name}; {guess(name, self.parameters)}")
+            elif problem := self.parameters[name].problem(value):
+                found.append(f"{self.name}: {name}: {problem}")
+        if target is not None and not found:
+            found += self.way.check(lab, self._completed(target, spec))
+        return found
+
+    def wanted(self, lab: Lab, spec: FaultSpec, *, key: str = "", request_id: int = 0) -> Wanted:
+        """The specification with its target found and its parameters complete. Raises BadInput with every problem."""
+        if found := self.problems(lab, spec):
+            raise BadInput("; ".join(found))
+        return replace(self._completed(Target.of(lab, spec.target), spec), key=key, request_id=request_id)
+
+    def blast_radius(self, lab: Lab, spec: FaultSpec) -> BlastRadius:
+        """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
+        return self.way.radius(lab, self.wanted(lab, spec))
+
+    def preconditions(self, lab: Lab, equipment: Equipment, spec: FaultSpec, deadline: Deadline) -> Sequence[str]:
+        """Every reason not to make the fault now; empty where there is none.
+
+        Raises BadInput where the specification is wrong, NotSupported where nothing in the rack can make the fault,
+        LabError where the equipment cannot be asked.
+        """
+        wanted = self.wanted(lab, spec)
+        reasons = list(self.way.objections(lab, equipment, wanted, deadline))
+        if self.endangers_data:
+            reasons += worth_keeping(lab, self.way.radius(lab, wanted).drives)
+        return reasons
+
+    def _completed(self, target: Target, spec: FaultSpec) -> Wanted:
+        complete = {name: parameter.default for name, parameter in self.parameters.items()} | dict(spec.parameters)
+        return Wanted(target, {name: value for name, value in complete.items() if value is not None})
+
+
+def worth_keeping(lab: Lab, drives: Iterable[str]) -> list[str]:
+    """A reason for each of these drives that tests may not erase."""
+    return [
+        f"drive {drive} is not marked scratch: true; its content may be worth keeping"
+        for drive in sorted(drives)
+        if not lab.drives[drive].scratch
+    ]

@@ -1,0 +1,31 @@
+"""What is to be broken, and how: data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """A fault of a kind on a target, as the lab names it: ``d01``, ``srv1``, ``srv1.p0``, ``switch``.
+
+    ``parameters`` are values that JSON has; those not given keep the kind's defaults.
+    """
+
+    kind: str
+    target: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The specification for a file or the journal; :meth:`of` reads it back."""
+        return {"kind": self.kind, "target": self.target, "parameters": dict(self.parameters)}
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Self:
+        """The specification that :meth:`as_json` wrote."""
+        return cls(str(written["kind"]), str(written["target"]), dict(written.get("parameters", {})))
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.target}"

@@ -1,0 +1,215 @@
+"""The ways in which a rack's equipment can be broken: by its signals, its power, and parts that break on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
+from rackloop.errors import BadInput, NotSupported
+from rackloop.faults._kind import OfTargetAlone, Wanted, worth_keeping
+from rackloop.faults._radius import BlastRadius, radius_of_server_port, radius_of_switch_port
+from rackloop.faults._target import Target, TargetKind, server_port_of, signal_port, switch_port
+
+if TYPE_CHECKING:
+    from rackloop.clock import Deadline
+    from rackloop.journalled import Equipment
+    from rackloop.lab import Lab
+
+Named = Callable[["Lab", Target], str]
+
+# The longest that the reference switch takes a signal away for.
+_UNTIL_ENDED_S = 3600.0
+
+
+class OfPort:
+    """What ways that break a port have in common: of a drive, the port that it is reached through."""
+
+    def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
+        """Nothing is wrong that the kind has not found."""
+        return []
+
+    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+        """The port, and everything at both ends of its circuit."""
+        if lab.has_switch:
+            return radius_of_switch_port(lab, switch_port(lab, wanted.target))
+        return radius_of_server_port(lab, *server_port_of(lab, wanted.target))
+
+
+class DropSignal(OfPort):
+    """Takes the signal of a port away, once for ``down_s`` or ``count`` times."""
+
+    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        phy, port, given = _phy(lab, acting), signal_port(lab, wanted.target), wanted.parameters
+        if "count" in given:
+            times = given["down_s"], given["up_s"], given["count"]
+            phy.flap([port], *times, deadline, request_id=wanted.request_id)
+        else:
+            phy.drop([port], given.get("down_s", _UNTIL_ENDED_S), deadline, request_id=wanted.request_id)
+
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+        """A signal that is not there cannot be taken away, and one that nothing gives back must come by itself."""
+        phy, port = _phy(lab, equipment), signal_port(lab, wanted.target)
+        if not {"down_s", "count"} & wanted.parameters.keys() and not isinstance(phy, SignalRestorer):
+            return ["nothing here ends a drop early: give down_s"]
+        if lab.has_switch and equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
+            return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
+        return []
+
+
+class CutPower(OfTargetAlone):
+    """Turns off what feeds the target."""
+
+    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        _power(lab, acting, wanted.target).turn_off(deadline)
+
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+        """What is off already cannot lose its power; a drive may lose what is in its write cache."""
+        target = wanted.target
+        reasons = [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name} has no power already"]
+        if target.kind is TargetKind.DRIVE:
+            reasons += worth_keeping(lab, [target.name])
+        return reasons
+
+
+@dataclass(frozen=True)
+class BreakPart(OfTargetAlone):
+    """Breaks a :class:`~rackloop.abilities.Breakable` as ``kind``; ``resource`` names it for a target.
+
+    Where it ``adds_up`` several of the kind may stand in one part.
+    """
+
+    resource: Named
+    kind: str
+    adds_up: bool = False
+
+    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        part = self._part(lab, acting, wanted)
+        part.break_as(wanted.key, {"kind": self.kind, **self.details(lab, wanted)}, deadline)
+
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+        """What is broken so already is not broken again."""
+        part = self._part(lab, equipment, wanted)
+        if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
+            return []
+        return [f"{self.resource(lab, wanted.target)} is broken as {self.kind} already"]
+
+    def details(self, _lab: Lab, wanted: Wanted) -> dict[str, Any]:
+        """What the part is told besides the kind."""
+        return dict(wanted.parameters)
+
+    def _part(self, lab: Lab, equipment: Equipment, wanted: Wanted) -> Breakable:
+        name = self.resource(lab, wanted.target)
+        part = equipment.breakable.get(name)
+        if part is None or self.kind not in part.kinds:
+            raise NotSupported(f"nothing in the rack {lab.name} can break {name} as {self.kind}")
+        return part
+
+
+class BreakPort(OfPort, BreakPart):
+    """Breaks a port of the switch."""
+
+
+class SwapCables(BreakPart):
+    """Plugs two cables into each other's places: those of the target and of what ``with`` names."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _lab, _target: "cabling", "miswire", adds_up=True)
+
+    def check(self, lab: Lab, wanted: Wanted) -> list[str]:
+        """The other cable must be one of the switch's, and another one."""
+        try:
+            low, high = self.ports(lab, wanted)
+        except BadInput as error:
+            return [f"with: {error}"]
+        except NotSupported:
+            return []
+        return ["with names the same port: give another"] if low == high else []
+
+    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+        """Both cables and what is at their ends."""
+        low, high = self.ports(lab, wanted)
+        return radius_of_switch_port(lab, low) | radius_of_switch_port(lab, high)
+
+    def details(self, lab: Lab, wanted: Wanted) -> dict[str, Any]:
+        """The two ports."""
+        return {"ports": list(self.ports(lab, wanted))}
+
+    def ports(self, lab: Lab, wanted: Wanted) -> tuple[int, int]:
+        """The switch ports of both, the lower first."""
+        other = Target.of(lab, wanted.parameters["with"])
+        if other.kind not in {TargetKind.SERVER_PORT, TargetKind.SWITCH_PORT, TargetKind.DRIVE}:
+            raise BadInput(f"{wanted.parameters['with']} is a {other.kind}, which no cable of the switch leads to")
+        low, high = sorted((switch_port(lab, wanted.target), switch_port(lab, other)))
+        return low, high
+
+
+class ReachesNothing(BreakPart):
+    """Breaks what controls the rack and carries none of its I/O."""
+
+    def radius(self, _lab: Lab, _wanted: Wanted) -> BlastRadius:
+        """Nobody but the harness may notice."""
+        return BlastRadius()
+
+
+def of_drive(_lab: Lab, target: Target) -> str:
+    """``drive:d01``."""
+    return f"drive:{target.name}"
+
+
+def of_server(_lab: Lab, target: Target) -> str:
+    """``server:srv1``."""
+    return f"server:{target.name}"
+
+
+def of_network(_lab: Lab, target: Target) -> str:
+    """``network:srv1``."""
+    return f"network:{target.name}"
+
+
+def of_controller(_lab: Lab, target: Target) -> str:
+    """``bmc:srv1``."""
+    return f"bmc:{target.name}"
+
+
+def of_control_link(_lab: Lab, _target: Target) -> str:
+    """``control``."""
+    return "control"
+
+
+def of_switch_port(lab: Lab, target: Target) -> str:
+    """``port:17``."""
+    return f"port:{switch_port(lab, target)}"
+
+
+def of_slot(lab: Lab, target: Target) -> str:
+    """``slot:node1/p0``."""
+    return "slot:{}/{}".format(*server_port_of(lab, target))
+
+
+def of_phy(lab: Lab, target: Target) -> str:
+    """``phy:node1/p0``."""
+    return "phy:{}/{}".format(*server_port_of(lab, target))
+
+
+def _phy(lab: Lab, equipment: Equipment) -> PhyControl:
+    if equipment.phy is None:
+        raise NotSupported(f"nothing in the rack {lab.name} can take a signal away")
+    return equipment.phy
+
+
+def _power(lab: Lab, equipment: Equipment, target: Target) -> PowerPort:
+    match target.kind:
+        case TargetKind.SWITCH:
+            name = equipment.switch_power
+        case TargetKind.OUTLET:
+            name = "outlet:{}/{}".format(*target.names)
+        case kind:
+            name = f"{kind}:{target.name}"
+    if name is None or name not in equipment.power:
+        raise NotSupported(f"nothing in the rack {lab.name} switches the power of {target.name}")
+    return equipment.power[name]
