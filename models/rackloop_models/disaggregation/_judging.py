@@ -1,0 +1,51 @@
+"""A rule of a design, held against a history: pass, fail or unknown, and never green where nothing was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rackloop.verdict import Verdict
+from rackloop_models.disaggregation._history import History
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a rule says of a history: how often it could have been broken, and a sentence for each time it was."""
+
+    rule: str
+    verdict: Verdict
+    seen: int
+    broken: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it is no pass, in words."""
+        if self.verdict is Verdict.PASS:
+            return ""
+        return "; ".join(self.broken) or "nothing was seen that could have broken it"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a rule found: how many occasions there were to break it, and what was broken."""
+
+    seen: int
+    broken: Sequence[str]
+
+
+Rule = Callable[[History], Findings]
+
+
+def judged(rules: Iterable[tuple[str, Rule]], history: History) -> list[Judgement]:
+    """Each rule's judgement. A rule that raises is unknown, with what it raised as its reason."""
+    judgements = []
+    for name, rule in rules:
+        try:
+            found = rule(history)
+        except Exception as error:  # noqa: BLE001 - a crashed oracle is unknown, whatever it crashed on
+            judgements.append(Judgement(name, Verdict.UNKNOWN, 0, (f"the rule itself failed: {error!r}",)))
+            continue
+        verdict = Verdict.FAIL if found.broken else Verdict.PASS if found.seen else Verdict.UNKNOWN
+        judgements.append(Judgement(name, verdict, found.seen, tuple(found.broken)))
+    return judgements

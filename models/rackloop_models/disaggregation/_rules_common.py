@@ -1,0 +1,128 @@
+"""Rules that hold in more than one design."""
+
+from __future__ import annotations
+
+import math
+
+from rackloop_models.disaggregation._history import (
+    DriveFailed,
+    History,
+    Io,
+    Located,
+    Mapped,
+    ServerBack,
+    ServerFailed,
+    Stay,
+)
+from rackloop_models.disaggregation._judging import Findings
+
+
+def one_drive_a_place(history: History) -> Findings:
+    """A server port has one drive at a time, and a drive one server port."""
+    broken = []
+    at_place: dict[tuple[str, str], Stay] = {}
+    stays = history.stays()
+    for stay in stays:
+        before = at_place.get((stay.server, stay.port))
+        if before is not None and stay.since_s < before.until_s:
+            broken.append(
+                f"{stay.server}.{stay.port} had {before.drive} until {before.until_s:g} s and {stay.drive} from "
+                f"{stay.since_s:g} s on"
+            )
+        at_place[stay.server, stay.port] = stay
+    return Findings(len(stays), broken)
+
+
+def answers_only_while_mapped(history: History) -> Findings:
+    """A drive answers a server only while it is mapped to it."""
+    stays: dict[tuple[str, str], list[Stay]] = {}
+    for stay in history.stays():
+        stays.setdefault((stay.drive, stay.server), []).append(stay)
+    answered = [io for io in history.of(Io) if io.ok]
+    broken = [
+        f"{io.drive} answered {io.server} between {io.began_s:g} and {io.ended_s:g} s, and was not mapped to it"
+        for io in answered
+        if not any(stay.meets(io.began_s, io.ended_s) for stay in stays.get((io.drive, io.server), ()))
+    ]
+    return Findings(len(answered), broken)
+
+
+def the_mapping_service_is_right(history: History) -> Findings:
+    """The server that the rack-local service names has the drive at that moment."""
+    stays: dict[str, list[Stay]] = {}
+    for stay in history.stays():
+        stays.setdefault(stay.drive, []).append(stay)
+    named = [located for located in history.of(Located) if located.server is not None]
+    broken = [
+        f"{located.drive} was said to be at {located.server} at {located.t_s:g} s, and was not"
+        for located in named
+        if not any(
+            stay.server == located.server and stay.since_s <= located.t_s <= stay.until_s
+            for stay in stays.get(located.drive, ())
+        )
+    ]
+    return Findings(len(named), broken)
+
+
+def no_io_is_lost(history: History) -> Findings:
+    """What was written is what is read, and no client was told that an I/O failed."""
+    ios = history.of(Io)
+    written = {io.record: io.crc for io in ios if io.is_write and io.ok}
+    failed = [
+        f"{'write' if io.is_write else 'read'} of {io.record} at {io.began_s:g} s failed" for io in ios if not io.ok
+    ]
+    reads = [io for io in ios if not io.is_write and io.ok]
+    wrong = [
+        f"{io.record} was read at {io.ended_s:g} s with other content than was written"
+        for io in reads
+        if io.crc != written.get(io.record)
+    ]
+    lost = sorted(written.keys() - {io.record for io in reads})
+    unread = [f"{record} was written and never read again" for record in lost]
+    return Findings(len(reads), [*failed, *wrong, *unread])
+
+
+def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: History) -> Findings:
+    """Every drive is mapped to a server, or has left one for less than ``within_s``. Failed drives are left out.
+
+    A drive at a server that failed counts as moving from that moment on.
+    """
+    failed_at: dict[str, list[float]] = {}
+    for event in history.of(ServerFailed):
+        failed_at.setdefault(event.server, []).append(event.t_s)
+    back_at: dict[str, list[float]] = {}
+    for back in history.of(ServerBack):
+        back_at.setdefault(back.server, []).append(back.t_s)
+    gone = {event.drive: event.t_s for event in history.of(DriveFailed)}
+    began_s = min((mapped.t_s for mapped in history.of(Mapped)), default=0.0)
+    broken, seen = [], 0
+    for drive in drives:
+        reached_s = began_s
+        ends_s = min(history.ends_s, gone.get(drive, math.inf))
+        for stay in (stay for stay in history.stays() if stay.drive == drive):
+            seen += 1
+            for since_s, until_s in _alive(stay, failed_at, back_at):
+                if since_s - reached_s > within_s:
+                    broken.append(f"{drive} was at no server from {reached_s:g} to {since_s:g} s")
+                reached_s = max(reached_s, until_s)
+        if ends_s - reached_s > within_s:
+            broken.append(f"{drive} was at no server from {reached_s:g} s on")
+    return Findings(seen, broken)
+
+
+def _alive(stay: Stay, failed_at: dict[str, list[float]], back_at: dict[str, list[float]]) -> list[tuple[float, float]]:
+    """The parts of a stay in which its server was up."""
+    parts = []
+    since_s = stay.since_s
+    for down_s in sorted(failed_at.get(stay.server, ())):
+        if down_s >= stay.until_s:
+            break
+        up_s = min((t_s for t_s in back_at.get(stay.server, ()) if t_s > down_s), default=math.inf)
+        if up_s <= since_s:
+            continue
+        if down_s > since_s:
+            parts.append((since_s, down_s))
+        since_s = max(since_s, up_s)
+    if since_s < stay.until_s:
+        parts.append((since_s, stay.until_s))
+    return parts

@@ -1,0 +1,98 @@
+"""Rules of configuration disaggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from rackloop_models.disaggregation._configuration import Wipe
+from rackloop_models.disaggregation._history import History, Mapped, PowerCycled, Reconfiguring, Unmapped, Wiped
+from rackloop_models.disaggregation._judging import Findings, Rule
+from rackloop_models.disaggregation._rules_common import one_drive_a_place
+
+
+def configuration_rules(drives_in: Mapping[str, tuple[str, ...]], wipe: Wipe) -> list[tuple[str, Rule]]:
+    """The rules of configuration disaggregation; ``drives_in`` are the drives of each expander."""
+    rules: list[tuple[str, Rule]] = [
+        ("one expander a server port", one_drive_a_place),
+        ("expanders move only when the rack is reconfigured", moved_only_when_reconfigured),
+        ("the map survives power cycling", the_map_survives_power),
+        ("shapes come from one description and go back to it", shapes_go_back),
+    ]
+    if wipe is not Wipe.NONE:
+        rules.append(("drives are wiped before another server has them", partial(wiped_on_the_way, drives_in)))
+    return rules
+
+
+def moved_only_when_reconfigured(history: History) -> Findings:
+    """Outside of a reconfiguration no expander comes or goes, and at its end each is at a server."""
+    is_on, seen, broken = False, 0, []
+    known: set[str] = set()
+    away: set[str] = set()
+    for event in history.events:
+        match event:
+            case Reconfiguring():
+                is_on = event.is_on
+                seen += 1
+                if not is_on and away:
+                    broken.append(f"{', '.join(sorted(away))} was at no server when {event.name} was done")
+            case Mapped() | Unmapped():
+                if not is_on and event.drive in known:
+                    broken.append(f"{event.drive} moved at {event.t_s:g} s, and nobody was reconfiguring")
+                known.add(event.drive)
+                (away.discard if isinstance(event, Mapped) else away.add)(event.drive)
+    return Findings(seen, broken)
+
+
+def the_map_survives_power(history: History) -> Findings:
+    """The live map is the same before power was cut and after it came back."""
+    cycles = history.of(PowerCycled)
+    broken = [
+        f"after {cycle.what} had no power {len(set(cycle.before) ^ set(cycle.after))} pairs of the map differ"
+        for cycle in cycles
+        if cycle.before != cycle.after
+    ]
+    return Findings(len(cycles), broken)
+
+
+def wiped_on_the_way(drives_in: Mapping[str, tuple[str, ...]], history: History) -> Findings:
+    """Each drive of an expander that went to another server was erased in that reconfiguration, and read back so."""
+    at: dict[str, str] = {}
+    moved: set[str] = set()
+    clean: set[str] = set()
+    broken, seen = [], 0
+    for event in history.events:
+        match event:
+            case Reconfiguring(is_on=True):
+                moved, clean = set(), set()
+            case Wiped() if event.is_clean:
+                clean.add(event.drive)
+            case Mapped():
+                if at.get(event.drive, event.server) != event.server:
+                    moved |= set(drives_in[event.drive])
+                at[event.drive] = event.server
+            case Reconfiguring(is_on=False):
+                seen += len(moved)
+                broken += [f"{drive} was not wiped for {event.name}" for drive in sorted(moved - clean)]
+    return Findings(seen, broken)
+
+
+def shapes_go_back(history: History) -> Findings:
+    """There were several configurations, and at the end the rack is as it was at the first."""
+    done = [event.name for event in history.of(Reconfiguring) if not event.is_on]
+    if not done:
+        return Findings(0, ())
+    places: dict[str, tuple[str, str]] = {}
+    at_end_of: list[dict[str, tuple[str, str]]] = []
+    for event in history.events:
+        match event:
+            case Mapped():
+                places[event.drive] = (event.server, event.port)
+            case Reconfiguring(is_on=False):
+                at_end_of.append(dict(places))
+    broken = []
+    if len({frozenset(end.items()) for end in at_end_of}) < 2:
+        broken.append("all configurations were the same")
+    if done[-1] != done[0] or at_end_of[-1] != at_end_of[0]:
+        broken.append(f"the rack was {done[0]} at first and is {done[-1]} now, with expanders elsewhere")
+    return Findings(len(done), broken)
