@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotSupported, RackloopError
+from rackloop.errors import FabricError, LabError, NotSupported, RackloopError
 from rackloop.identity import normal_text
 from rackloop.journalled import Equipment
+from rackloop.portmap import PortMap
 from rackloop.upkeep import Diagnosis, Seen, Trial, diagnose
 from rackloop_drivers import workload
 from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach
 
 _COMES_WITHIN_S = 6.0
+_GOES_WITHIN_S = 2.0
 _READ_WITHIN_S = 4.0
+_ANSWER_S = 2.0
 _ACT_WITHIN_S = 10.0
 _POLL_NS = 5_000_000
 _FIRST_SECTORS = 256
@@ -65,23 +68,44 @@ def _one_that_works(bench: Bench, drive: str) -> str | None:
 def _moved(
     bench: Bench, equipment: Equipment, drives: Mapping[ServerPort, str], lbas: Mapping[str, Collection[int]]
 ) -> list[Trial]:
-    attach(bench, equipment.fabric, drives, Deadline.after(bench.clock, _ACT_WITHIN_S))
+    """Have these drives change places, and try each where it came to."""
+    deadline = Deadline.after(bench.clock, _ACT_WITHIN_S)
+    before = equipment.fabric.live_map(deadline).pairs
+    try:
+        attach(bench, equipment.fabric, drives, deadline)
+    except FabricError as error:
+        kept = _kept(bench, before, equipment.fabric.live_map(deadline).pairs, drives)
+        if not kept:
+            raise
+        return [Trial(drives[place], *place, Seen.STUCK, detail=str(error)) for place in kept]
     return [try_drive(bench, drive, place, lbas.get(drive, ())) for place, drive in drives.items()]
 
 
+def _kept(bench: Bench, before: PortMap, after: PortMap, drives: Mapping[ServerPort, str]) -> list[ServerPort]:
+    """The places whose circuit is the one they had, and not the one that was asked for."""
+    ports = {place: bench.lab.switch_port(*place) for place in drives}
+    return [
+        place
+        for place, port in ports.items()
+        if after.peer_of(port) == before.peer_of(port) != bench.lab.where_is(drives[place])
+    ]
+
+
 def _look(bench: Bench, drive: str, place: ServerPort, deadline: Deadline) -> tuple[Seen, str]:
-    """Whether the drive comes to the port; what is there instead may go yet, so it is waited for."""
+    """Whether the drive comes to the port; what is there instead may go yet, so it is looked at a while longer."""
     wanted = normal_text(bench.lab.drives[drive].serial)
+    gone: Deadline | None = None
     while True:
         try:
-            found = bench.drive(*place).identify(deadline)
+            found = bench.drive(*place).identify(Deadline.after(bench.clock, _ANSWER_S))
         except LabError as error:
-            seen, detail = Seen.ABSENT, str(error)
+            seen, detail, gone = Seen.ABSENT, str(error), None
         else:
             if normal_text(found.serial) == wanted:
                 return Seen.WORKS, ""
             seen, detail = Seen.ANOTHER, f"its serial is {found.serial}"
-        if deadline.is_over():
+            gone = gone or deadline.sooner(_GOES_WITHIN_S)
+        if (gone or deadline).is_over():
             return seen, detail
         bench.clock.sleep_until_ns(bench.clock.now_ns() + _POLL_NS)
 

