@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rackloop.data import data_path
 from rackloop.description._document import Plain, Step, compose_file
@@ -22,6 +22,9 @@ from rackloop.names import guess
 from rackloop.playbooks import find_playbook, roles_of
 from rackloop.units import parse_quantity
 
+if TYPE_CHECKING:
+    from rackloop.schedules import RandomSchedule, Schedule
+
 __all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "resolved"]
 
 # A leading zero makes it a text: a serial number, a MAC address.
@@ -34,7 +37,8 @@ class PlanEntry:
     """One test of a plan. ``file`` is its name below ``testplans/``, ``function`` one test of it, or None for all.
 
     ``parameters`` are those the plan sets, in the types of the test file's ``PARAMETERS``; the others keep their
-    defaults. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose.
+    defaults. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose. ``schedule`` has
+    the faults that it plays.
     """
 
     file: str
@@ -46,6 +50,7 @@ class PlanEntry:
     timeout_s: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     expected_health: tuple[str, ...] = ()
+    schedule: Schedule | RandomSchedule | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,30 @@ def _entry(
         timeout_s=written.timeout,
         labels=written.labels,
         expected_health=written.health.expect,
+        schedule=_schedule(examined, path, written, declared, function or None),
     )
+
+
+def _schedule(
+    examined: Examined[WrittenPlan],
+    path: tuple[Step, ...],
+    written: WrittenEntry,
+    declared: Declared | None,
+    function: str | None,
+) -> Schedule | RandomSchedule | None:
+    """The schedule of an entry; one that its test plays must be there, and one that it does not must not."""
+    if declared:
+        playing = declared.playing & ({function} if function else declared.functions)
+        if playing and written.schedule is None and examined.is_sound(*path, "schedule"):
+            examined.report(path, f"{written.test} plays a schedule of faults; add schedule: with one, or its file")
+        if not playing and written.schedule is not None:
+            examined.report((*path, "schedule"), f"{written.test} plays no schedule; delete this", key=True)
+    if written.schedule is None:
+        return None
+    from rackloop.schedules._read import examined_schedule
+
+    name = written.test.partition("::")[0].rpartition("/")[2]
+    return examined_schedule(examined, (*path, "schedule"), written.schedule, name[:32])
 
 
 def _declared(

@@ -82,10 +82,15 @@ class Examined(Generic[M]):
         place = self._document.place(_written(self._document.value, self._taken_out, path))
         return f"{place.path} ({self._document.file}:{place.line}:{place.column})"
 
+    def place(self, path: KeyPath) -> str:
+        """``file:line:column`` of the value at ``path``, for a message of a later moment."""
+        place = self._document.place(_written(self._document.value, self._taken_out, path))
+        return f"{self._document.file}:{place.line}:{place.column}"
+
     def written_keys(self, *path: Step) -> frozenset[str]:
         """The keys the file has at ``path``, those of parts with problems included."""
-        walked = list(_walk(self._document.value, path))
-        found = walked[-1] if len(walked) == len(path) else None
+        walked = [self._document.value, *_walk(self._document.value, path)]
+        found = walked[-1] if len(walked) == 1 + len(path) else None
         return frozenset(found) if isinstance(found, dict) else frozenset()
 
     def is_sound(self, *path: Step) -> bool:

@@ -25,6 +25,8 @@ SMALLEST_DRIVE_BYTES = 1 << 20
 LARGEST_DRIVE_BYTES = 10**15
 
 _NAME = NAME.pattern
+# As long as the largest seed; how large it may be is for the bounds to say.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
 _HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -85,7 +87,7 @@ def whole(lowest: int, highest: int) -> Scalar:
 
     def parse(value: object, _info: ValidationInfo) -> int:
         text = text_of(value, expected)
-        if not INTEGER.fullmatch(text) or not lowest <= int(text) <= highest:
+        if not _WHOLE.fullmatch(text) or not lowest <= int(text) <= highest:
             raise wrong(f"expected {expected}, found {kind_of(text)}")
         return int(text)
 

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from rackloop.description._examine import Description
 from rackloop.description._fields import Name, Scalar, Seconds, Text, flag, matching, one_of, text_of, whole, wrong
 from rackloop.description._rack import LabKind
+from rackloop.description._schedulefile import PlanSchedule
 from rackloop.names import kind_of
 
 Statistic = float | Literal["max", "min", "mean"]
@@ -88,6 +89,8 @@ class WrittenEntry(Description):
     """What it does to the rack's health on purpose, such as {expect: [media_errors]}."""
     labels: Mapping[Name, Text] = {}
     """Labels that reports show with it, such as {severity: critical}."""
+    schedule: PlanSchedule | None = None
+    """The schedule of faults that it plays, or the name of its file, such as storms/drives.yaml."""
 
 
 class WrittenProvision(Description):

@@ -18,14 +18,20 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
 }
 
+_SCHEDULE = "schedule"
+
 
 @dataclass(frozen=True)
 class Declared:
-    """A test file: ``PARAMETERS`` with their defaults, ``MEASURES`` with their SI units, and its test functions."""
+    """A test file: ``PARAMETERS`` with their defaults, ``MEASURES`` with their SI units, and its test functions.
+
+    ``playing`` are those of its functions that ask for the fixture ``schedule``.
+    """
 
     parameters: Mapping[str, Any]
     measures: Mapping[str, str]
     functions: frozenset[str]
+    playing: frozenset[str] = frozenset()
 
 
 def files_by_name(root: Path) -> dict[str, Path]:
@@ -49,11 +55,12 @@ def read_declared(path: Path) -> Declared:
         match statement:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 constants |= _assigned(target, value, constants)
-    functions = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    tests = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     return Declared(
         parameters=_mapping(path, constants, "PARAMETERS"),
         measures=_mapping(path, constants, "MEASURES"),
-        functions=frozenset(name for name in functions if name.startswith("test_")),
+        functions=frozenset(node.name for node in tests),
+        playing=frozenset(node.name for node in tests if _SCHEDULE in {argument.arg for argument in node.args.args}),
     )
 
 

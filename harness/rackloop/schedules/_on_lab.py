@@ -1,0 +1,93 @@
+"""A schedule on a lab: its targets found, what its faults take, and whether that is within the bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rackloop.errors import BadInput
+from rackloop.faults import FaultSpec, kind_of_fault
+from rackloop.schedules._bounds import Taken, Taking, require_within_bound
+from rackloop.schedules._draw import drawn
+from rackloop.schedules._schedule import RandomSchedule, Schedule
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
+
+
+def taking_of(lab: Lab) -> Taking:
+    """Says what a fault takes in ``lab``, by its blast radius at the baseline."""
+    known: dict[str, Taken] = {}
+
+    def taking(fault: FaultSpec) -> Taken:
+        key = repr(fault)
+        if key not in known:
+            radius = kind_of_fault(fault).blast_radius(lab, fault)
+            known[key] = Taken(radius.drives, radius.servers)
+        return known[key]
+
+    return taking
+
+
+def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
+    """What ``drives``, ``ports`` and ``servers`` mean as targets: what may be broken and is in use at the baseline."""
+    return {
+        "drives": tuple(drive for drive in lab.places if lab.drives[drive].scratch),
+        "ports": tuple(f"{server}.{port}" for server, ports in lab.baseline.items() for port in ports),
+        "servers": tuple(lab.servers),
+    }
+
+
+def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -> Schedule:
+    """The schedule as it is played on ``lab``, drawn with ``seed`` if it is random and has none itself.
+
+    ``names`` are what it is drawn for, such as a test. Raises BadInput with every fault that the lab cannot have, and
+    every step that exceeds the bound.
+    """
+    if isinstance(given, RandomSchedule):
+        words = words_of(lab)
+        found = replace(
+            given,
+            choices=tuple(
+                replace(choice, targets=tuple(t for target in choice.targets for t in words.get(target, (target,))))
+                for choice in given.choices
+            ),
+        )
+        _require_targets(found)
+        _require_possible(
+            lab,
+            [
+                (_place(found.places, index), FaultSpec(choice.kind, target, choice.parameters))
+                for index, choice in enumerate(found.choices)
+                for target in choice.targets
+            ],
+            found.name,
+        )
+        return drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking_of(lab))
+    _require_possible(
+        lab, [(_place(given.places, index), step.fault) for index, step in enumerate(given.steps)], given.name
+    )
+    require_within_bound(given, taking_of(lab))
+    return given
+
+
+def _require_targets(chances: RandomSchedule) -> None:
+    for index, choice in enumerate(chances.choices):
+        if not choice.targets:
+            raise BadInput(
+                f"{_place(chances.places, index)}schedule {chances.name}: {choice.kind} has no target in this lab"
+            )
+
+
+def _require_possible(lab: Lab, faults: list[tuple[str, FaultSpec]], name: str) -> None:
+    problems = dict.fromkeys(
+        f"{place}schedule {name}: {fault}: {problem}"
+        for place, fault in faults
+        for problem in kind_of_fault(fault).problems(lab, fault)
+    )
+    if problems:
+        raise BadInput("\n".join(problems))
+
+
+def _place(places: tuple[str, ...], index: int) -> str:
+    return f"{places[index]}: " if index < len(places) else ""

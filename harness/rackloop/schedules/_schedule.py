@@ -1,0 +1,119 @@
+"""What a schedule of faults is: steps on a time line, and how much may be broken at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rackloop.faults import FaultSpec
+
+SHORTEST_S = 0.001
+"""Drawn and shrunk times are whole milliseconds: they survive being written down, and people can read them."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fault that begins ``at_s`` seconds after the schedule and stands for ``lasts_s`` seconds."""
+
+    at_s: float
+    lasts_s: float
+    fault: FaultSpec
+
+    @property
+    def ends_s(self) -> float:
+        """When it ends, in seconds after the beginning of the schedule."""
+        return self.at_s + self.lasts_s
+
+    def __str__(self) -> str:
+        return f"{self.fault} at {self.at_s:g} s"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that may be broken at once: faults, and the drives and servers that these may touch.
+
+    It is what the system under test is meant to survive. One of each, unless somebody says more.
+    """
+
+    faults: int = 1
+    drives: int = 1
+    servers: int = 1
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Faults in the order they begin.
+
+    A fault begins while another one stands if ``most`` allows it, else at least ``recovery_s`` seconds after the last
+    one ended. While one of the conditions named in ``pause`` holds none begins. ``repeats`` is how often the steps are
+    gone through. ``seed`` is what they were drawn with, None where somebody wrote them. ``places`` say where each step
+    stands in its file, for messages.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    most: Bound = Bound()
+    recovery_s: float = 0.0
+    pause: tuple[str, ...] = ()
+    repeats: int = 1
+    seed: int | None = None
+    places: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def round_s(self) -> float:
+        """How long the steps take once, until the next round may begin."""
+        return max((step.ends_s for step in self.steps), default=0.0) + self.recovery_s
+
+    @property
+    def lasts_s(self) -> float:
+        """How long all of it takes where nothing is late and nothing pauses it, until the last fault has ended."""
+        return self.round_s * self.repeats - self.recovery_s if self.steps else 0.0
+
+    def unrolled(self) -> Schedule:
+        """The same schedule with its repeats written out."""
+        if self.repeats == 1:
+            return self
+        rounds = range(self.repeats)
+        steps = tuple(
+            replace(step, at_s=round(step.at_s + number * self.round_s, 6)) for number in rounds for step in self.steps
+        )
+        return replace(self, steps=steps, repeats=1, places=self.places * self.repeats)
+
+    def where(self, index: int) -> str:
+        """The step at ``index`` for a message: its place in the file where that is known, its number, what it is."""
+        place = f"{self.places[index]}: " if index < len(self.places) else ""
+        return f"{place}step {index + 1} of schedule {self.name}, {self.steps[index]}"
+
+
+@dataclass(frozen=True)
+class FaultChoice:
+    """A fault that a random schedule may draw: on one of ``targets``, for a time between the two of ``lasts_s``.
+
+    The words ``drives``, ``ports`` and ``servers`` among the targets stand for all of the lab that may be broken.
+    """
+
+    kind: str
+    targets: tuple[str, ...]
+    lasts_s: tuple[float, float]
+    weight: float = 1.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RandomSchedule:
+    """A schedule that is drawn from ``choices``: a fault every ``every_s`` seconds on average, for ``duration_s``.
+
+    ``most``, ``recovery_s`` and ``pause`` are those of :class:`Schedule`. ``seed`` is None where each run chooses its
+    own. ``places`` say where each choice stands in its file, for messages.
+    """
+
+    name: str
+    choices: tuple[FaultChoice, ...]
+    every_s: float
+    duration_s: float
+    most: Bound = Bound()
+    recovery_s: float = 0.0
+    pause: tuple[str, ...] = ()
+    seed: int | None = None
+    places: tuple[str, ...] = field(default=(), compare=False, repr=False)

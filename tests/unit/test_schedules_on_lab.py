@@ -1,0 +1,69 @@
+"""Schedules on the mock lab's description: whom a fault takes, which targets there are, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackloop.errors import BadInput
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab, load_lab
+from rackloop.schedules import Bound, FaultChoice, RandomSchedule, Taken, bound_problems, on_lab, taking_of
+from tests.unit.schedule_cases import schedule, step
+
+STORM = RandomSchedule("storm", (FaultChoice("hang", ("drives",), (0.1, 1)),), every_s=1.0, duration_s=300.0)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Lab:
+    return load_lab("labs/mock.yaml")
+
+
+def test_a_fault_takes_what_it_may_touch(lab: Lab) -> None:
+    taking = taking_of(lab)
+    assert taking(FaultSpec("hang", "d01")) == Taken(frozenset({"d01"}))
+    assert taking(FaultSpec("phy_drop", "srv1.p2")) == Taken(frozenset({"d09"}))
+    assert taking(FaultSpec("server_crash", "srv1")) == Taken(
+        frozenset({"d01", "d02", "d09", "d13"}), frozenset({"srv1"})
+    )
+    assert taking(FaultSpec("bmc_unreachable", "srv1")) == Taken()
+
+
+def test_a_script_that_the_lab_can_have_is_played_as_it_is(lab: Lab) -> None:
+    script = schedule(step(0, 1), step(2, 1, "srv1", "server_crash"), most=Bound(1, 4, 1))
+    assert on_lab(script, lab, 1) is script
+
+
+def test_every_fault_that_the_lab_cannot_have_is_told(lab: Lab) -> None:
+    script = schedule(
+        step(0, 1, "d99"),
+        step(2, 1, "srv1"),
+        places=("s.yaml:3:5", "s.yaml:4:5"),
+    )
+    with pytest.raises(BadInput) as caught:
+        on_lab(script, lab, 1)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("s.yaml:3:5: schedule storm: hang of d99: the rack mock has nothing called 'd99'")
+    assert second == "s.yaml:4:5: schedule storm: hang of srv1: hang is of a drive, and srv1 is a server"
+
+
+def test_a_script_that_takes_more_drives_than_it_may_is_refused(lab: Lab) -> None:
+    with pytest.raises(BadInput, match=r"4 drives \(d01, d02, d09, d13\) would be broken at once, .* allows 1"):
+        on_lab(schedule(step(0, 1, "srv1", "server_crash")), lab, 1)
+
+
+def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
+    targets = {each.fault.target for each in on_lab(STORM, lab, 1).steps}
+    assert targets <= set(lab.places)
+    assert len(targets) > 12
+    ports = RandomSchedule("storm", (FaultChoice("phy_drop", ("ports",), (0.1, 0.1)),), every_s=0.1, duration_s=60.0)
+    assert {each.fault.target for each in on_lab(ports, lab, 1).steps} == {
+        f"{server}.{port}" for server in lab.servers for port in ("p0", "p1", "p2", "p3")
+    }
+
+
+def test_the_runs_seed_draws_unless_the_schedule_has_its_own(lab: Lab) -> None:
+    assert on_lab(STORM, lab, 1, "test").steps != on_lab(STORM, lab, 2, "test").steps
+    assert on_lab(STORM, lab, 1, "test").steps != on_lab(STORM, lab, 1, "other").steps
+    seeded = RandomSchedule(STORM.name, STORM.choices, STORM.every_s, STORM.duration_s, seed=7)
+    assert on_lab(seeded, lab, 1) == on_lab(seeded, lab, 2)
+    assert list(bound_problems(on_lab(seeded, lab, 1), taking_of(lab))) == []
