@@ -1,8 +1,9 @@
-"""When drives came to server ports: the stages between a switch's trigger and the first verified read."""
+"""When drives came to server ports and went: from a switch's trigger to the first verified read, and what was lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
 from threading import Condition, Thread
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +16,8 @@ _STAGE_OF_EVENT = {"executed": "executed", "phy_up": "phy_up", "online": "online
 # A record is stamped when rackd's timer acted on it; its lateness is below this unless the machine is overloaded.
 _STAMP_ERROR_NS = 1_000
 _KEPT_GENERATIONS = 4096
+_LOSSES = frozenset({"phy_down", "offline", "io_error", "crashed", "held_timeout"})
+_KEPT_LOSSES = 65_536
 
 
 class AttachLog:
@@ -28,6 +31,7 @@ class AttachLog:
         self._changed = Condition()
         self._executed: dict[int, Stage] = {}
         self._attached: dict[tuple[int, int], dict[str, Stage]] = {}
+        self._losses: deque[Mapping[str, Any]] = deque(maxlen=_KEPT_LOSSES)
         self._reader = Thread(target=self._follow, name="attach log", daemon=True)
 
     def __enter__(self) -> Self:
@@ -56,11 +60,30 @@ class AttachLog:
                 seen["executed"] = self._executed[generation]
         return sorted(seen.values(), key=lambda stage: stage.at_ns)
 
+    def first_loss(
+        self, events: Collection[str], places: Collection[tuple[str, str]], drives: Collection[str], since_ns: int
+    ) -> Stage | None:
+        """The first of ``events`` since a moment that was of one of these server ports or drives; None where none was.
+
+        They are ``phy_down`` and ``offline`` of a port, ``io_error`` and ``crashed`` of a drive, and ``held_timeout``,
+        which no place is known of. The last 65,536 are remembered.
+        """
+        with self._changed:
+            losses = tuple(self._losses)
+        for record in losses:
+            if record["t_ns"] >= since_ns and record["event"] in events and _is_at(record, places, drives):
+                return Stage(record["event"], record["t_ns"], "rackd", _STAMP_ERROR_NS)
+        return None
+
     def _follow(self) -> None:
         for record in self._records:
             self._take(record)
 
     def _take(self, record: Mapping[str, Any]) -> None:
+        if record["event"] in _LOSSES:
+            with self._changed:
+                self._losses.append(record)
+            return
         name = _STAGE_OF_EVENT.get(record["event"])
         generation = record.get("generation")
         if name is None or generation is None:
@@ -79,3 +102,10 @@ class AttachLog:
             gone: Iterable[tuple[int, int]] = [key for key in self._attached if key[0] == generation]
             for key in gone:
                 del self._attached[key]
+
+
+def _is_at(record: Mapping[str, Any], places: Collection[tuple[str, str]], drives: Collection[str]) -> bool:
+    """Whether a record is of one of these places: a link's where its server port is, a request's where its drive is."""
+    if record["event"] in {"phy_down", "offline"}:
+        return (record.get("server"), record.get("port")) in places
+    return record.get("drive") in drives or record["event"] == "held_timeout"
