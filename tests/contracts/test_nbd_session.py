@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,12 @@ def test_what_is_no_export_or_is_not_there_is_refused(tmp_path: Path) -> None:
         NbdSession(NbdExport(tmp_path / "none.sock", "srv1.p0", MIB), CLOCK)
     with pytest.raises(NotSupported, match="no NBD export"):
         NbdSession(DevicePath(Path("/dev/null")), CLOCK)
+
+
+def test_a_session_that_is_closed_lets_a_request_in_flight_go(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd:
+        session = NbdSession(export(rackd, "srv1.p0"), CLOCK, within_s=600)
+        with ThreadPoolExecutor(1) as thread:
+            held = thread.submit(session.read, 0, 4096)
+            session.close()
+            assert isinstance(held.exception(timeout=60), NotConnected)

@@ -17,6 +17,8 @@ from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, 
 from rackloop.guard import WritableDrive
 
 _LIBRARY = "libnbd.so.0"
+# How soon a request in flight notices that its session was given up.
+_LOOK_MS = 20
 
 
 class IoFailed(LabError):
@@ -51,13 +53,14 @@ class NbdSession:
         self._clock = clock
         self._within_s = within_s
         self._lock = Lock()
+        self._is_given_up = False
         self._library = _library()
         self._handle: int | None = self._library.nbd_create()
         if self._handle is None:
             raise ToolError(f"libnbd has no room for a connection: {self._error()}")
         if self._library.nbd_connect_uri(self._handle, self._target.encode()) < 0:
             reason = self._error()
-            self.close()
+            self._end()
             raise NotConnected(f"{self._target}: {reason}; is the lab up?")
 
     def read(self, offset: int, length: int) -> bytes:
@@ -78,10 +81,10 @@ class NbdSession:
         self._complete("flush", "nbd_aio_flush")
 
     def close(self) -> None:
-        """End the connection; what is in flight is given up."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            self._library.nbd_close(handle)
+        """End the connection. A request in flight raises NotConnected, and may or may not have been carried out."""
+        self._is_given_up = True
+        with self._lock:
+            self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -100,15 +103,21 @@ class NbdSession:
                 raise IoFailed(f"{what} at {self._target}: {self._error()}", self._library.nbd_get_errno())
             deadline = Deadline.after(self._clock, self._within_s)
             while not (done := self._library.nbd_aio_command_completed(self._handle, ctypes.c_uint64(cookie))):
+                if self._is_given_up:
+                    raise NotConnected(f"{what} at {self._target}: the session was closed meanwhile")
                 if deadline.is_over():
                     # The buffer must not be written to once it is given up: no handle, no write.
-                    self.close()
+                    self._end()
                     raise DeadlineExceeded(f"{what} at {self._target} was not answered in {self._within_s:g} s")
-                waits_ms = max(1, round(deadline.remaining_s() * 1e3))
-                if self._library.nbd_poll(self._handle, waits_ms) < 0:
+                if self._library.nbd_poll(self._handle, _LOOK_MS) < 0:
                     raise NotConnected(f"{self._target}: {self._error()}; is the lab up?")
             if done < 0:
                 raise IoFailed(f"{what} at {self._target}: {self._error()}", self._library.nbd_get_errno())
+
+    def _end(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.nbd_close(handle)
 
     def _error(self) -> str:
         said = self._library.nbd_get_error()
