@@ -10,7 +10,7 @@ from rackloop.lab import Lab, LabKind, Server
 from rackloop_drivers.host import on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.bench import Bench
-from rackloop_labs.mock_hosts._view import HbaPort
+from rackloop_labs.pci_places import pci_address
 
 # A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
 _SETTLE_S = 5.0
@@ -63,11 +63,7 @@ def with_paths(lab: Lab) -> Lab:
 
 
 def _mock_paths(server: Server) -> dict[str, str]:
-    ports = [
-        HbaPort(name, index, number or 0, sas_address="", is_linked=False, phy_resets=0)
-        for index, (name, number) in enumerate(server.ports.items())
-    ]
-    return {port.name: f"pci-{port.pci_address}" for port in ports}
+    return {name: f"pci-{pci_address(index)}" for index, name in enumerate(server.ports)}
 
 
 def _live(bench: Bench, deadline: Deadline) -> LiveMap:

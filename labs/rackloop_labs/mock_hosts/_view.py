@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from rackloop_labs.pci_places import pci_address
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -35,8 +37,8 @@ class HbaPort:
 
     @property
     def pci_address(self) -> str:
-        """Domain, bus, device and function: each port has a bus of its own, from 0000:10:00.0 on."""
-        return f"0000:{0x10 + self.index:02x}:00.0"
+        """Domain, bus, device and function."""
+        return pci_address(self.index)
 
 
 @dataclass(frozen=True)
