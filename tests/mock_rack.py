@@ -86,12 +86,12 @@ def run(argv: Sequence[str], *, stdin: bytes = b"") -> subprocess.CompletedProce
 
 
 @contextmanager
-def running_mock_rack(root: Path) -> Iterator[MockRack]:
-    """The shipped mock lab, up for as long as the block lasts, its state below ``root``.
+def running_mock_rack(root: Path, name: str = "mock") -> Iterator[MockRack]:
+    """A shipped mock lab, up for as long as the block lasts, its state below ``root``.
 
     Nothing may have gone wrong in labd by then: what does is said in its log.
     """
-    lab = load_lab("mock")
+    lab = load_lab(name)
     state = LabState.of(lab.name, root=root)
     mock = MockLab(lab, CLOCK, state)
     leash = mock.up(leashed=True, seed=1)

@@ -100,6 +100,13 @@ class SignalRestorer(Protocol):
 
 
 @runtime_checkable
+class LinkReset(Protocol):
+    """Has ports train their links anew; ``is_hard`` resets what is at their other ends too (SAS hard reset)."""
+
+    def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None: ...
+
+
+@runtime_checkable
 class PowerPort(Protocol):
     """Feeds one server, drive or box."""
 

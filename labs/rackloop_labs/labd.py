@@ -23,6 +23,8 @@ from rackloop.lab import Lab, load_lab
 from rackloop.native import find_binary
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
+from rackloop_drivers.rackd_link import RackdLink
+from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger
@@ -31,7 +33,6 @@ from rackloop_labs.mock_hosts._line_server import LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers
-from rackloop_labs.rackd_link import RackdLink
 
 _READY_S = 50.0
 _STOP_S = 2.0
@@ -59,7 +60,9 @@ def main() -> None:
         sys.exit(f"labd: {error}")
 
 
-async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
+async def _live(described: Lab, state: LabState, options: argparse.Namespace) -> None:
+    # rackd always has a switch; one that joins fixed cables is told nothing and shown to nobody.
+    lab = numbered(described)
     _clear(state)
     told_to_end = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -75,14 +78,15 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
         stack.push_async_callback(matrix.close)
         peer = SwitchPeer(matrix, state_path=state.directory / _SWITCH_MEMORY)
         stack.push_async_callback(peer.close)
-        link = await RackdLink.connect(state.directory / CONTROL_SOCKET)
+        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
         stack.callback(link.close)
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
         servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
         control = await LineServer.at(state.directory / LABD_SOCKET, _answers(lab, peer, link, servers, power))
         stack.callback(control.close)
-        endpoints = await _endpoints(lab, state, peer, servers, power)
+        switch = await _switch_lines(lab, state, peer) if described.has_switch else None
+        endpoints = _endpoints(lab, state, switch, servers, power)
         _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
@@ -132,21 +136,26 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-async def _endpoints(
-    lab: Lab, state: LabState, peer: SwitchPeer, servers: MockServers, power: PowerPeers
-) -> dict[str, Any]:
-    """Open the switch's lines and say where everything answers, in the shape that ``lab status --json`` prints."""
-    addresses = servers.addresses()
+async def _switch_lines(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, str]:
+    """Open the switch's lines, and say where they are."""
     control = lab.fabric.control
     wanted = 0 if control.tcp in {None, "auto"} else int(control.tcp.rpartition(":")[2])
     host, port = await peer.serve_tcp("127.0.0.1", wanted)
     tty = peer.serve_pty(state.directory / _SERIAL_LINE, baud=control.baud, is_paced=lab.fabric.pace)
+    return {"tty": tty, "tcp": f"{host}:{port}"}
+
+
+def _endpoints(
+    lab: Lab, state: LabState, switch: dict[str, str] | None, servers: MockServers, power: PowerPeers
+) -> dict[str, Any]:
+    """Where everything answers, in the shape that ``lab status --json`` prints."""
+    addresses = servers.addresses()
     return {
         "lab": lab.name,
         "kind": lab.kind,
         "pid": os.getpid(),
         "source": str(lab.source),
-        "switch": {"tty": tty, "tcp": f"{host}:{port}"},
+        "switch": switch,
         "nbd": str(state.directory / NBD_SOCKET),
         "control": str(state.directory / CONTROL_SOCKET),
         "servers": {

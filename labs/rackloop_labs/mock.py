@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import DriveIdentity, Host, SystemEventLog
+from rackloop.abilities import DriveIdentity, Fabric, Host, PhyControl, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
 from rackloop.journalled import Equipment
@@ -22,6 +22,7 @@ from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
+from rackloop_labs._fixed_cabling import host_breakables, host_phys, numbered, static_fabric
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.labd_control import LabdControl
@@ -73,9 +74,10 @@ class MockLab:
         finally:
             control.close()
         behind = {drive["port"]: name for name, drive in endpoints["drives"].items()}
-        behind |= {expander.port: name for name, expander in self.lab.expanders.items()}
+        lab = numbered(self.lab)
+        behind |= {expander.port: name for name, expander in lab.expanders.items()}
         peers = live | {high: low for low, high in live.items()}
-        for server, described in self.lab.servers.items():
+        for server, described in lab.servers.items():
             for port, number in described.ports.items():
                 endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
         return endpoints
@@ -100,27 +102,36 @@ class MockBench:
         self.clock = clock
         self.endpoints = endpoints = state.endpoints()
         self._token = token
-        deadline = Deadline.after(clock, _CONNECT_S)
-        self.switch = open_flexfabric(
-            f"tcp://{endpoints['switch']['tcp']}", clock, deadline, token=token, on_exchange=on_exchange
-        )
+        self._wired = numbered(lab)
+        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
+        fabric: Fabric
+        phy: PhyControl | None
+        if lab.has_switch:
+            deadline = Deadline.after(clock, _CONNECT_S)
+            url = f"tcp://{endpoints['switch']['tcp']}"
+            switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange)
+            fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
+        else:
+            phys = phy = host_phys(lab, self._hosts)
+            fabric = static_fabric(lab, phys)
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         self.power = RackPower(lab, endpoints)
-        targets = ["switch", *(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
+        targets = [*(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
+        targets += ["switch"] if lab.has_switch else []
+        by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
         self.equipment = Equipment(
-            fabric=FlexFabric(self.switch),
-            phy=FlexFabricPhy(self.switch),
+            fabric=fabric,
+            phy=phy,
             # A server without a controller and an outlet is switched in the simulation itself.
             power={target: RackdPowerPort(self.rackd, target) for target in targets} | self.power.ports,
-            switch_power="switch",
-            breakable=mock_breakables(lab, self.rackd, LabdControl(state)),
+            switch_power="switch" if lab.has_switch else None,
+            breakable=mock_breakables(lab, self.rackd, LabdControl(state)) | by_host,
         )
-        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 
     def drive(self, server: str, port: str) -> RackdDrive:
         """The drive that is mapped to the port now, asked of rackd."""
-        self.lab.switch_port(server, port)
+        self._wired.switch_port(server, port)
         return RackdDrive(self.rackd, server=server, port=port)
 
     def device(self, server: str, port: str) -> NbdExport:
@@ -167,5 +178,5 @@ class MockBench:
             host.close()
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
-        self.switch.close()
+        self.equipment.fabric.close()
         self.rackd.close()

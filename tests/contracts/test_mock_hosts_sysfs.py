@@ -92,7 +92,7 @@ def test_a_pulled_drive_is_gone_once_refreshed(rack: WatchedRack, tmp_path: Path
     sysfs.refresh()
     assert name not in block(sysfs)
     assert not (sysfs.disk / "by-path/pci-0000:10:00.0-ata-1").is_symlink()
-    assert not (sysfs.sys / "devices/pci0000:00/0000:00:10.0/0000:10:00.0/ata1").exists()
+    assert not (sysfs.sys / "devices/pci0000:00/0000:00:10.0/0000:10:00.0/ata1/host0/target0:0:0").exists()
 
 
 def test_a_dropped_link_counts(rack: WatchedRack, tmp_path: Path) -> None:
@@ -240,3 +240,41 @@ def test_a_write_to_anything_else_fails(rack: WatchedRack, tmp_path: Path) -> No
     done = in_server(sysfs, ["sh", "-c", "echo 1 > /sys/class/sas_phy/phy-0:0/enable && echo 1 > /sys/block/sda/size"])
     assert "Read-only file system" in done.stderr
     assert "size" in done.stderr
+
+
+def test_a_function_is_removed_and_found_by_a_rescan(rack: WatchedRack, tmp_path: Path) -> None:
+    def has_drive() -> bool:
+        return "d03" in names(rack.watch.view("srv1"))
+
+    function = "bus/pci/devices/0000:12:00.0"
+    write(rack, tmp_path / "a", f"{function}/remove", "1\n", lambda: not has_drive(), "srv1")
+    assert not (written(rack, tmp_path / "b").sys / function).exists()
+    write(rack, tmp_path / "c", "bus/pci/rescan", "1\n", has_drive, "srv1")
+    assert (written(rack, tmp_path / "d").sys / function).exists()
+
+
+def test_a_slot_of_an_nvme_drive_is_switched_off_and_on(rack: WatchedRack, tmp_path: Path) -> None:
+    def has_power() -> bool:
+        return bool(rack.ask("power", target="drive:d03")["on"])
+
+    power = "bus/pci/slots/2/power"
+    write(rack, tmp_path / "a", power, "0\n", lambda: not has_power(), "srv1")
+    sysfs = written(rack, tmp_path / "b")
+    assert "nvme0n1" not in block(sysfs)
+    assert attribute(sysfs, power).read_text() == "0\n"
+    write(rack, tmp_path / "c", power, "1\n", has_power, "srv1")
+
+
+def test_a_slot_without_an_nvme_drive_has_no_switch(rack: WatchedRack, tmp_path: Path) -> None:
+    power = written(rack, tmp_path / "srv1").sys / "bus/pci/slots/0/power"
+    assert not power.is_symlink()
+    assert power.read_text() == "1\n"
+
+
+def test_a_boot_enables_every_link_and_slot(rack: WatchedRack) -> None:
+    acts, (sata, _, nvme, _) = rack.watch.acts("srv1"), rack.watch.view("srv1").ports
+    acts.disable_link(sata)
+    acts.power_pci_slot(nvme, on=False)
+    rack.until(lambda view: not {"d01", "d03"} & names(view).keys())
+    rack.watch.boot("srv1", "boot-2")
+    rack.until(lambda view: {"d01", "d03"} <= names(view).keys())

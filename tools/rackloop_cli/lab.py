@@ -39,28 +39,30 @@ def down(name: str) -> int:
 
 
 def status(name: str, *, as_json: bool) -> int:
-    """Print every endpoint of a lab that is up; one that is not is exit 3."""
-    lab = _mock(name)
-    mock = MockLab(lab, RealClock())
-    if not mock.state.is_held():
-        if as_json:
-            print(json.dumps({"lab": lab.name, "kind": lab.kind, "up": False}))
-        else:
-            Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
-        return EXIT_LAB_FAILED
-    endpoints = mock.status()
+    """Print who holds what, what is left to undo and every endpoint; a mock lab that is not up is exit 3."""
+    from rackloop_cli.lab_holders import holders, print_holders
+
+    lab = load_lab(name)
+    held = holders(lab, RealClock())
+    mock = MockLab(lab, RealClock()) if lab.kind is LabKind.MOCK else None
+    is_up = mock is None or mock.state.is_held()
+    endpoints = mock.status() if mock is not None and is_up else {"lab": lab.name, "kind": lab.kind}
     if as_json:
-        print(json.dumps({"up": True, **endpoints}, indent=2))
+        print(json.dumps({"up": is_up, **endpoints, **held}, indent=2))
     else:
-        _print(endpoints)
-    return EXIT_PASS
+        print_holders(lab, held)
+        if not is_up:
+            Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
+        elif mock is not None:
+            _print(endpoints)
+    return EXIT_PASS if is_up else EXIT_LAB_FAILED
 
 
 def _print(endpoints: dict[str, Any]) -> None:
     console = Console()
     switch, login = endpoints["switch"], endpoints["ssh"]
     console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
-    console.print(f"switch: {switch['tcp']}, {switch['tty']}", soft_wrap=True)
+    console.print(f"switch: {switch['tcp']}, {switch['tty']}" if switch else "no switch", soft_wrap=True)
     console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
     console.print(
         f"SSH: -l {login['user']} -i {login['key_file']} -o UserKnownHostsFile={login['known_hosts']}", soft_wrap=True

@@ -34,7 +34,7 @@ class Kernel:
     """Names for the drives that come and go at a server's ports, and the log of it.
 
     It is told what happens at the links, in order; while the server is not booted it finds nothing and says nothing.
-    ``changes`` counts what it was told.
+    ``changes`` counts what it was told. ``switched_off`` are the drives in slots that were switched off, by port.
     Names are the lowest free ones in order of attachment, at boot in order of ports and slots.
     """
 
@@ -43,6 +43,7 @@ class Kernel:
         self.boot_id: str | None = None
         self.boot_ns = 0
         self.changes = 0
+        self.switched_off: dict[str, str] = {}
         self._online: dict[Place, tuple[str, Drive]] = {}
         self._plugged: dict[str, PluggedExpander] = {}
         self._drives: dict[Place, AttachedDrive] = {}
@@ -54,6 +55,7 @@ class Kernel:
         """Begin anew: what is there now is found again, the log and every name start afresh."""
         self.halt()
         self.boot_id, self.boot_ns = boot_id, t_ns
+        self.ports = {name: replace(port, is_present=True) for name, port in self.ports.items()}
         self._say(t_ns, says.booting(list(self.ports.values())))
         for port in self._plugged:
             self._find_expander(t_ns, port)
@@ -122,6 +124,42 @@ class Kernel:
             if place[0] == port:
                 self._find(t_ns, place)
 
+    def remove_function(self, t_ns: int, port: str) -> None:
+        """Forget a port's PCI function and all at it, on request."""
+        self.changes += 1
+        self.ports[port] = replace(self.ports[port], is_present=False)
+        self._expanders.pop(port, None)
+        for place, drive in list(self._drives.items()):
+            if place[0] == port:
+                del self._drives[place]
+                self._say(t_ns, says.removed(drive))
+
+    def rescan_bus(self, t_ns: int) -> None:
+        """Find again the functions that were forgotten, and what is at them."""
+        for name, port in self.ports.items():
+            if not port.is_present:
+                self.ports[name] = replace(port, is_present=True)
+                if name in self._plugged:
+                    self._find_expander(t_ns, name)
+                self.rescan(t_ns, name)
+
+    def switch_slot(self, port: str, *, is_on: bool) -> str | None:
+        """The slot at a port is switched on or off on request; the NVMe drive that this is about, if there is one.
+
+        A slot that is switched on finds again what was forgotten there.
+        """
+        online = self._online.get((port, None))
+        if is_on:
+            drive_id = self.switched_off.pop(port, None)
+        elif online is not None and online[1].traits.protocol == "nvme":
+            drive_id = self.switched_off[port] = online[0]
+        else:
+            drive_id = None
+        if drive_id is not None:
+            self.changes += 1
+            self.ports[port] = replace(self.ports[port], is_slot_on=is_on, is_present=True)
+        return drive_id
+
     def reset_controller(self, t_ns: int, kernel_name: str) -> None:
         """Say that an NVMe controller was reset."""
         for drive in self._drives.values():
@@ -166,9 +204,10 @@ class Kernel:
         return tuple(self._log)
 
     def _find_expander(self, t_ns: int, port: str) -> None:
-        if self.boot_id is None or port in self._expanders:
+        if self.boot_id is None or port in self._expanders or not self.ports[port].is_present:
             return
         plugged = self._plugged[port]
+        self.ports[port] = replace(self.ports[port], last_protocol="smp")
         expander = AttachedExpander(
             plugged.name, self.ports[port], plugged.slots, plugged.sas_address, self._free_generic()
         )
@@ -176,12 +215,14 @@ class Kernel:
         self._say(t_ns, says.expander_attached(expander))
 
     def _find(self, t_ns: int, place: Place) -> None:
-        if self.boot_id is None or place in self._drives:
+        if self.boot_id is None or place in self._drives or not self.ports[place[0]].is_present:
             return
         drive_id, drive = self._online[place]
         port, slot = place
         traits = drive.traits
         is_nvme = traits.protocol == "nvme"
+        if slot is None:
+            self.ports[port] = replace(self.ports[port], last_protocol=traits.protocol)
         taken = {known.kernel_name for known in self._drives.values()}
         number = next(n for n in count() if (f"nvme{n}" if is_nvme else _disk_name(n)) not in taken)
         found = AttachedDrive(

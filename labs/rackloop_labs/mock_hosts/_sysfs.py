@@ -169,6 +169,13 @@ def obey(meaning: tuple[str, ...], text: str, view: HostView, acts: HostActs) ->
             _each(acts.reset_controller, (drive for drive in view.drives if drive.kernel_name == name))
         case ("delete", name):
             _each(acts.remove, (drive for drive in view.drives if drive.kernel_name == name))
+        case ("remove_function", port) if text not in {"", "0"}:
+            _each(acts.remove_function, (known for known in view.ports if known.name == port))
+        case ("rescan_bus",) if text not in {"", "0"}:
+            acts.rescan_bus()
+        case ("pci_slot_power", port) if text in {"0", "1"}:
+            is_on = text == "1"
+            _each(lambda known: acts.power_pci_slot(known, on=is_on), (at for at in view.ports if at.name == port))
         case ("slot_power", expander, slot) if text in {"on", "off"}:
             for known in view.expanders:
                 if known.name == expander:

@@ -37,6 +37,7 @@ def build_tree(view: HostView) -> Tree:
         tree.folder(folder)
     for port in view.ports:
         _add_port(tree, port, view)
+    tree.command("bus/pci/rescan", "rescan_bus")
     return tree
 
 
@@ -53,15 +54,20 @@ def far_end(view: HostView, port: HbaPort) -> FarEnd:
 
 def _add_port(tree: Tree, port: HbaPort, view: HostView) -> None:
     end = far_end(view, port)
-    function = _add_function(tree, port, end.protocol)
+    # An HBA stays what it is while nothing is plugged in.
+    protocol = port.last_protocol if end.kind == "none" else end.protocol
+    bridge = _add_bridge(tree, port, protocol)
+    if not port.is_present:
+        return
+    function = _add_function(tree, port, protocol, bridge)
     host = f"{function}/host{port.index}"
-    if end.protocol == "sata":
+    if protocol == "sata":
         ata = f"{function}/{ata_name(port)}"
         host = f"{ata}/host{port.index}"
         tree.files(f"{ata}/ata_port/{ata_name(port)}", {"idle_irq": 0, "nr_pmp_links": 0, "port_no": 1})
         tree.link(f"{ata}/ata_port/{ata_name(port)}/device", ata)
         tree.member(f"{ata}/ata_port/{ata_name(port)}", "class/ata_port")
-    _add_host(tree, port, host, end.protocol)
+    _add_host(tree, port, host, protocol)
     drives = [drive for drive in view.drives if drive.port.index == port.index]
     for expander in view.expanders:
         if expander.port.index == port.index:
@@ -74,12 +80,23 @@ def _add_port(tree: Tree, port: HbaPort, view: HostView) -> None:
     tree.command(f"{phy}/enable", "enable", port.name, text=int(port.is_enabled))
 
 
-def _add_function(tree: Tree, port: HbaPort, protocol: str) -> str:
-    """The root port and the PCI function behind it."""
-    kind, vendor, device, driver = _FUNCTIONS.get(protocol, _FUNCTIONS["sas"])
-    bridge = f"devices/pci0000:00/0000:00:{0x10 + port.index:02x}.0"
+def _add_bridge(tree: Tree, port: HbaPort, protocol: str) -> str:
+    """The root port, and its slot: one that an NVMe drive is in, or was when it was switched off, can be switched."""
+    bridge = f"devices/pci0000:00/{port.bridge_address}"
     tree.files(bridge, {"class": "0x060400", "vendor": "0x1b36", "device": "0x000c", "enable": 1})
     tree.member(bridge, "bus/pci")
+    slot = f"bus/pci/slots/{port.index}"
+    tree.file(f"{slot}/address", port.pci_address.rpartition(".")[0])
+    if protocol == "nvme" or not port.is_slot_on:
+        tree.command(f"{slot}/power", "pci_slot_power", port.name, text=int(port.is_linked))
+    else:
+        tree.file(f"{slot}/power", int(port.is_linked))
+    return bridge
+
+
+def _add_function(tree: Tree, port: HbaPort, protocol: str, bridge: str) -> str:
+    """The PCI function behind a root port."""
+    kind, vendor, device, driver = _FUNCTIONS.get(protocol, _FUNCTIONS["sas"])
     function = f"{bridge}/{port.pci_address}"
     tree.files(
         function,
@@ -105,8 +122,7 @@ def _add_function(tree: Tree, port: HbaPort, protocol: str) -> str:
     tree.member(function, "bus/pci")
     tree.link(f"{function}/driver", f"bus/pci/drivers/{driver}")
     tree.link(f"bus/pci/drivers/{driver}/{port.pci_address}", function)
-    slot = f"bus/pci/slots/{port.index}"
-    tree.files(slot, {"address": port.pci_address.rpartition(".")[0], "power": int(port.is_linked)})
+    tree.command(f"{function}/remove", "remove_function", port.name)
     return function
 
 

@@ -24,7 +24,9 @@ class HbaPort:
     """A port of the server's HBA, a PCI function of its own.
 
     ``index`` is its place among the server's ports, ``sas_address`` 16 hexadecimal digits, ``phy_resets`` how often
-    the link was lost. ``is_enabled`` is False while somebody on the server has its link disabled.
+    the link was lost. ``is_enabled`` is False while somebody on the server has its link disabled, ``is_present`` while
+    its function was removed from the PCI bus, ``is_slot_on`` while the slot of the NVMe drive in it is switched off.
+    ``last_protocol`` is that of what was found there last, which says what kind of HBA the port is.
     """
 
     name: str
@@ -34,6 +36,14 @@ class HbaPort:
     is_linked: bool
     phy_resets: int
     is_enabled: bool = True
+    is_present: bool = True
+    is_slot_on: bool = True
+    last_protocol: str = "none"
+
+    @property
+    def bridge_address(self) -> str:
+        """The PCI address of the root port it is behind."""
+        return f"0000:00:{0x10 + self.index:02x}.0"
 
     @property
     def pci_address(self) -> str:
@@ -189,4 +199,16 @@ class HostActs(Protocol):
 
     def rescan(self, port: HbaPort) -> None:
         """Have the kernel look for what is at a port."""
+        ...
+
+    def remove_function(self, port: HbaPort) -> None:
+        """Have the kernel forget a port's PCI function, and all at it, until :meth:`rescan_bus`."""
+        ...
+
+    def rescan_bus(self) -> None:
+        """Have the kernel look for PCI functions."""
+        ...
+
+    def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
+        """Give or take the power of the NVMe drive in a port's slot; nothing where there is none."""
         ...

@@ -48,8 +48,13 @@ class HostWatch:
 
     def boot(self, server: str, boot_id: str) -> None:
         """The server boots now: its kernel finds what is there, under new names, and its log starts afresh."""
+        acts = self.acts(server)
         with self.kernel(server) as kernel:
             kernel.boot(self._clock.now_ns(), boot_id)
+            # A machine that starts enables every PHY and every slot it has.
+            for port in list(kernel.ports.values()):
+                acts.enable_link(port)
+                acts.power_pci_slot(port, on=True)
 
     def halt(self, server: str) -> None:
         """The server crashed: it has no drives and no log until it boots. Cut power does so by itself."""
@@ -172,6 +177,23 @@ class ServerActs:
         """Have the kernel find again what is online at the port."""
         with self._watch.kernel(self._server) as kernel:
             kernel.rescan(self._watch.now_ns(), port.name)
+
+    def remove_function(self, port: HbaPort) -> None:
+        """Have the kernel forget a port's PCI function."""
+        with self._watch.kernel(self._server) as kernel:
+            kernel.remove_function(self._watch.now_ns(), port.name)
+
+    def rescan_bus(self) -> None:
+        """Have the kernel find again the PCI functions that it forgot."""
+        with self._watch.kernel(self._server) as kernel:
+            kernel.rescan_bus(self._watch.now_ns())
+
+    def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
+        """Give or take the power of the NVMe drive in a port's slot; nothing where there is none."""
+        with self._watch.kernel(self._server) as kernel:
+            drive = kernel.switch_slot(port.name, is_on=on)
+            if drive is not None:
+                self._watch.ask("power", target=f"drive:{drive}", on=on)
 
     def _drop(self, port: HbaPort, down_ms: float, *, is_enabled: bool) -> None:
         with self._watch.kernel(self._server) as kernel:

@@ -18,6 +18,7 @@ from rackloop.clock import Clock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab
 from rackloop.native import find_binary
+from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_hosts._host import MockHost
@@ -28,7 +29,6 @@ from rackloop_labs.mock_hosts._ssh_server import USER, SshServer
 from rackloop_labs.mock_hosts._sysfs import Sysfs
 from rackloop_labs.mock_hosts._watch import HostWatch
 from rackloop_labs.mock_hosts.tools import TOOLS
-from rackloop_labs.rackd_link import RackdLink
 
 __all__ = ["MockServers", "clear", "mock_hosts"]
 

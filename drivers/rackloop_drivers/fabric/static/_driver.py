@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NoReturn
 
 from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
@@ -10,16 +10,19 @@ from rackloop.clock import Deadline
 from rackloop.errors import NotSupported
 from rackloop.portmap import MapChange, PortMap
 
+_Signals = Callable[[Collection[int], Deadline], dict[int, PortState]]
+
 
 class StaticFabric:
-    """The cables of a rack that has no switch. ``cabling`` is what joins what, numbered as the lab describes it.
+    """The cables of a rack that has no switch. ``cabling`` is what joins what, by numbers of the cables' ends.
 
-    The live map and the boot map are the cabling, at generation 0 for ever. Whatever needs a switch raises
-    :class:`~rackloop.errors.NotSupported`.
+    The live map and the boot map are the cabling, at generation 0 for ever. ``signals`` says of ends whether they have
+    a signal, where somebody can be asked. Whatever needs a switch raises :class:`~rackloop.errors.NotSupported`.
     """
 
-    def __init__(self, cabling: PortMap) -> None:
+    def __init__(self, cabling: PortMap, signals: _Signals | None = None) -> None:
         self._cabling = cabling
+        self._signals = signals
 
     def identify(self, deadline: Deadline) -> BoxIdentity:  # noqa: ARG002 - an ability's signature
         """Cables, which have no serial number."""
@@ -37,9 +40,11 @@ class StaticFabric:
         """Cables cannot be switched."""
         _refuse("its ports cannot be mapped anew")
 
-    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:  # noqa: ARG002
-        """Cables do not report."""
-        _refuse("nothing reports the state of its ports")
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        """What those at the ends of the cables say; cables themselves do not report."""
+        if self._signals is None:
+            _refuse("nothing reports the state of its ports")
+        return self._signals(ports, deadline)
 
     def take_lock(self, token: int, deadline: Deadline) -> None:  # noqa: ARG002 - an ability's signature
         """Cables need no controller."""

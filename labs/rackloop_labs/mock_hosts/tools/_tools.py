@@ -11,6 +11,7 @@ from rackloop_labs.mock_hosts.tools.dmesg import dmesg
 from rackloop_labs.mock_hosts.tools.lsblk import lsblk
 from rackloop_labs.mock_hosts.tools.lsscsi import lsscsi
 from rackloop_labs.mock_hosts.tools.nvme import nvme
+from rackloop_labs.mock_hosts.tools.setpci import setpci
 from rackloop_labs.mock_hosts.tools.sg_ses import sg_ses
 from rackloop_labs.mock_hosts.tools.smartctl import smartctl
 from rackloop_labs.mock_hosts.tools.smp import smp_discover, smp_phy_control
@@ -24,6 +25,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "lsblk": lsblk,
         "lsscsi": lsscsi,
         "nvme": nvme,
+        "setpci": setpci,
         "sg_ses": sg_ses,
         "smartctl": smartctl,
         "smp_discover": smp_discover,

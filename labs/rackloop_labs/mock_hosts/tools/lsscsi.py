@@ -196,6 +196,8 @@ def _size(line: _Line, options: Options) -> str:
 def _hosts(view: HostView, options: Options) -> Iterator[str]:
     """The SCSI host of each port, and the NVMe controllers."""
     for port in view.ports:
+        if not port.is_present:
+            continue
         end = far_end(view, port)
         text = f"[{port.index}]    {'ahci' if end.protocol == 'sata' else 'mptsas':<12}  "
         if "transport" in options.flags:

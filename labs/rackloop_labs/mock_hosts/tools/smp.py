@@ -202,6 +202,8 @@ def _device(options: Options, view: HostView) -> tuple[str, list[_Phy]] | Answer
             up = FarEnd("end device", expander.port.sas_address, "hba")
             return expander.sas_address, [*phys, _Phy(expander.slots, up, _GBIT_6, "S", expander.port)]
     for port in view.ports:
+        if not port.is_present:
+            continue
         end = far_end(view, port)
         if name == f"sas_host{port.index}" and end.protocol != "sata":
             rate = _DISABLED if not port.is_enabled else _GBIT_6 if port.is_linked else _UNKNOWN

@@ -1,0 +1,97 @@
+"""The SAS PHY behind an HBA port of a server, found by the port's path and asked through the server's shell.
+
+Sources: Linux ``include/scsi/scsi_transport_sas.h`` (``/sys/class/sas_phy``), smp_phy_control(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+
+from rackloop.abilities import Host, PortState
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, NotSupported
+
+_PATH = re.compile(r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)(?:-sas-phy(?P<phy>\d+))?(?:-|$)")
+_TRAINS = frozenset({"Spinup hold", "Reset in progress"})
+
+
+class PhyVia(StrEnum):
+    """How a PHY is told: by the kernel's SAS classes, or by smp_utils where a driver does not let sysfs do it."""
+
+    SYSFS = "sysfs"
+    SMP = "smp"
+
+
+@dataclass(frozen=True)
+class SasPhy:
+    """A PHY as ``/sys/class/sas_phy`` has it; ``losses`` is its ``loss_of_dword_sync_count``."""
+
+    name: str
+    losses: int
+    device: str
+    link_rate: str
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether it was switched off."""
+        return "disabled" in self.link_rate
+
+    @property
+    def state(self) -> PortState:
+        """What it says of its link."""
+        if "Gbit" in self.link_rate:
+            return PortState.UP
+        return PortState.TRAIN if self.link_rate in _TRAINS else PortState.DOWN
+
+
+@dataclass(frozen=True)
+class HostPhy:
+    """The PHY of an HBA port: the server it is in, and the path of the port, as in ``paths:`` of a description."""
+
+    host: Host
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.host.name}:{self.path}"
+
+    def among(self, phys: Sequence[SasPhy]) -> SasPhy:
+        """The PHY of this port among those of the server.
+
+        Raises NotSupported where it has none, as a port of an AHCI or NVMe controller, LabError where it is one of
+        several that the path does not tell apart.
+        """
+        place = _PATH.match(self.path)
+        if place is None:
+            raise LabError(f"{self}: no PCI address is in this path; give paths: as in pci-0000:3b:00.0")
+        at = [phy for phy in phys if f"/{place['pci']}/" in phy.device and phy.name.count(":") == 1]
+        if place["phy"] is not None:
+            at = [phy for phy in at if phy.name.endswith(f":{place['phy']}")]
+        if not at:
+            raise NotSupported(f"{self}: the controller there has no SAS PHYs, whose signal could be taken away")
+        if len(at) > 1:
+            names = ", ".join(phy.name for phy in at)
+            raise LabError(f"{self}: {names} are there; say in paths: which of them, as in {self.path}-sas-phy0")
+        return at[0]
+
+
+def list_phys(host: Host, deadline: Deadline) -> list[SasPhy]:
+    """Every SAS PHY of a server, those of expanders too."""
+    phys = []
+    for line in run_phy(host, PhyVia.SYSFS, "list", deadline=deadline).splitlines():
+        name, losses, device, rate = line.split(" ", 3)
+        phys.append(SasPhy(name, int(losses), device, rate))
+    return phys
+
+
+def run_phy(host: Host, via: PhyVia, what: str, *arguments: str, deadline: Deadline) -> str:
+    """Do what ``phy.sh`` does. Raises LabError where the server did not."""
+    script = files("rackloop_drivers.phy").joinpath("phy.sh").read_text(encoding="utf-8")
+    completed = host.run(["sh", "-c", script, "phy", script, via, what, *arguments], deadline)
+    if completed.status:
+        said = completed.stderr.strip() or f"exit status {completed.status}"
+        raise LabError(f"{host.name}: {what} of its PHYs failed: {said}; it takes root on the server")
+    return completed.stdout

@@ -1,0 +1,93 @@
+"""The PHYs of a rack without a switch, as the ability that a switch has otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from rackloop.abilities import Host, PortState
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, LabError
+from rackloop_drivers.host_faults import require_tool
+from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, run_phy
+
+
+class HostPhys:
+    """PhyControl and LinkReset of HBA ports whose servers take the signal away. ``ports`` has each by its number.
+
+    A drop disables a PHY, waits, and enables it; the server does all three by itself once it was asked, so the signal
+    comes back whatever becomes of the harness. ``down_s`` is the least it is away: commands on the server take their
+    time. Drops are counted as losses of dword synchronization, which a link also has for reasons of its own. Needs
+    root on the servers, and smp_utils with ``via`` SMP; raises ToolError where they are missing.
+    """
+
+    def __init__(self, ports: Mapping[int, HostPhy], via: PhyVia = PhyVia.SYSFS) -> None:
+        self._ports = dict(ports)
+        self._via = via
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        """Take the signal away from ``ports``; returns once it is. Servers forget a ``request_id`` after an hour."""
+        self._swing(ports, deadline, request_id, 1, down_s, 0.0)
+
+    def flap(
+        self,
+        ports: Collection[int],
+        down_s: float,
+        up_s: float,
+        count: int,
+        deadline: Deadline,
+        *,
+        request_id: int,
+    ) -> None:
+        """Take the signal away ``count`` times, ``up_s`` apart; returns once it is away for the first time."""
+        self._swing(ports, deadline, request_id, count, down_s, up_s)
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        """How often each PHY lost dword synchronization."""
+        return {port: phy.losses for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        """What each PHY says of its link."""
+        return {port: phy.state for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
+        """Enable ``ports`` at once and end every drop and flap of them; returns once none is disabled."""
+        for host, phys in self._acting(ports, deadline):
+            run_phy(host, self._via, "enable", *phys, deadline=deadline)
+
+    def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
+        """Reset the links of ``ports``, with ``is_hard`` what is at their other end too."""
+        for host, phys in self._acting(ports, deadline):
+            run_phy(host, self._via, "reset", "hard" if is_hard else "link", *phys, deadline=deadline)
+
+    def _swing(
+        self, ports: Collection[int], deadline: Deadline, request_id: int, count: int, down_s: float, up_s: float
+    ) -> None:
+        times = (str(request_id), str(count), f"{down_s:.6f}", f"{up_s:.6f}")
+        for host, phys in self._acting(ports, deadline):
+            run_phy(host, self._via, "begin", *times, *phys, deadline=deadline)
+
+    def _acting(self, ports: Collection[int], deadline: Deadline) -> list[tuple[Host, list[str]]]:
+        """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
+        if deadline.is_over():
+            raise DeadlineExceeded("there was no time left to tell the servers' PHYs anything")
+        found = [(host, [phy.name for phy in phys.values()]) for host, phys in self._by_host(ports, deadline)]
+        if self._via is PhyVia.SMP:
+            for host, _ in found:
+                require_tool(host, "smp_phy_control")
+        return found
+
+    def _by_host(self, ports: Collection[int], deadline: Deadline) -> Iterator[tuple[Host, dict[int, SasPhy]]]:
+        hosts: dict[int, tuple[Host, list[int]]] = {}
+        for port in ports:
+            host = self._port(port).host
+            hosts.setdefault(id(host), (host, []))[1].append(port)
+        for host, its_ports in hosts.values():
+            phys: Sequence[SasPhy] = list_phys(host, deadline)
+            yield host, {port: self._ports[port].among(phys) for port in its_ports}
+
+    def _port(self, port: int) -> HostPhy:
+        try:
+            return self._ports[port]
+        except KeyError:
+            known = ", ".join(str(number) for number in sorted(self._ports))
+            raise LabError(f"no HBA port has the number {port}; there are {known}") from None

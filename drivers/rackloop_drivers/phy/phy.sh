@@ -1,0 +1,154 @@
+# Takes the signal of SAS PHYs away and gives it back: this text once more, VIA (sysfs or smp), WHAT, its arguments.
+PATH=$PATH:/usr/sbin:/sbin
+export PATH LC_ALL=C
+text=$1 via=$2 what=$3
+shift 3
+class=/sys/class/sas_phy
+# What was asked for by number, so that asking again does nothing. Gone with a reboot, which enables PHYs anyway.
+requests=/run/rackloop-phy
+# A link is trained or lost in less, a hundredth of a second each.
+most_tries=500
+
+# phy-0:3 is that of a host, phy-0:1:3 that of an expander.
+smp() {
+    of=${1#phy-}
+    case $of in
+    *:*:*) device=/dev/bsg/expander-${of%:*} ;;
+    *) device=/dev/bsg/sas_host${of%:*} ;;
+    esac
+    smp_phy_control --phy="${of##*:}" --op="$2" "$device"
+}
+
+disable() {
+    if [ "$via" = smp ]; then smp "$1" dis; else echo 0 >"$class/$1/enable"; fi
+}
+
+enable() {
+    if [ "$via" = smp ]; then smp "$1" lr; else echo 1 >"$class/$1/enable"; fi
+}
+
+is_disabled() {
+    grep -qs disabled "$class/$1/negotiated_linkrate"
+}
+
+await() {
+    tries=$most_tries
+    while :; do
+        is_disabled "$2"
+        [ "$?" -eq "$1" ] && return
+        if [ "$tries" -eq 0 ]; then
+            echo "$2 does not follow: it reads $(cat "$class/$2/negotiated_linkrate")" >&2
+            exit 3
+        fi
+        tries=$((tries - 1))
+        sleep 0.01
+    done
+}
+
+# A link that was given back has its signal soon; one that nothing is plugged into never does.
+await_signal() {
+    tries=100
+    until grep -qs Gbit "$class/$1/negotiated_linkrate" || [ "$tries" -eq 0 ]; do
+        tries=$((tries - 1))
+        sleep 0.01
+    done
+}
+
+# What takes a PHY away already is waited for: two at once would count as one.
+await_turn() {
+    tries=$most_tries
+    while set -- "$requests"/*/"$1" && [ -e "$1" ]; do
+        if [ "$tries" -eq 0 ]; then
+            echo "${1##*/} is being taken away by another request" >&2
+            exit 3
+        fi
+        tries=$((tries - 1))
+        set -- "${1##*/}"
+        sleep 0.01
+    done
+}
+
+all_of() {
+    for phy in "$@"; do
+        [ -e "$class/$phy" ] || { echo "there is no $class/$phy any more" >&2 && exit 4; }
+    done
+}
+
+case $what in
+list)
+    for phy in "$class"/*; do
+        [ -e "$phy/phy_identifier" ] || continue
+        echo "${phy##*/} $(cat "$phy/loss_of_dword_sync_count") $(readlink -f "$phy") $(cat "$phy/negotiated_linkrate")"
+    done
+    ;;
+begin)
+    id=$1 count=$2 down_s=$3 up_s=$4
+    shift 4
+    all_of "$@"
+    mkdir -p "$requests" || exit 1
+    find "$requests" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
+    [ -e "$requests/$id" ] && exit 0
+    for phy in "$@"; do await_turn "$phy"; done
+    mkdir "$requests/$id" 2>/dev/null || exit 0
+    for phy in "$@"; do
+        : >"$requests/$id/$phy"
+    done
+    # Goes on by itself whatever becomes of who asked: a PHY that is taken down comes up again.
+    env -u RACKLOOP_COMMAND setsid sh -c "$text" phy "$text" "$via" swing "$id" "$count" "$down_s" "$up_s" "$@" \
+        </dev/null >/dev/null 2>"$requests/$id/said" &
+    tries=$((2 * most_tries))
+    until [ -e "$requests/$id/down" ]; do
+        if [ -s "$requests/$id/said" ] || [ "$tries" -eq 0 ]; then
+            cat "$requests/$id/said" >&2
+            exit 3
+        fi
+        tries=$((tries - 1))
+        sleep 0.005
+    done
+    ;;
+swing)
+    id=$1 count=$2 down_s=$3 up_s=$4
+    shift 4
+    while [ "$count" -gt 0 ]; do
+        taken=
+        for phy in "$@"; do
+            [ -e "$requests/$id/$phy" ] && disable "$phy" && taken="$taken $phy"
+        done
+        for phy in $taken; do await 0 "$phy"; done
+        : >"$requests/$id/down"
+        sleep "$down_s"
+        for phy in $taken; do enable "$phy"; done
+        for phy in $taken; do await 1 "$phy"; done
+        for phy in $taken; do await_signal "$phy"; done
+        count=$((count - 1))
+        [ "$count" -gt 0 ] && sleep "$up_s"
+    done
+    for phy in "$@"; do rm -f "$requests/$id/$phy"; done
+    ;;
+disable)
+    all_of "$@"
+    for phy in "$@"; do disable "$phy" || exit 1; done
+    for phy in "$@"; do await 0 "$phy"; done
+    ;;
+enable)
+    all_of "$@"
+    # A flap that goes on would take them away again.
+    for phy in "$@"; do rm -f "$requests"/*/"$phy"; done
+    for phy in "$@"; do
+        is_disabled "$phy" && { enable "$phy" || exit 1; }
+    done
+    for phy in "$@"; do await 1 "$phy"; done
+    ;;
+reset)
+    kind=$1
+    shift
+    all_of "$@"
+    for phy in "$@"; do
+        if [ "$via" = smp ]; then
+            smp "$phy" "$(expr "$kind" : '\(.\)')r" || exit 1
+        else
+            echo 1 >"$class/$phy/${kind}_reset" || exit 1
+        fi
+    done
+    ;;
+esac

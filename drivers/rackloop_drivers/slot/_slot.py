@@ -1,0 +1,218 @@
+"""The ways in which a drive is taken away from a server.
+
+Sources: Linux ``Documentation/scsi`` and ``Documentation/PCI`` (``delete``, ``scan``, ``remove``, ``rescan``, slot
+``power``), sg_ses(8) for ``devoff``, setpci(8) with the PCIe Link Control register for ``link_disabled``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from rackloop.abilities import Host
+from rackloop.clock import Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
+from rackloop.identity import normal_text
+from rackloop_drivers.host_faults import require_tool
+from rackloop_drivers.host_tools import read_drive
+
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
+# How long a drive may take to come and go; a hard disk spins up in less.
+_SETTLE_S = 30.0
+_TRY_S = 0.02
+_TIMED_OUT = 3
+_NOT_THERE = 4
+# The bit Link Disable of Link Control, and the register by setpci's name.
+_LINK_CONTROL = "CAP_EXP+10.w"
+_LINK_DISABLE = 0x10
+ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a drive is: its kernel name, its folder in sysfs, and what can be told of its slot."""
+
+    name: str
+    device: str
+    enclosure: tuple[str, str] | None = None
+    slots: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> list[str]:
+        """The PCI addresses on the way to it, its own last."""
+        return _PCI.findall(self.device)
+
+
+class HostSlot:
+    """:class:`~rackloop_drivers.host_faults.Breaking` of the drive ``drive_id`` in its slot of the server ``host``.
+
+    ``device`` is where it is, as :class:`~rackloop_drivers.drive.HostDrive` takes it; ``serial`` must be that of the
+    drive there. Kinds: ``removed``, forgotten by the kernel until it looks again (SCSI delete and scan, or PCI remove
+    and rescan); ``slot_power_off`` of a PCIe hot-plug slot; ``device_off``, switched off by the enclosure it is in;
+    ``link_disabled``, the link of the PCIe port above it. A drive that is mounted or held, or the boot drive, and any
+    other drive than the one described are refused with GuardRefused. ``kinds`` are those that its place allows.
+    """
+
+    def __init__(self, host: Host, device: str, *, drive_id: str, serial: str, kinds: frozenset[str] = ALL) -> None:
+        self.kinds = kinds
+        self._host = host
+        self._device = device
+        self._drive_id = drive_id
+        self._serial = serial
+        self._prepares: Mapping[str, Callable[[_Place, Deadline], dict[str, Any]]] = {
+            "device_off": self._prepare_device_off,
+            "link_disabled": self._prepare_link_disabled,
+            "removed": self._prepare_removed,
+            "slot_power_off": self._prepare_slot_power_off,
+        }
+
+    def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
+        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        if surplus := sorted(fault.keys() - {"kind"}):
+            raise BadInput(f"{fault['kind']} of {self._where} takes no {', '.join(surplus)}")
+        seen = read_drive(self._host, self._device, deadline)
+        reasons = [f"it is in use: {claim}" for claim in seen.usage.claims]
+        if seen.usage.is_boot_drive:
+            reasons.append("it is the boot drive")
+        if normal_text(seen.identity.serial) != normal_text(self._serial):
+            found = f"the drive at {self._where} has {seen.identity.serial}"
+            reasons.append(f"the serial is described as {self._serial}, {found}")
+        if reasons:
+            raise GuardRefused(self._drive_id, reasons)
+        return self._prepares[str(fault["kind"])](self._locate(deadline), deadline)
+
+    def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
+        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        if "enclosure" in note:
+            self._set_device_off(note, deadline, is_off=True)
+            self._await("gone", deadline)
+        elif "bridge" in note:
+            self._set_link(note["bridge"], deadline, is_disabled=True)
+            self._await("gone", deadline)
+        else:
+            self._run("write", note["break_file"], note["break_value"], "gone", self._device, deadline=deadline)
+
+    def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:
+        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        if "enclosure" in note:
+            answer = self._ses(note, "--get=devoff", deadline)
+            return answer.strip() == "1"
+        if "bridge" in note:
+            answer = self._tool(["setpci", "-s", note["bridge"], _LINK_CONTROL], deadline)
+            return bool(int(answer.strip(), 16) & _LINK_DISABLE)
+        if note["fault"]["kind"] == "slot_power_off":
+            return self._host.read_file(note["mend_file"], deadline).strip() == b"0"
+        completed = self._host.run(self._command("locate", self._device), deadline)
+        return completed.status == _NOT_THERE
+
+    def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:
+        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        if not self.stands(note, deadline):
+            return
+        if "enclosure" in note:
+            self._set_device_off(note, deadline, is_off=False)
+            self._await("there", deadline)
+        elif "bridge" in note:
+            self._set_link(note["bridge"], deadline, is_disabled=False)
+            self._await("there", deadline)
+        else:
+            self._run("write", note["mend_file"], note["mend_value"], "there", self._device, deadline=deadline)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._host.name}:{self._device}"
+
+    def _prepare_removed(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        if scsi := _SCSI.search(place.device):
+            return {
+                "break_file": f"{place.device}/delete",
+                "break_value": "1",
+                "mend_file": f"/sys/class/scsi_host/host{scsi[1]}/scan",
+                "mend_value": "- - -",
+            }
+        return {
+            "break_file": f"/sys/bus/pci/devices/{self._function(place)}/remove",
+            "break_value": "1",
+            "mend_file": "/sys/bus/pci/rescan",
+            "mend_value": "1",
+        }
+
+    def _prepare_slot_power_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        slot = place.slots.get(self._function(place).rpartition(".")[0])
+        if slot is None:
+            raise NotSupported(f"{self._where} is in no PCIe hot-plug slot; is pciehp loaded?")
+        return {"break_file": f"{slot}/power", "break_value": "0", "mend_file": f"{slot}/power", "mend_value": "1"}
+
+    def _prepare_device_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        if place.enclosure is None:
+            raise NotSupported(f"{self._where} is in no enclosure that has services (SES) to switch it off with")
+        require_tool(self._host, "sg_ses")
+        return {"enclosure": place.enclosure[0], "slot": place.enclosure[1]}
+
+    def _prepare_link_disabled(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        self._function(place)
+        if len(place.functions) < 2:
+            raise NotSupported(f"{self._where} is behind no PCIe port whose link could be disabled")
+        require_tool(self._host, "setpci")
+        return {"bridge": place.functions[-2]}
+
+    def _function(self, place: _Place) -> str:
+        """The drive's PCI function. Raises NotSupported where it is not on PCIe itself."""
+        if not place.name.startswith("nvme") or not place.functions:
+            raise NotSupported(f"{self._where} is {place.name}, which is no PCIe drive: it has no PCIe slot of its own")
+        return place.functions[-1]
+
+    def _locate(self, deadline: Deadline) -> _Place:
+        fields: dict[str, str] = {}
+        slots: dict[str, str] = {}
+        for line in self._run("locate", self._device, deadline=deadline).splitlines():
+            kind, _, rest = line.partition(" ")
+            if kind == "slot":
+                address, _, folder = rest.partition(" ")
+                slots[address] = folder
+            else:
+                fields[kind] = rest
+        enclosure, _, slot = fields.get("enclosure", "").partition(" ")
+        return _Place(fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots)
+
+    def _set_device_off(self, note: Mapping[str, Any], deadline: Deadline, *, is_off: bool) -> None:
+        self._ses(note, "--set=devoff" if is_off else "--clear=devoff", deadline)
+
+    def _ses(self, note: Mapping[str, Any], change: str, deadline: Deadline) -> str:
+        enclosure = self._run("enclosure", note["enclosure"], deadline=deadline).strip()
+        return self._tool(["sg_ses", f"--dev-slot-num={note['slot']}", change, enclosure], deadline)
+
+    def _set_link(self, bridge: str, deadline: Deadline, *, is_disabled: bool) -> None:
+        bits = _LINK_DISABLE if is_disabled else 0
+        self._tool(["setpci", "-s", bridge, f"{_LINK_CONTROL}={bits:02x}:{_LINK_DISABLE:02x}"], deadline)
+
+    def _tool(self, argv: list[str], deadline: Deadline) -> str:
+        completed = self._host.run(argv, deadline)
+        if completed.status:
+            said = completed.stderr.strip() or f"exit status {completed.status}"
+            raise LabError(f"{self._host.name}: {' '.join(argv)} failed: {said}")
+        return completed.stdout
+
+    def _await(self, state: str, deadline: Deadline) -> None:
+        self._run("await", state, self._device, deadline=deadline)
+
+    def _run(self, what: str, *arguments: str, deadline: Deadline) -> str:
+        completed = self._host.run(self._command(what, *arguments, within_s=deadline.remaining_s()), deadline)
+        if completed.status == _TIMED_OUT:
+            raise DeadlineExceeded(f"{self._where}: the drive did not come or go in time as it was told; look at dmesg")
+        if completed.status == _NOT_THERE:
+            what = f"no enclosure {arguments[0]}" if what == "enclosure" else f"no drive at {self._device}"
+            raise LabError(f"{self._host.name}: {what}; is it plugged in, with power?")
+        if completed.status:
+            said = completed.stderr.strip() or f"exit status {completed.status}"
+            raise LabError(f"{self._where}: {what} {' '.join(arguments)}: {said}; it takes root on the server")
+        return completed.stdout
+
+    def _command(self, what: str, *arguments: str, within_s: float = _SETTLE_S) -> list[str]:
+        script = files("rackloop_drivers.slot").joinpath("slot.sh").read_text(encoding="utf-8")
+        tries = int(min(within_s, _SETTLE_S) / _TRY_S / 2)
+        return ["sh", "-c", script, "slot", what, *arguments, str(tries)]

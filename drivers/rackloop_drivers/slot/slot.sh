@@ -1,0 +1,71 @@
+# Where a drive is plugged in, and what takes it away: WHAT, then its arguments. A drive is given by a node, a link to
+# it, or the beginning of its names below /dev/disk/by-path.
+PATH=$PATH:/usr/sbin:/sbin
+export PATH LC_ALL=C
+
+# The kernel name of the drive, nothing where it is not there.
+name_of() {
+    case $1 in
+    /*) set -- "$1" ;;
+    *) set -- /dev/disk/by-path/"$1"* ;;
+    esac
+    for link in "$@"; do
+        node=$(readlink -f "$link") || continue
+        # A partition has no entry of its own in /sys/block.
+        if [ -e "/sys/block/${node##*/}" ]; then
+            echo "${node##*/}"
+            return
+        fi
+    done
+}
+
+await() {
+    tries=$3
+    while :; do
+        name=$(name_of "$2")
+        case $1 in
+        there) [ -n "$name" ] && return ;;
+        gone) [ -z "$name" ] && return ;;
+        esac
+        [ "$tries" -gt 0 ] || exit 3
+        tries=$((tries - 1))
+        sleep 0.02
+    done
+}
+
+what=$1
+shift
+case $what in
+locate)
+    name=$(name_of "$1")
+    [ -n "$name" ] || exit 4
+    device=$(readlink -f "/sys/block/$name/device")
+    echo "name $name"
+    echo "device $device"
+    for element in /sys/class/enclosure/*/*/device; do
+        if [ "$(readlink -f "$element")" = "$device" ]; then
+            folder=${element%/device}
+            echo "enclosure $(cat "${folder%/*}/id") $(cat "$folder/slot")"
+        fi
+    done
+    for slot in /sys/bus/pci/slots/*/address; do
+        [ -e "$slot" ] && echo "slot $(cat "$slot") ${slot%/address}"
+    done
+    exit 0
+    ;;
+enclosure)
+    for id in /sys/class/enclosure/*/id; do
+        if [ "$(cat "$id")" = "$1" ]; then
+            set -- "${id%/id}/device/scsi_generic/"*
+            echo "/dev/${1##*/}"
+            exit 0
+        fi
+    done
+    exit 4
+    ;;
+write)
+    printf '%s\n' "$2" >"$1" || exit 1
+    await "$3" "$4" "$5"
+    ;;
+await) await "$@" ;;
+esac

@@ -1,0 +1,110 @@
+"""Racks without a switch: their cables by number, and what their servers can do to their own links and drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TypeVar
+
+from rackloop.abilities import Breakable
+from rackloop.lab import Drive, Expander, FabricDriver, Lab
+from rackloop_drivers.fabric.static import StaticFabric
+from rackloop_drivers.host import SshHost
+from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff
+from rackloop_drivers.slot import HostSlot
+
+_Plugged = TypeVar("_Plugged", Drive, Expander)
+
+_SCSI = frozenset({"removed"})
+_ENCLOSED = _SCSI | {"device_off"}
+_PCIE = frozenset({"link_disabled", "removed", "slot_power_off"})
+
+
+def numbered(lab: Lab) -> Lab:
+    """The same rack as if its fixed cables went through a switch that joins them: every end of a cable has a number.
+
+    HBA ports are numbered from 1 in the order of the description, what is attached to them after the last of these.
+    A rack that has a switch is given back as it is.
+    """
+    if lab.has_switch:
+        return lab
+    numbers = count(1)
+    servers = {
+        name: server.model_copy(update={"ports": {port: next(numbers) for port in server.ports}})
+        for name, server in lab.servers.items()
+    }
+
+    def at_switch(plugged: Mapping[str, _Plugged]) -> dict[str, _Plugged]:
+        return {
+            name: thing.model_copy(update={"port": next(numbers), "attached": None}) if thing.attached else thing
+            for name, thing in plugged.items()
+        }
+
+    update = {
+        "servers": servers,
+        "drives": at_switch(lab.drives),
+        "expanders": at_switch(lab.expanders),
+        "baseline": {name: dict(lab.joined(name)) for name in lab.servers},
+        "fabric": lab.fabric.model_copy(update={"driver": FabricDriver.FLEXFABRIC, "ports": next(numbers)}),
+    }
+    return lab.model_copy(update=update)
+
+
+def host_phys(lab: Lab, hosts: Mapping[str, SshHost]) -> HostPhys | None:
+    """What takes signals away in a rack without a switch, by the numbers of :func:`numbered`; None where nothing can.
+
+    ``lab`` has the paths of the ports that are to be reached.
+    """
+    number = numbered(lab).switch_port
+    ports = {number(*at): HostPhy(hosts[at[0]], path) for at, path in _sas_ports(lab).items()}
+    return HostPhys(ports) if ports else None
+
+
+def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
+    """The cables of a rack without a switch, whose ends tell of their signal where servers can be asked."""
+    return StaticFabric(numbered(lab).baseline_map(), phys.port_states if phys is not None else None)
+
+
+def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, Breakable]:
+    """What servers can break of themselves, by the names of faults.
+
+    That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:EXPANDER/SLOT`` for one behind an
+    expander.
+    """
+    broken: dict[str, Breakable] = {}
+    for (server, port), path in _sas_ports(lab).items():
+        name = f"phy:{server}/{port}"
+        broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path)))
+    for drive_id, drive in lab.drives.items():
+        place = _slot_of(lab, drive)
+        if place is not None:
+            name, server, device = place
+            kinds = _PCIE if drive.traits.protocol == "nvme" else _SCSI if drive.expander is None else _ENCLOSED
+            slot = HostSlot(hosts[server], device, drive_id=drive_id, serial=drive.serial, kinds=kinds)
+            broken[name] = HostFaults(hosts[server], name, slot)
+    return broken
+
+
+def _sas_ports(lab: Lab) -> dict[tuple[str, str], str]:
+    """The paths of the HBA ports that may have SAS PHYs, which those of an AHCI or NVMe controller have not."""
+    found = {}
+    for name, server in lab.servers.items():
+        for port, far in lab.joined(name).items():
+            path = server.paths.get(port, "")
+            is_nvme = far in lab.drives and lab.drives[far].traits.protocol == "nvme"
+            if path and "-ata-" not in path and not is_nvme:
+                found[name, port] = path
+    return found
+
+
+def _slot_of(lab: Lab, drive: Drive) -> tuple[str, str, str] | None:
+    """The name of a drive's slot, its server, and where the drive is there; None where nobody can tell."""
+    if drive.attached is not None:
+        server, port = drive.attached
+        path = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")
+        return (f"slot:{server}/{port}", server, path) if path else None
+    expander = lab.expanders[drive.expander] if drive.expander is not None else None
+    if expander is None or expander.attached is None or drive.wwn is None:
+        return None
+    return f"slot:{drive.expander}/{drive.slot}", expander.attached[0], f"/dev/disk/by-id/wwn-0x{drive.wwn}"
