@@ -127,6 +127,23 @@ def test_what_was_unknown_before_says_nothing_afterwards() -> None:
     assert compare(silent, later({"d01": {"media_errors": 5}}), Disturbed()) == []
 
 
+def test_a_fault_explains_the_rules_it_breaks_on_its_drive_and_no_other() -> None:
+    did = Disturbed(broken_drives={"d01": frozenset({"media_errors"})})
+    named, other = compare(BEFORE, later({"d01": {"media_errors": 5, "power_cycles": 9}}), did)
+    assert (named.what, named.judgement, named.why) == ("media_errors", Judgement.EXPECTED, "the test broke it")
+    assert (other.what, other.judgement) == ("power_cycles", Judgement.UNEXPECTED)
+    elsewhere = Disturbed(broken_drives={"d02": frozenset({"media_errors"})})
+    assert only(compare(BEFORE, later({"d01": {"media_errors": 5}}), elsewhere)).judgement is Judgement.UNEXPECTED
+
+
+def test_a_fault_explains_what_the_kernel_says_of_the_port_its_drive_is_at() -> None:
+    text = "critical medium error, dev sda, sector 0"
+    explained = Disturbed(broken_ports={("srv1", "p0"): frozenset({"kernel.medium_error"})})
+    elsewhere = Disturbed(broken_ports={("srv2", "p0"): frozenset({"kernel.medium_error"})})
+    assert only(compare(BEFORE, later(None, None, text), explained)).judgement is Judgement.EXPECTED
+    assert only(compare(BEFORE, later(None, None, text), elsewhere)).judgement is Judgement.UNEXPECTED
+
+
 @pytest.mark.parametrize(
     ("did", "judgement"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.store import open_store
-from tests.unit.sim_rack import SimOutlet, SimSwitch
+from tests.unit.sim_rack import SimOutlet, SimPart, SimSwitch
 
 LAB = """
 name: reach
@@ -36,6 +36,17 @@ drives:
   d07: {profile: sas-hdd, serial: S7, wwn: 5000c500a0000007, size: 8 GiB, expander: exp1, slot: 1, scratch: true}
 baseline: {srv1: {p0: d01, p1: d02}, srv2: {p0: d03, p1: exp1}}
 """
+PARTS = {
+    "drive:d01": ("media_error", "dead", "hang", "slow", "corrupt", "crash_on_remap"),
+    "drive:d06": ("hang",),
+    "server:srv1": ("crash", "hang"),
+    "network:srv1": ("partition",),
+    "bmc:srv1": ("unreachable",),
+    "control": ("lost",),
+    "port:21": ("stuck",),
+    "cabling": ("miswire",),
+    "slot:srv1/p0": ("removed", "slot_power_off"),
+}
 POWER = ("switch", "server:srv1", "server:srv2", "drive:d01", "outlet:pdu1/1")
 
 
@@ -59,7 +70,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     path.write_text(LAB)
     lab, clock = load_lab(path), VirtualClock()
     switch = SimSwitch(clock, lab.baseline_map())
-    bare = Equipment(switch, switch, {name: SimOutlet() for name in POWER}, switch_power="switch")
+    parts = {name: SimPart(*kinds) for name, kinds in PARTS.items()}
+    bare = Equipment(switch, switch, {name: SimOutlet() for name in POWER}, switch_power="switch", breakable=parts)
     journal = Journal(open_store(tmp_path / "store.sqlite", clock))
     made: list[Entry] = []
     recorder = ActRecorder(lab, journal, "run-1", keep=made.append)
@@ -144,3 +156,78 @@ def test_the_power_of_the_switch_reaches_every_link(world: World) -> None:
 def test_power_that_is_as_it_was_reaches_nothing(world: World) -> None:
     world.equipment.power["server:srv1"].turn_on(world.deadline)
     assert world.reached == Disturbed()
+
+
+def break_as(world: World, part: str, kind: str, **details: object) -> None:
+    world.equipment.breakable[part].break_as("k", {"kind": kind, **details}, world.deadline)
+
+
+def test_a_broken_drive_explains_what_its_fault_breaks_there_and_where_it_is_reached(world: World) -> None:
+    break_as(world, "drive:d01", "media_error")
+    reached = world.reached
+    assert set(reached.broken_drives) == {"d01"}
+    assert set(reached.broken_ports) == {("srv1", "p0")}
+    assert {"uncorrectable_errors", "kernel.medium_error"} <= reached.broken_drives["d01"]
+    assert "kernel.command_timeout" not in reached.broken_drives["d01"]
+    assert reached == replace(Disturbed(), broken_drives=reached.broken_drives, broken_ports=reached.broken_ports)
+
+
+def test_a_broken_drive_that_was_moved_explains_the_port_it_was_moved_to(world: World) -> None:
+    break_as(world, "drive:d01", "hang")
+    swap(world)
+    assert set(world.reached.broken_ports) == {("srv1", "p0"), ("srv1", "p1")}
+
+
+def test_a_broken_drive_in_an_expander_explains_its_port_and_none_of_its_siblings(world: World) -> None:
+    break_as(world, "drive:d06", "hang")
+    assert set(world.reached.broken_drives) == {"d06"}
+    assert set(world.reached.broken_ports) == {("srv2", "p1")}
+
+
+def test_several_faults_of_a_drive_explain_together(world: World) -> None:
+    break_as(world, "drive:d01", "media_error")
+    break_as(world, "drive:d01", "hang")
+    assert {"uncorrectable_errors", "kernel.command_timeout"} <= world.reached.broken_drives["d01"]
+
+
+def test_silent_corruption_explains_nothing(world: World) -> None:
+    break_as(world, "drive:d01", "corrupt")
+    assert set(world.reached.broken_drives.values()) == {frozenset()}
+
+
+def test_a_server_that_crashes_is_one_whose_power_was_cut(world: World) -> None:
+    break_as(world, "server:srv1", "crash")
+    reached = world.reached
+    assert reached.powered_servers == {"srv1"}
+    assert reached.linked_ports == {("srv1", "p0"), ("srv1", "p1")}
+    assert reached.powered_drives == frozenset()
+
+
+def test_a_server_that_hangs_explains_its_ports_alone(world: World) -> None:
+    break_as(world, "server:srv1", "hang")
+    assert world.reached == Disturbed(linked_ports=frozenset({("srv1", "p0"), ("srv1", "p1")}))
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"), [("network:srv1", "partition"), ("bmc:srv1", "unreachable"), ("control", "lost")]
+)
+def test_a_way_in_that_is_broken_explains_nothing(world: World, part: str, kind: str) -> None:
+    break_as(world, part, kind)
+    assert world.reached == Disturbed()
+
+
+def test_a_stuck_port_explains_the_links_of_its_circuit(world: World) -> None:
+    break_as(world, "port:21", "stuck")
+    assert world.reached == Disturbed(frozenset({("srv1", "p0")}), frozenset({"d01"}))
+
+
+def test_swapped_cables_explain_the_links_of_both_circuits(world: World) -> None:
+    break_as(world, "cabling", "miswire", ports=[1, 23])
+    assert world.reached == Disturbed(frozenset({("srv1", "p0"), ("srv2", "p0")}), frozenset({"d01", "d03"}))
+
+
+def test_a_drive_taken_out_of_its_slot_explains_its_link_and_with_the_slots_power_its_power(world: World) -> None:
+    break_as(world, "slot:srv1/p0", "removed")
+    assert world.reached == Disturbed(frozenset({("srv1", "p0")}), frozenset({"d01"}))
+    break_as(world, "slot:srv1/p0", "slot_power_off")
+    assert world.reached.powered_drives == {"d01"}

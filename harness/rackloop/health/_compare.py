@@ -19,6 +19,7 @@ _DEVICE = re.compile(
     r"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
 )
 _BY_TEST = {Excuse.LINK: "the test took its link away", Excuse.POWER: "the test took its power away"}
+_BY_FAULT = "the test broke it"
 _BY_PLAN = "the plan expects it"
 
 
@@ -85,35 +86,43 @@ class _Judge:
     def __call__(
         self,
         rule: Rule | None,
-        excuses: Collection[Excuse],
+        excuses: Collection[str],
         subject: str,
         what: str,
         before: int | str | None,
         after: int | str | None,
         sample: str = "",
     ) -> HealthChange:
-        """The change, judged by its rule and by what the test did to its subject."""
+        """The change, judged by its rule and by what the test did to its subject: excuses, and rules it broke there."""
         if rule is None:
             return HealthChange(subject, what, before, after, Judgement.NOTED, sample=sample)
         if found := sorted(rule.excused_by.intersection(excuses)):
-            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_TEST[found[-1]], sample)
+            why = _BY_TEST[Excuse(found[-1])]
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, why, sample)
+        if rule.name in excuses:
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_FAULT, sample)
         if rule.name in self._expected:
             return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_PLAN, sample)
         return HealthChange(subject, what, before, after, Judgement.UNEXPECTED, rule.cause, rule.meaning, sample)
 
-    def of_drive(self, drive: str) -> set[Excuse]:
+    def of_drive(self, drive: str) -> set[str]:
         """What the test did to a drive."""
         did = self.did
-        return _excuses(is_linked=drive in did.linked_drives, is_powered=drive in did.powered_drives)
+        excuses = _excuses(is_linked=drive in did.linked_drives, is_powered=drive in did.powered_drives)
+        return excuses | did.broken_drives.get(drive, frozenset())
 
-    def of_ports(self, server: str, ports: Collection[str]) -> set[Excuse]:
+    def of_ports(self, server: str, ports: Collection[str]) -> set[str]:
         """What the test did to any of these ports of a server; where none is known, to any port of it."""
         touched = {port for name, port in self.did.linked_ports if name == server}
         is_linked = bool(touched.intersection(ports) if ports else touched)
-        return _excuses(is_linked=is_linked, is_powered=server in self.did.powered_servers)
+        excuses = _excuses(is_linked=is_linked, is_powered=server in self.did.powered_servers)
+        for (name, port), rules in self.did.broken_ports.items():
+            if name == server and (port in ports or not ports):
+                excuses |= rules
+        return excuses
 
 
-def _excuses(*, is_linked: bool, is_powered: bool) -> set[Excuse]:
+def _excuses(*, is_linked: bool, is_powered: bool) -> set[str]:
     return {excuse for excuse, holds in ((Excuse.LINK, is_linked), (Excuse.POWER, is_powered)) if holds}
 
 

@@ -1,11 +1,12 @@
-"""What a test's own acts reach: which links it took away, and whose power."""
+"""What a test's own acts reach: which links it took away, whose power, and what it broke."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rackloop.health._faults import BROKEN_BY
 from rackloop.portmap import Pair
 
 if TYPE_CHECKING:
@@ -15,19 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What lost its link or its power by the test's own acts. A server port is (server, port)."""
+    """What lost its link or its power by the test's own acts, or was broken by them. A server port is (server, port).
+
+    ``broken_drives`` and ``broken_ports``, through which broken drives were reached, have the rules that the faults
+    made there break by their nature.
+    """
 
     linked_ports: frozenset[tuple[str, str]] = frozenset()
     linked_drives: frozenset[str] = frozenset()
     powered_servers: frozenset[str] = frozenset()
     powered_drives: frozenset[str] = frozenset()
+    broken_drives: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    broken_ports: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
 def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
     """What the acts of ``entries``, and those that undo them, reach in ``lab``.
 
     A circuit that was made or broken reaches what is at both ends, a PHY that was dropped also what it was or may have
-    been joined to, a server's power its links, a drive's power the drive, the switch's power every link.
+    been joined to, a server's power its links, a drive's power the drive, the switch's power every link. A fault
+    reaches what its part is: a drive, a server that crashes as if its power were cut, the links of a port.
     """
     reach = _Reach(lab)
     made = list(entries)
@@ -47,6 +55,7 @@ class _Reach:
         self._links: set[str] = set()
         self._servers: set[str] = set()
         self._drives: set[str] = set()
+        self._broken: dict[str, frozenset[str]] = {}
 
     def learn_circuits(self, entry: Entry) -> None:
         """Remember every circuit that an act made or its undoing gives back."""
@@ -65,6 +74,8 @@ class _Reach:
                 self._switch_ports |= {port for pair in self._circuits for port in pair if ports & set(pair)}
             case "power" if _switched(entry):
                 self._power(entry.resource)
+            case "fault":
+                self._break(entry.resource, entry.what)
 
     def disturbed(self) -> Disturbed:
         """All of it, by the names of the lab description."""
@@ -85,7 +96,52 @@ class _Reach:
             frozenset(drives | self._links | self._drives),
             frozenset(self._servers),
             frozenset(self._drives),
+            dict(self._broken),
+            self._broken_ports(),
         )
+
+    def _broken_ports(self) -> dict[tuple[str, str], frozenset[str]]:
+        """The server ports that broken drives were or may have been reached through, with the rules that breaks."""
+        found: dict[tuple[str, str], frozenset[str]] = {}
+        for drive, rules in self._broken.items():
+            for place in self._places_of(drive):
+                found[place] = found.get(place, frozenset()) | rules
+        return found
+
+    def _places_of(self, drive: str) -> set[tuple[str, str]]:
+        lab = self._lab
+        described = lab.drives[drive]
+        above = lab.expanders[described.expander] if described.expander else described
+        reached = self._joined_to(above.port)
+        places = {
+            (server, port)
+            for server, its in lab.servers.items()
+            for port, number in its.ports.items()
+            if number is not None and number in reached
+        }
+        return places | ({above.attached} if above.attached is not None else set())
+
+    def _break(self, resource: str, fault: Mapping[str, Any]) -> None:
+        kind, _, name = resource.partition(":")
+        lab = self._lab
+        match kind:
+            case "drive":
+                self._broken[name] = self._broken.get(name, frozenset()) | BROKEN_BY.get(fault["kind"], frozenset())
+            case "server" if fault["kind"] == "crash":
+                self._cut_server(name)
+            case "server":
+                self._server_ports |= {(name, port) for port in lab.servers[name].ports}
+            case "port":
+                self._switch_ports |= {int(name)} | self._joined_to(int(name))
+            case "cabling":
+                self._switch_ports |= {end for port in fault["ports"] for end in {port, *self._joined_to(port)}}
+            case "slot" | "phy":
+                server, _, port = name.partition("/")
+                self._server_ports.add((server, port))
+                far = lab.joined(server).get(port)
+                gone = {drive for drive in lab.drives if far in {drive, lab.drives[drive].expander}}
+                self._links |= gone
+                self._drives |= gone if fault["kind"] in {"slot_power_off", "device_off"} else set()
 
     def _power(self, resource: str) -> None:
         kind, _, name = resource.partition(":")
