@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 
-from rackloop.abilities import DriveIdentity, Fabric, PhyControl, SystemEventLog
+from rackloop.abilities import DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
 from rackloop.journalled import Equipment
@@ -13,9 +13,9 @@ from rackloop.lab import Lab
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
-from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
+from rackloop_labs._fixed_cabling import host_breakables, host_phys, static_fabric
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.discovery import inventories
@@ -29,7 +29,7 @@ _SURVEY_S = 60.0
 class PhysicalBench:
     """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch, its servers by SSH, its power.
 
-    Every act on it is refused by the journalled abilities while there are no leases.
+    Every act on it is refused by the journalled abilities without a lease.
     """
 
     def __init__(
@@ -41,17 +41,16 @@ class PhysicalBench:
         # First what may be refused: nothing is open yet that would be left so.
         self.power = RackPower(lab)
         self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab).items()}
-        fabric: Fabric
-        phy: PhyControl | None = None
         if lab.has_switch:
             control = lab.fabric.control
             url = f"tcp://{control.tcp}" if control.tcp else str(control.serial)
             deadline = Deadline.after(clock, _CONNECT_S)
             switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange, baud=control.baud)
-            fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
+            self.equipment = Equipment(FlexFabric(switch), FlexFabricPhy(switch), power=self.power.ports)
         else:
-            fabric = StaticFabric(lab.baseline_map())
-        self.equipment = Equipment(fabric, phy, power=self.power.ports)
+            phys = host_phys(lab, self._hosts)
+            breakable = host_breakables(lab, self._hosts)
+            self.equipment = Equipment(static_fabric(lab, phys), phys, power=self.power.ports, breakable=breakable)
 
     def drive(self, server: str, port: str) -> HostDrive:
         """The drive that the server sees at the port now, asked through the server's tools.

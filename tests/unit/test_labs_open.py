@@ -10,6 +10,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.guard import Located
 from rackloop.lab import LabKind, load_lab
+from rackloop.portmap import PortMap
 from rackloop.state import LabState
 from rackloop_labs import open_lab
 from rackloop_labs._rackd_config import rackd_config
@@ -43,8 +44,15 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
     lab = load_lab("direct-attached")
     with open_lab(lab, CLOCK, state, None) as bench:
         deadline = Deadline.after(CLOCK, 1)
-        assert bench.equipment.fabric.live_map(deadline).pairs == lab.baseline_map()
+        # Three HBA ports, numbered first, and what is at the other ends of their cables.
+        assert bench.equipment.fabric.live_map(deadline).pairs == PortMap.of([(1, 4), (2, 5), (3, 6)])
         assert bench.equipment.phy is None
+        assert {name: part.kinds for name, part in bench.equipment.breakable.items()} == {
+            "slot:node1/p0": {"removed"},
+            "slot:node1/p1": {"link_disabled", "removed", "slot_power_off"},
+            "slot:shelf1/0": {"device_off", "removed"},
+            "slot:shelf1/1": {"device_off", "removed"},
+        }
         for refused in (bench.attach_log, lambda: bench.announce([1])):
             with pytest.raises(NotSupported, match="physical server"):
                 refused()

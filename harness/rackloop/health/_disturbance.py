@@ -68,6 +68,10 @@ class _Reach:
         match entry.ability:
             case "fabric":
                 self._switch_ports |= _touched(entry)
+            case "phy" if not self._lab.has_switch:
+                places = [(name, port) for name, server in self._lab.servers.items() for port in server.ports]
+                for number in entry.what["ports"]:
+                    self._links |= self._slot(*places[number - 1])
             case "phy":
                 ports = set(entry.what["ports"])
                 self._switch_ports |= ports
@@ -136,12 +140,20 @@ class _Reach:
             case "cabling":
                 self._switch_ports |= {end for port in fault["ports"] for end in {port, *self._joined_to(port)}}
             case "slot" | "phy":
-                server, _, port = name.partition("/")
-                self._server_ports.add((server, port))
-                far = lab.joined(server).get(port)
-                gone = {drive for drive in lab.drives if far in {drive, lab.drives[drive].expander}}
+                gone = self._slot(*name.split("/"))
                 self._links |= gone
                 self._drives |= gone if fault["kind"] in {"slot_power_off", "device_off"} else set()
+
+    def _slot(self, owner: str, place: str) -> set[str]:
+        """The drives at a server's port, or in a slot of an expander, whose uplink is touched too."""
+        lab = self._lab
+        if owner not in lab.expanders:
+            self._server_ports.add((owner, place))
+            far = lab.joined(owner).get(place)
+            return {drive for drive in lab.drives if far in {drive, lab.drives[drive].expander}}
+        if (uplink := lab.expanders[owner].attached) is not None:
+            self._server_ports.add(uplink)
+        return {name for name, drive in lab.drives.items() if (drive.expander, drive.slot) == (owner, place)}
 
     def _power(self, resource: str) -> None:
         kind, _, name = resource.partition(":")
