@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
 
-__all__ = ["RackdControl", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream"]
+__all__ = ["RackdControl", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream", "accepted"]
 
 _CONNECT_S = 2.0
 _SUBSCRIBE_S = 2.0
@@ -100,7 +100,7 @@ class RackdControl:
                 del self._waiting[number]
                 raise
         try:
-            return _accepted(op, answer.result(timeout=deadline.remaining_s()))
+            return accepted(op, answer.result(timeout=deadline.remaining_s()))
         except TimeoutError as error:
             raise DeadlineExceeded(f"rackd at {self.path} did not answer {op} in time; is it stopped?") from error
         finally:
@@ -313,7 +313,8 @@ def _settle(answer: Future[Answer], outcome: Answer | LabError) -> None:
         return  # answered just before the connection ended
 
 
-def _accepted(op: str, message: Answer) -> Answer:
+def accepted(op: str, message: Answer) -> Answer:
+    """The fields of rackd's answer to ``op``. Raises RackdRefused where it refused, ProtocolError for nonsense."""
     if message.get("ok") is True:
         return {key: value for key, value in message.items() if key not in {"id", "ok"}}
     match message:

@@ -17,8 +17,8 @@ from rackloop_drivers.login import Account
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, serve_tls
 from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpPdu
+from rackloop_drivers.rackd_link import RackdLink
 from rackloop_drivers.simulated_power import Chassis, Outlets, PowerListener
-from rackloop_labs.rackd_link import RackdLink
 
 _FOLDER = "power"
 _USER = "admin"

@@ -13,9 +13,9 @@ from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
 from rackloop.errors import LabError
 from rackloop.lab import Lab, load_lab
+from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.power_ports import RackPower
-from rackloop_labs.rackd_link import RackdLink
 from tests.loop_thread import LoopThread, loop_thread
 from tests.rack_session import Rack, rack_starter
 
@@ -87,7 +87,7 @@ def powered(tmp_path: Path, lab: Lab, state: Path, loop: LoopThread) -> Iterator
     rackd.mkdir()
     with rack_starter(rackd) as start:
         rack = start(servers=SERVERS)
-        link = loop.run(RackdLink.connect(rack.process.control))
+        link = loop.run(RackdLink.connect(rack.process.control, follows=True))
         with loop.entered(power_peers(lab, link, state, CLOCK)) as opened:
             powered = Powered(rack, lab, opened)
             yield powered
@@ -178,7 +178,7 @@ def test_nothing_is_left_and_what_a_killed_lab_left_is_no_obstacle(
     rackd = tmp_path / "rackd"
     rackd.mkdir()
     with rack_starter(rackd) as start:
-        link = loop.run(RackdLink.connect(start(servers=SERVERS).process.control))
+        link = loop.run(RackdLink.connect(start(servers=SERVERS).process.control, follows=True))
         with loop.entered(power_peers(lab, link, state, CLOCK)) as opened:
             assert Path(opened.bmc["srv1"]["password_file"]).read_text() != "old"
         loop.call(link.close)

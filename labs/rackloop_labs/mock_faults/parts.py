@@ -11,12 +11,12 @@ from rackloop.lab import Lab
 from rackloop_drivers.fabric.flexfabric import Act, Rule, SwitchPeer
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc
+from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
 from rackloop_labs.mock_hosts._host import MockHost
 from rackloop_labs.mock_hosts.hosts import MockServers
 from rackloop_labs.power_peers import PowerPeers
-from rackloop_labs.rackd_link import RackdLink
 
 _SLOWEST = 1000.0
 _AS_FAULT: dict[HostState, Literal["crash", "hang"]] = {HostState.CRASHED: "crash", HostState.HUNG: "hang"}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rackloop.abilities import LiveMap, PortState
-from rackloop.errors import LabError, NotConnected, ProtocolError, StaleGeneration
+from rackloop.errors import StaleGeneration
 from rackloop.portmap import PortMap
+from rackloop_drivers.rackd import RackdRefused
+from rackloop_drivers.rackd_link import RackdLink
 
 
 class RackdMatrix:
@@ -22,7 +22,7 @@ class RackdMatrix:
     def __init__(self, control: Path, port_count: int) -> None:
         self._control = control
         self._port_count = port_count
-        self._wire: _ControlWire | None = None
+        self._link: RackdLink | None = None
 
     @classmethod
     async def connect(cls, control: Path) -> RackdMatrix:
@@ -94,73 +94,20 @@ class RackdMatrix:
 
     async def close(self) -> None:
         """Let go of the control socket."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
 
     async def _request(self, op: str, **fields: Any) -> dict[str, Any]:
-        wire = self._wire
-        if wire is None or wire.is_lost:
-            try:
-                _, wire = await asyncio.get_running_loop().create_unix_connection(_ControlWire, str(self._control))
-            except OSError as error:
-                raise NotConnected(f"no rackd listens on {self._control}: {error}; start it") from None
-            self._wire = wire
-        answer = await wire.request(op, fields)
-        if answer.get("ok") is True:
-            return answer
-        refusal = answer.get("error") or {}
-        message = f"rackd refused {op}: {refusal.get('message', answer)}"
-        raise (StaleGeneration if refusal.get("code") == "stale_generation" else LabError)(message)
-
-
-class _ControlWire(asyncio.Protocol):
-    """JSON lines both ways; answers find their request by id."""
-
-    def __init__(self) -> None:
-        self.is_lost = False
-        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._next_id = 0
-        self._partial = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def request(self, op: str, fields: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a request; the future holds its answer."""
-        self._next_id += 1
-        answer = asyncio.get_running_loop().create_future()
-        self._answers[self._next_id] = answer
-        message = {"id": self._next_id, "op": op, **fields}
-        self._transport.write(json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n")
-        return answer
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        for line in lines:
-            try:
-                answer = json.loads(line)
-                waiting = self._answers.pop(answer["id"], None)
-            except (ValueError, KeyError, TypeError):
-                self._fail(ProtocolError(f"rackd answered {line[:80]!r}, which is no answer; check its version"))
-                continue
-            if waiting is not None and not waiting.done():
-                waiting.set_result(answer)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._fail(NotConnected("rackd has gone; start it again"))
-
-    def _fail(self, error: LabError) -> None:
-        self.is_lost = True
-        self._transport.abort()
-        for waiting in self._answers.values():
-            if not waiting.done():
-                waiting.set_exception(error)
-        self._answers.clear()
-
-    def close(self) -> None:
-        self.is_lost = True
-        self._transport.abort()
+        link = self._link
+        if link is None or link.is_lost:
+            self._link = link = await RackdLink.connect(self._control)
+        try:
+            return await link.request(op, **fields)
+        except RackdRefused as refusal:
+            if refusal.code == "stale_generation":
+                raise StaleGeneration(str(refusal)) from refusal
+            raise
 
 
 def _pairs(answer: dict[str, Any]) -> PortMap:

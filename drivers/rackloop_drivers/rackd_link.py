@@ -1,0 +1,103 @@
+"""The control socket of rackd as parts of a simulated rack use it, on an event loop.
+
+The same JSON lines as in :mod:`rackloop_drivers.rackd`, which is for callers that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from rackloop.errors import LabError, NotConnected, ProtocolError
+from rackloop_drivers.rackd import accepted
+
+__all__ = ["RackdLink", "TruthListener"]
+
+TruthListener = Callable[[dict[str, Any]], None]
+"""Called on the event loop with each truth record (``docs/reference/rackd.md``), in rackd's order."""
+
+
+class RackdLink(asyncio.Protocol):
+    """A connection to rackd's control socket. Make it with :meth:`connect`.
+
+    ``is_lost`` once it has ended, from either side.
+    """
+
+    def __init__(self) -> None:
+        self.is_lost = False
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._numbers = count(1)
+        self._listeners: list[TruthListener] = []
+        self._partial = b""
+
+    @classmethod
+    async def connect(cls, control: Path, *, follows: bool = False) -> RackdLink:
+        """The link to the rackd that listens on ``control``; with ``follows`` it hears of all that happens there.
+
+        Raises NotConnected where no rackd listens.
+        """
+        try:
+            _, link = await asyncio.get_running_loop().create_unix_connection(cls, str(control))
+        except OSError as error:
+            raise NotConnected(f"no rackd listens on {control}: {error}; start it") from error
+        if follows:
+            await link.request("subscribe")
+        return link
+
+    def follow(self, listener: TruthListener) -> None:
+        """Have ``listener`` called with every truth record from now on, where the link follows.
+
+        Records come in rackd's order, but that of what a request changed may come before or after its answer.
+        """
+        self._listeners.append(listener)
+
+    async def request(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask rackd for ``op`` and return its answer, ``t_ns`` (CLOCK_MONOTONIC) and the fields of the operation.
+
+        Raises RackdRefused where it refuses, NotConnected where it has ended, ProtocolError where it says nonsense.
+        """
+        if self.is_lost:
+            raise NotConnected(f"rackd cannot be asked for {op}: it has ended; start it again")
+        number = next(self._numbers)
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        message = {"id": number, "op": op, **fields}
+        self._transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        return accepted(op, await answer)
+
+    def close(self) -> None:
+        """End the connection; requests in flight raise NotConnected."""
+        self._end(NotConnected("the connection to rackd was closed"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102 - asyncio's
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102 - asyncio's
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            try:
+                message = json.loads(line)
+                waiting = None if "event" in message else self._waiting.pop(message["id"], None)
+            except (ValueError, KeyError, TypeError):
+                self._end(ProtocolError(f"rackd answered {line[:80]!r}, which is no answer; check its version"))
+                return
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message)
+            elif "event" in message:
+                for listener in self._listeners:
+                    listener(message)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002, D102 - asyncio's
+        self._end(NotConnected("rackd has ended; start it again"))
+
+    def _end(self, error: LabError) -> None:
+        self.is_lost = True
+        self._transport.abort()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
+        self._waiting.clear()
