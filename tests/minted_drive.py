@@ -12,6 +12,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.guard import Guard, WritableDrive
 from rackloop.lab import Lab, load_lab
 from rackloop_drivers.block import DevicePath, NbdExport
+from tests.leased import EverythingLeased
 
 _WWN = "5000c500a0000001"
 _LAB = f"""
@@ -46,7 +47,7 @@ def minted(device: NbdExport | DevicePath, serial: str = "RL1") -> WritableDrive
     described = _lab().drives["d1"].model_copy(update={"serial": serial, "size": size})
     lab = _lab().model_copy(update={"drives": {"d1": described}})
     drive = _Described(device.location, DriveIdentity("RL", serial, "1.0", "sata", size, {"wwn": _WWN}))
-    return Guard(lab).writable("d1", drive, device, Deadline.after(RealClock(), 30))
+    return Guard(lab, EverythingLeased()).writable("d1", drive, device, Deadline.after(RealClock(), 30))
 
 
 @cache

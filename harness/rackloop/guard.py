@@ -49,6 +49,21 @@ class TellsItsDrive(Located, Protocol):
     def identifiers(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
+class Leased(Protocol):
+    """What the guard asks of the lease that a drive is to be written under."""
+
+    def refusals(self, drive_id: str) -> Sequence[str]:
+        """Why the drive may not be written under it, asked of the store: it is not in it, it is over."""
+        ...
+
+    def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
+        """Keep, on disk, that the drive was to be written; ``reasons`` are those against it, none where it may be.
+
+        Raises LabError where it cannot be kept.
+        """
+        ...
+
+
 @final
 class WritableDrive:
     """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
@@ -133,14 +148,17 @@ class Evidence:
 
 
 class Guard:
-    """Mints writable drives of ``lab``.
+    """Mints writable drives of ``lab`` under ``lease``; without one it refuses every drive.
 
-    ``seen`` are the identities of all drives found on the bench, each drive once. With ``log``, every attempt is
-    announced in the event stream and closed with its outcome.
+    ``seen`` are the identities of all drives found on the bench, each drive once. Every attempt is kept with the lease
+    before it is granted, and with ``log`` announced in the event stream and closed with its outcome.
     """
 
-    def __init__(self, lab: Lab, *, seen: Sequence[DriveIdentity] = (), log: ActLog | None = None) -> None:
+    def __init__(
+        self, lab: Lab, lease: Leased | None, *, seen: Sequence[DriveIdentity] = (), log: ActLog | None = None
+    ) -> None:
         self._lab = lab
+        self._lease = lease
         self._seen = tuple(seen)
         self._log = log
 
@@ -164,7 +182,7 @@ class Guard:
 
     def _mint(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
         before = _look(drive_id, drive, device, deadline)
-        reasons = refusals(self._lab, drive_id, before, self._seen)
+        reasons = self._refusals(drive_id, before)
         with ExitStack() as held:
             claim: int | None = None
             try:
@@ -176,29 +194,39 @@ class Guard:
             after = _look(drive_id, drive, device, deadline)
             if after.identity != before.identity:
                 reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
-            reasons += refusals(self._lab, drive_id, after, self._seen)
+            reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
+            if self._lease is not None:
+                self._lease.record_attempt(drive_id, reasons)
             if reasons:
-                raise GuardRefused(drive_id, tuple(dict.fromkeys(reasons)))
+                raise GuardRefused(drive_id, reasons)
             held.pop_all()
             return WritableDrive(_MINT, drive_id, normal_text(after.identity.serial), device, claim)
 
+    def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
+        return [*refusals(self._lab, drive_id, found, self._seen), *lease_refusals(self._lease, drive_id)]
 
-def require_may_disturb(lab: Lab) -> None:
-    """Raise BadInput for a physical lab: until leases exist, nothing keeps two people off one rack."""
-    if lab.kind == "physical":
+
+def require_may_disturb(lab: Lab, lease: object | None) -> None:
+    """Raise BadInput for a physical lab without a lease: nothing else keeps two people off one rack."""
+    if lab.kind == "physical" and lease is None:
         raise BadInput(
-            f"lab {lab.name} is physical: every write and every fault is refused there until labs can be leased; "
-            "run this on a mock or a virtual lab"
+            f"lab {lab.name} is physical: nothing is written and nothing is broken there without a lease; "
+            f"take one with `rackloop lab lease {lab.name}`, or let `rackloop run` take it"
         )
 
 
+def lease_refusals(lease: Leased | None, drive_id: str) -> list[str]:
+    """Why the drive may not be written under ``lease``; empty where it may be."""
+    return (
+        ["it is not leased; lease the rack, or the server that has it"]
+        if lease is None
+        else [*lease.refusals(drive_id)]
+    )
+
+
 def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdentity] = ()) -> list[str]:
-    """Every reason not to overwrite what was found as ``drive_id``; empty where there is none."""
+    """Every reason not to overwrite what was found as ``drive_id``, whoever asks; empty where there is none."""
     reasons: list[str] = []
-    try:
-        require_may_disturb(lab)
-    except BadInput as error:
-        reasons.append(str(error))
     described = lab.drives.get(drive_id)
     if described is None:
         known = ", ".join(sorted(lab.drives))

@@ -1,35 +1,44 @@
 """Giving a rack back its baseline after a run that did not: from any process, after any end of the run.
 
 The journal says what may be left of it. Beyond the journal, the map is compared with the baseline and restored, for
-a switch that lost its power lost its map with it; power that no entry explains is reported and not touched, for
-somebody may have a hand in that box.
+a switch that lost its power lost its map with it; faults that no entry explains are mended where the rack is simulated;
+power and faults of a real one are reported and not touched, for somebody may have a hand in that box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rackloop.abilities import PowerPort
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError, NotSupported, StaleGeneration
 from rackloop.guard import require_may_disturb
+from rackloop.heal_looks import Rack, look_problems, mend_unexplained
 from rackloop.journal import Entry, Journal, JournalDamaged
 from rackloop.journalled import Equipment, apply_full, undo, wait_for_signal
 from rackloop.portmap import PortMap, disturbed_ports
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
+    from rackloop.leases import HeldLease
+
+
+# The slowest stack of a server has a drive online 200 ms after its link is up; a link may train for a second.
+_ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
 class HealReport:
-    """What heal did: the entries it undid, the ports it gave their baseline circuits that no entry explained, and a
-    sentence for each thing that is still not as it should be.
+    """What heal did: the entries it undid, the faults it mended and the ports it gave their baseline circuits that no
+    entry explained, and a sentence for each thing that is still not as it should be.
     """  # noqa: D205
 
     undone: tuple[Entry, ...]
+    mended: tuple[str, ...]
     restored_ports: tuple[int, ...]
     problems: tuple[str, ...]
     took_s: float
@@ -40,13 +49,27 @@ class HealReport:
         return not self.problems
 
 
-def heal(lab: Lab, journal: Journal, equipment: Equipment, clock: Clock, deadline: Deadline) -> HealReport:
+def heal(
+    lab: Lab,
+    journal: Journal,
+    equipment: Equipment,
+    clock: Clock,
+    deadline: Deadline,
+    *,
+    lease: HeldLease | None = None,
+    look_at: Rack | None = None,
+    thorough: bool = False,
+) -> HealReport:
     """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
 
-    May be run again and again, and after having been killed itself. Raises BadInput for a physical lab, LabError
-    where the journal cannot be written; what the bench refuses is in the report's ``problems``.
+    With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
+    Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
+    every drive of the baseline be there and be itself.
+
+    May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
+    lease, LabError where the journal cannot be written; what the bench refuses is in the report's ``problems``.
     """
-    require_may_disturb(lab)
+    require_may_disturb(lab, lease)
     started_ns = clock.now_ns()
     problems: list[str] = []
     try:
@@ -54,6 +77,11 @@ def heal(lab: Lab, journal: Journal, equipment: Equipment, clock: Clock, deadlin
     except JournalDamaged as damage:
         problems.append(str(damage))
         standing = list(damage.readable)
+    if lease is not None:
+        # What others hold is theirs to undo.
+        standing = [entry for entry in standing if lease.slice.covers(entry.resource, entry.ports)]
+    mended, strange = mend_unexplained(lab, standing, equipment, deadline)
+    problems += strange
     undone: tuple[Entry, ...] = ()
     if standing:
         try:
@@ -64,13 +92,21 @@ def heal(lab: Lab, journal: Journal, equipment: Equipment, clock: Clock, deadlin
         else:
             undone = outcome.undone
             problems += outcome.problems
-    # Each controller takes its time to say whether power is on, so all are asked at once, while the map is restored.
-    with ThreadPoolExecutor(len(equipment.power) or 1) as asking:
-        asked = [asking.submit(_power_problem, name, port, deadline) for name, port in equipment.power.items()]
+    asks: list[Callable[[], str | None]] = [
+        partial(_power_problem, name, port, deadline) for name, port in equipment.power.items()
+    ]
+    if look_at is not None and (thorough or standing or mended):
+        # What was given power has to boot or spin up before it answers.
+        had_no_power = any(entry.ability == "power" for entry in undone)
+        asks += look_problems(lab, look_at, deadline if had_no_power else deadline.sooner(_ANSWER_S))
+    # Each controller, server and drive takes its time to answer, so all are asked at once, while the map is restored.
+    with ThreadPoolExecutor(len(asks) or 1) as asking:
+        asked = [asking.submit(ask) for ask in asks]
         restored, switch_problems = _give_baseline(lab, equipment, deadline)
         problems += [problem for answer in asked if (problem := answer.result()) is not None]
     problems += switch_problems
-    return HealReport(undone, restored, tuple(dict.fromkeys(problems)), (clock.now_ns() - started_ns) / 1e9)
+    took_s = (clock.now_ns() - started_ns) / 1e9
+    return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s)
 
 
 def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:

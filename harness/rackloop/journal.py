@@ -59,6 +59,11 @@ class Entry:
         """Whether the act may have happened and has not been undone."""
         return self.state in {EntryState.INTENDED, EntryState.ACTED}
 
+    @property
+    def ports(self) -> frozenset[int]:
+        """The switch ports that the act, or what undoes it, touches."""
+        return touched_ports(self.what, self.inverse)
+
 
 class JournalDamaged(StoreDamaged):
     """The journal cannot be read to its end. ``readable`` holds the entries that could be, newest first."""
@@ -178,6 +183,13 @@ class Journal:
         except (StoreDamaged, ValueError, KeyError, TypeError) as error:
             raise JournalDamaged(self.store.name, str(error), entries) from error
         return entries
+
+
+def touched_ports(what: Act, inverse: Sequence[Act]) -> frozenset[int]:
+    """The switch ports that an act, or what undoes it, touches."""
+    acts = (what, what.get("change", {}), *inverse)
+    named = {port for act in acts for port in act.get("ports", ())}
+    return frozenset(named | {port for act in acts for pair in act.get("pairs", ()) for port in pair})
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput, LabError
+from rackloop.errors import BadInput
 from rackloop.lab import Lab, LabKind
+from rackloop.leases import HeldLease
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import Exchange
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
 from rackloop_labs.physical import PhysicalBench
+from rackloop_labs.sliced import SlicedBench
 
 
 @contextmanager
-def only_run_on(state: LabState) -> Iterator[None]:
-    """Be the only run on a lab, among the processes of this machine. Raises LabError where another run has it."""
-    lock = state.take("run")
-    if lock is None:
-        raise LabError(
-            f"another run works on lab {state.directory.name}: wait until it has ended, or give your lab another name"
-        )
-    try:
-        yield
-    finally:
-        os.close(lock)
+def open_leased(
+    lab: Lab,
+    clock: Clock,
+    state: LabState,
+    held: HeldLease,
+    *,
+    seed: int | None = None,
+    bring_up: bool = True,
+    on_exchange: Callable[[Exchange], None] | None = None,
+) -> Iterator[Bench]:
+    """The bench of what ``held`` has of ``lab``.
+
+    Whoever has the whole rack holds the switch's lock from the first; whoever has a part takes it for each act, and
+    finds a mock lab only where `lab up` left it running, since it is not its to take down. Raises as :func:`open_lab`.
+    """
+    whole = held.slice.whole
+    with open_lab(
+        lab,
+        clock,
+        state,
+        held.lease.token if whole else None,
+        seed=seed,
+        bring_up=bring_up and whole,
+        on_exchange=on_exchange,
+    ) as bench:
+        yield bench if whole else SlicedBench(bench, held)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RackdRefused, TruthStream
+from tests.leased import EverythingLeased
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack
 
 CLOCK = RealClock()
@@ -148,7 +149,7 @@ def test_a_server_without_power_sees_no_drive_and_a_scope_gives_it_back(
 def test_the_guard_mints_on_the_path_of_the_drive_and_on_no_other(
     control: RackdControl, rackd: RunningRackd, lab: Lab
 ) -> None:
-    guard = Guard(lab, seen=survey(control, lab.drives, soon()))
+    guard = Guard(lab, EverythingLeased(), seen=survey(control, lab.drives, soon()))
     here = RackdDrive(control, server="srv1", port="p0")
     with guard.writable("d01", here, NbdExport(rackd.nbd, "srv1.p0", 64 << 20), soon()) as writable:
         assert writable.serial == "RL000001"
@@ -161,10 +162,10 @@ def test_the_guard_follows_a_remap(control: RackdControl, rackd: RunningRackd, l
     await_online(control, 1)
     here, device = RackdDrive(control, server="srv1", port="p0"), NbdExport(rackd.nbd, "srv1.p0", 64 << 20)
     with pytest.raises(GuardRefused) as raised:
-        Guard(lab).writable("d01", here, device, soon())
+        Guard(lab, EverythingLeased()).writable("d01", here, device, soon())
     assert any("the drive reports 'RL000002'" in reason for reason in raised.value.reasons)
     with pytest.raises(GuardRefused) as raised:
-        Guard(lab).writable("d02", here, device, soon())
+        Guard(lab, EverythingLeased()).writable("d02", here, device, soon())
     assert raised.value.reasons == ("the description does not mark it scratch: true; its content may be worth keeping",)
 
 

@@ -12,8 +12,9 @@ import pytest
 from rackloop.abilities import BlockUsage, DriveIdentity
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import GuardRefused, LabError
-from rackloop.guard import Guard, WritableDrive
+from rackloop.guard import Guard, Leased, WritableDrive
 from rackloop.lab import Lab
+from tests.leased import EverythingLeased
 from tests.unit.sim_rack import identity_of
 
 DEADLINE = Deadline.after(VirtualClock(), 5)
@@ -73,6 +74,7 @@ class Case:
     drive: SimDrive
     device: SimDevice
     seen: list[DriveIdentity]
+    lease: Leased | None = field(default_factory=EverythingLeased)
 
     @classmethod
     def sound(cls, lab: Lab, drive_id: str = "d01") -> Case:
@@ -96,7 +98,7 @@ class Case:
         return self
 
     def mint(self) -> WritableDrive:
-        return Guard(self.lab, seen=self.seen).writable(self.drive_id, self.drive, self.device, DEADLINE)
+        return Guard(self.lab, self.lease, seen=self.seen).writable(self.drive_id, self.drive, self.device, DEADLINE)
 
     def reasons(self) -> tuple[str, ...]:
         with pytest.raises(GuardRefused) as raised:

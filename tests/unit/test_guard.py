@@ -17,7 +17,8 @@ from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.event_log import EventLog, read_events
 from rackloop.events import ActAnnounced, ActDone
 from rackloop.guard import Guard, WritableDrive
-from rackloop.lab import Lab, LabKind
+from rackloop.lab import Lab
+from tests.leased import EverythingLeased
 from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive, is_open
 from tests.unit.sim_rack import described, identity_of
 
@@ -58,16 +59,16 @@ def test_identifiers_are_compared_whatever_their_spelling(case: Case) -> None:
     case.mint().close()
 
 
-def physical(case: Case) -> None:
-    case.lab = case.lab.model_copy(update={"kind": LabKind.PHYSICAL})
-
-
 REASONS: dict[str, tuple[Callable[[Case], object], str]] = {
     "unknown drive": (
         lambda case: setattr(case, "drive_id", "d99"),
         "no drive of that name; it has d01, d02,",
     ),
-    "physical lab": (physical, "bench is physical"),
+    "not leased": (lambda case: setattr(case, "lease", None), "it is not leased; lease the rack"),
+    "not in the lease": (
+        lambda case: setattr(case, "lease", EverythingLeased(reasons=["it is not in lease 1a2b, which has srv2"])),
+        "not in lease 1a2b",
+    ),
     "model": (lambda case: case.reports(model="OTHER SSD"), "the model is described as 'RL SATA SSD', the drive"),
     "serial": (lambda case: case.reports(serial="RL000009"), "described as 'RL000001', the drive reports 'RL000009'"),
     "no serial": (lambda case: case.reports(serial=""), "the drive reports ''"),
@@ -169,7 +170,7 @@ def test_each_reason_alone_is_enough_and_named(case: Case, reason: str) -> None:
 
 def test_every_reason_is_said_not_the_first(case: Case) -> None:
     broken = (
-        "physical lab",
+        "not leased",
         "model",
         "serial",
         "given and not reported",
@@ -184,7 +185,7 @@ def test_every_reason_is_said_not_the_first(case: Case) -> None:
         REASONS[reason][0](case)
     case.device.used = BlockUsage(("sda1 is mounted at /srv", "sda2 is swap"), is_boot_drive=True)
     found = case.reasons()
-    for part in ("physical", "model", "serial", "wwn", "scratch", "size", "only 4096", "/srv", "swap", "boot", "mdadm"):
+    for part in ("leased", "model", "serial", "wwn", "scratch", "size", "only 4096", "/srv", "swap", "boot", "mdadm"):
         assert any(part in reason for reason in found), (part, found)
     assert len(found) == len(set(found))
     assert any("I/O would go to srv2.p0" in reason for reason in found)
@@ -204,7 +205,7 @@ def test_a_drive_that_cannot_be_asked_is_a_broken_bench_not_a_refusal(case: Case
             raise LabError("no drive is online there")
 
     with pytest.raises(LabError, match="no drive is online"):
-        Guard(case.lab).writable("d01", Silent([]), case.device, DEADLINE)
+        Guard(case.lab, case.lease).writable("d01", Silent([]), case.device, DEADLINE)
 
 
 def test_a_path_that_does_not_say_where_it_leads_is_refused(case: Case) -> None:
@@ -220,7 +221,7 @@ def test_a_path_that_does_not_say_where_it_leads_is_refused(case: Case) -> None:
             return None
 
     with pytest.raises(GuardRefused, match="Vague does not say on which path it is"):
-        Guard(case.lab).writable("d01", case.drive, Vague(), DEADLINE)
+        Guard(case.lab, case.lease).writable("d01", case.drive, Vague(), DEADLINE)
 
 
 @pytest.fixture
@@ -231,7 +232,7 @@ def events(tmp_path: Path) -> Iterator[EventLog]:
 
 
 def test_attempts_are_on_record_minted_or_not(case: Case, events: EventLog) -> None:
-    guard = Guard(case.lab, log=ActLog(events))
+    guard = Guard(case.lab, case.lease, log=ActLog(events))
     guard.writable("d01", case.drive, case.device, DEADLINE).close()
     case.device.holder = "mdadm"
     with pytest.raises(GuardRefused):

@@ -99,7 +99,7 @@ def may_be_written(world: World) -> bool:
     )
     unused = not world.claims and not world.is_boot and not world.holder
     fits = world.size == 8 << 30 and world.path_bytes >= 8 << 30 and world.node_bytes in {None, 8 << 30}
-    allowed = world.kind != "physical" and world.drive_id == "d01" and world.scratch
+    allowed = world.drive_id == "d01" and world.scratch
     return identified and alone and unused and fits and allowed
 
 

@@ -246,7 +246,7 @@ def test_a_switch_locked_by_another_is_named(bench: Bench) -> None:
         bench.switch.apply(Open(frozenset({2})), bench.deadline)
 
 
-def test_a_physical_lab_is_not_healed_while_it_cannot_be_leased(bench: Bench) -> None:
+def test_a_physical_lab_is_not_healed_without_a_lease(bench: Bench) -> None:
     bench.lab = bench.lab.model_copy(update={"kind": LabKind.PHYSICAL})
     with pytest.raises(BadInput, match="physical") as raised:
         bench.heal()

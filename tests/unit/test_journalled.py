@@ -168,7 +168,7 @@ def test_a_physical_lab_is_not_disturbed(tmp_path: Path, act: str) -> None:
         "turn_off": lambda: outlet.turn_off(bench.deadline),
         "turn_on": lambda: outlet.turn_on(bench.deadline),
     }
-    with pytest.raises(BadInput, match=r"bench is physical.*leased") as raised:
+    with pytest.raises(BadInput, match=r"bench is physical.*without a lease") as raised:
         acts[act]()
     assert raised.value.exit_code == 2
     assert (bench.switch.applied, bench.switch.drops, bench.rack.outlets["srv1"].told) == ([], [], [])

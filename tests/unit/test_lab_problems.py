@@ -151,6 +151,12 @@ WRONG_WIRING = [
 ]
 
 PHYSICAL_NEEDS = [
+    (
+        "kind: physical\n",
+        "kind: physical\ncontrollers: [ctl1, ctl2]\nstore: sqlite\n",
+        "4:8: store: sqlite serves one machine, and 2 control this rack",
+        ["postgresql://rackloop@db.lab.example/rackloop"],
+    ),
     (", control: {tcp: 'switch:5025'}", "", "3:1: fabric.control: is missing", ["switch.lab.example:5025"]),
     ("{tcp: 'switch:5025'}", "{}", "3:39: fabric.control: is missing", ["/dev/ttyUSB0"]),
     ("'switch:5025'", "auto", "3:45: fabric.control.tcp: auto is for simulated labs", ["5025"]),

@@ -1,31 +1,39 @@
-"""A lab that is up, for commands that change it by hand: under the same journal as a run."""
+"""A lab that is up, for commands that change it by hand: under a lease and the same journal as a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab
+from rackloop.leases import Leases, Slice, holding
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
-from rackloop_labs import Bench, open_lab
+from rackloop_labs import Bench, open_lab, open_leased
 
 
 @contextmanager
 def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
-    """The bench of a lab that is up already; nothing is brought up for a command."""
+    """The bench of a lab that is up already, to be looked at; nothing is brought up for a command."""
     with open_lab(lab, clock, LabState.of(lab.name), None, bring_up=False) as bench:
         yield bench
 
 
 @contextmanager
-def acting(bench: Bench) -> Iterator[Equipment]:
-    """The bench's equipment, journalled; what is done by hand stands until `heal`."""
-    journal = Journal(open_lab_store(bench.lab, LabState.of(bench.lab.name), bench.clock))
-    try:
-        yield journalled(bench.equipment, ActRecorder(bench.lab, journal, "by hand"))
-    finally:
-        journal.close()
+def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
+    """The equipment of ``wanted``, leased for as long as the block runs and journalled.
+
+    What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. Raises RackLeased where
+    somebody else has it.
+    """
+    state = LabState.of(lab.name)
+    with (
+        closing(open_lab_store(lab, state, clock)) as store,
+        holding(Leases(store, lab.name), wanted, purpose=purpose) as held,
+        open_leased(lab, clock, state, held, bring_up=False) as bench,
+    ):
+        recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held)
+        yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment

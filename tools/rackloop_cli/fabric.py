@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from rackloop.abilities import LiveMap, PortState
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.guard import require_may_disturb
 from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.leases import Slice, slice_of, slice_of_ports
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop_cli.by_hand import acting, running_bench
 
@@ -52,13 +52,12 @@ def unmap(name: str, ports: Sequence[str]) -> int:
 def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
     """Take the signal away for a time."""
     lab, clock = load_lab(name), RealClock()
-    require_may_disturb(lab)
     numbers = [_port(lab, text) for text in ports]
     if not 0 < down_ms <= 3_600_000:
         raise BadInput(
             f"--ms {down_ms:g} is not between 0 and an hour; give the time the signal is away in milliseconds"
         )
-    with running_bench(lab, clock) as bench, acting(bench) as equipment:
+    with acting(lab, clock, _touched(lab, clock, numbers), "fabric drop") as equipment:
         if equipment.phy is None:
             raise BadInput(f"the rack {lab.name} has no switch that could drop a PHY")
         deadline = Deadline.after(clock, _WITHIN_S)
@@ -69,8 +68,11 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
 
 def _change(lab: Lab, change: MapChange) -> int:
     clock = RealClock()
-    require_may_disturb(lab)
-    with running_bench(lab, clock) as bench, acting(bench) as equipment:
+    if isinstance(change, Full):
+        wanted = slice_of(lab)
+    else:
+        wanted = _touched(lab, clock, change.ports if isinstance(change, Open) else change.pairs.ports())
+    with acting(lab, clock, wanted, "fabric map") as equipment:
         applied = equipment.fabric.apply(change, Deadline.after(clock, _WITHIN_S))
     took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
     Console().print(
@@ -79,6 +81,14 @@ def _change(lab: Lab, change: MapChange) -> int:
         soft_wrap=True,
     )
     return EXIT_PASS
+
+
+def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Slice:
+    """These ports and those they are joined to now, whose circuits a change opens."""
+    with running_bench(lab, clock) as bench:
+        live = bench.equipment.fabric.live_map(Deadline.after(clock, _WITHIN_S)).pairs
+    peers = (live.peer_of(port) for port in ports)
+    return slice_of_ports(lab, {*ports, *(peer for peer in peers if peer is not None)})
 
 
 def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:

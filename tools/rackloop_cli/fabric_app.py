@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.epilog import examples
-from rackloop_cli.lab_app import LabArgument
+from rackloop_cli.lab_options import LabArgument
 
 fabric_app = typer.Typer(
     no_args_is_help=True,

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from rich.console import Console
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
-from rackloop.fencing import next_token
-from rackloop.guard import require_may_disturb
-from rackloop.heal import heal
+from rackloop.heal import HealReport, heal
 from rackloop.journal import Journal
-from rackloop.lab import load_lab
+from rackloop.lab import Lab, load_lab
+from rackloop.leases import Leases, LeaseTerms, leased, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
-from rackloop_labs import only_run_on, open_lab
+from rackloop_cli.stealing import why_steal
+from rackloop_labs import open_leased
 
 _WITHIN_S = 60.0
 
 
-def run(name: str) -> int:
-    """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean."""
+def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
+    """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean.
+
+    A live holder keeps it from being healed, unless told to ``steal`` its lease. Raises RackLeased then.
+    """
     lab = load_lab(name)
-    require_may_disturb(lab)
     clock = RealClock()
     state = LabState.of(lab.name)
-    journal = Journal(open_lab_store(lab, state, clock))
-    try:
-        with only_run_on(state), open_lab(lab, clock, state, next_token(journal.store, lab.name)) as bench:
-            report = heal(lab, journal, bench.equipment, clock, Deadline.after(clock, _WITHIN_S))
-    finally:
-        journal.close()
     console = Console()
+    with closing(open_lab_store(lab, state, clock)) as store:
+        why = why_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else None
+        terms = LeaseTerms(purpose="heal", steal_why=why)
+        with leased(lab, store, terms) as held:
+            for lease in held.stolen:
+                console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
+            with open_leased(lab, clock, state, held) as bench:
+                deadline = Deadline.after(clock, _WITHIN_S)
+                report = heal(lab, Journal(store), bench.equipment, clock, deadline, lease=held)
+    _print(lab, report, console)
+    return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED
+
+
+def _print(lab: Lab, report: HealReport, console: Console) -> None:
     console.print(
         f"lab {lab.name}: {counted(len(report.undone), 'act')} undone, "
         f"{counted(len(report.restored_ports), 'further port')} given back their baseline circuits, "
@@ -41,4 +53,3 @@ def run(name: str) -> int:
     for problem in report.problems:
         console.print(f"  not healed: {problem}", soft_wrap=True)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")
-    return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.epilog import examples
+from rackloop_cli.lab_options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
 
 lab_app = typer.Typer(
     no_args_is_help=True,
@@ -15,8 +16,6 @@ lab_app = typer.Typer(
     help="Check, start, stop and look at labs.",
     epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
 )
-
-LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
 
 
 @lab_app.command(
@@ -62,15 +61,62 @@ def lab_down(lab: LabArgument) -> None:
 @lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
 def lab_status(
     lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every endpoint as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Say where everything in a lab answers.
+    """Say who holds what of a lab, what is left to undo, and where everything answers.
 
-    A lab that is down is exit code 3.
+    A mock lab that is down is exit code 3.
     """
     from rackloop_cli import lab as verb
 
     raise typer.Exit(verb.status(lab, as_json=as_json))
+
+
+@lab_app.command(
+    "lease",
+    epilog=examples(
+        "rackloop lab lease mock --for 2h",
+        "rackloop lab lease rack7 --servers srv1,srv2 --for '90 min' --purpose 'firmware 2.4 by hand'",
+    ),
+)
+def lab_lease(
+    lab: LabArgument,
+    term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, such as 90min or 2h.")],
+    servers: ServersOption = None,
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What for; others see it.")] = "",
+    priority: PriorityOption = 0,
+    wait_s: WaitOption = 0.0,
+    steal: StealOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Lease a rack, or servers of it, for yourself.
+
+    Nobody else can work on it until it is released or the time is over; `run --lease` works within it.
+    """
+    from rackloop_cli import lab_lease as verb
+
+    request = verb.Request(
+        lab=lab,
+        term=term,
+        servers=servers,
+        purpose=purpose,
+        priority=priority,
+        wait_s=wait_s,
+        steal=steal,
+        yes=yes,
+    )
+    raise typer.Exit(verb.take(request))
+
+
+@lab_app.command("release", epilog=examples("rackloop lab release mock 7e36ceb9"))
+def lab_release(
+    lab: LabArgument,
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease, as `lab status` names it.")],
+) -> None:
+    """Give a lease back before its time is over."""
+    from rackloop_cli import lab_lease as verb
+
+    raise typer.Exit(verb.release(lab, lease))
 
 
 @lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,16 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.description import compose
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
-from rackloop.guard import require_may_disturb
 from rackloop.lab import LabKind, load_lab
+from rackloop.leases import LeaseTerms, leased
 from rackloop.names import guess
 from rackloop.plan import resolved
 from rackloop.playbooks import find_playbook, roles_of
 from rackloop.state import LabState
+from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
-from rackloop_labs import only_run_on, ssh_accesses
+from rackloop_labs import ssh_accesses
 
 _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
 
@@ -44,7 +46,6 @@ def run(request: Request) -> int:
     Raises BadInput where the lab, a role or a setting is wrong, LabError where the lab is not up or a task fails.
     """
     lab = load_lab(request.lab)
-    require_may_disturb(lab)
     if request.undo and request.playbook:
         raise BadInput("--undo takes back the shipped roles: leave --playbook out, or run your own playbook without it")
     playbook = find_playbook(request.playbook or ("undo" if request.undo else "site"))
@@ -59,7 +60,8 @@ def run(request: Request) -> int:
             where = f"{task.role}: {task.task}" if task.role else task.task
             console.print(f"  {task.host}  {task.status:<11}  {where}", style=_TELLING[task.status], markup=False)
 
-    with only_run_on(state):
+    terms = LeaseTerms(purpose=f"provisioning with {playbook.name}")
+    with closing(open_lab_store(lab, state, clock)) as store, leased(lab, store, terms):
         done = Provisioner(lab, ssh_accesses(lab, endpoints), clock).run(
             playbook, Deadline.after(clock, request.timeout_s), roles=roles, variables=variables, on_task=say
         )

@@ -11,9 +11,11 @@ import typer
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
 from rackloop_cli.epilog import examples
 from rackloop_cli.fabric_app import fabric_app
-from rackloop_cli.lab_app import LabArgument, lab_app
+from rackloop_cli.lab_app import lab_app
+from rackloop_cli.lab_options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
 from rackloop_cli.model_app import model_app
 from rackloop_cli.power_app import power_app
+from rackloop_cli.schedule_app import schedule_app
 from rackloop_cli.trace_app import trace_app
 
 # Plain help reads the same in a terminal, a log and the documents.
@@ -42,6 +44,7 @@ Exit codes:
 app.add_typer(lab_app, name="lab")
 app.add_typer(fabric_app, name="fabric")
 app.add_typer(power_app, name="power")
+app.add_typer(schedule_app, name="schedule")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 
@@ -101,6 +104,7 @@ def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = N
         "rackloop run smoke --lab mock",
         "rackloop run replay --lab mock --set trace=recorded.csv.gz --set speed=10",
         "rackloop run smoke --lab mock -n 2 -k 'identity or phy_drop'",
+        "rackloop run smoke --lab labs/rack7.yaml --servers srv1,srv2 --wait 600",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
     )
@@ -119,13 +123,22 @@ def run(
         typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
     ] = None,
     settings: SetOption = None,
+    servers: ServersOption = None,
+    lease: Annotated[
+        str | None, typer.Option("--lease", metavar="ID", help="Run within a lease taken with `lab lease`.")
+    ] = None,
+    wait_s: WaitOption = 0.0,
+    priority: PriorityOption = 0,
+    steal: StealOption = False,
+    yes: YesOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
 ) -> None:
     """Run a plan on a lab.
 
-    A lab that `lab up` left running is used; else one is brought up for the run and taken down after it.
+    A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
+    --servers of it, is leased first.
     """
     from rackloop_cli import run as verb
 
@@ -138,20 +151,27 @@ def run(
         workers=workers,
         testplans=testplans,
         settings=tuple(settings or ()),
+        servers=servers,
+        lease=lease,
+        wait_s=wait_s,
+        priority=priority,
+        steal=steal,
+        yes=yes,
         dry_run=dry_run,
     )
     raise typer.Exit(verb.run(request))
 
 
-@app.command(epilog=examples("rackloop heal mock"))
-def heal(lab: LabArgument) -> None:
+@app.command(epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))
+def heal(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
     """Give a lab back its baseline.
 
-    Undoes what a dead run, or a change by hand, left standing, then reads the switch back.
+    Undoes what a dead run, or a change by hand, left standing, then reads the switch back. A lab that somebody works on
+    is left alone, unless it is stolen.
     """
     from rackloop_cli import heal as verb
 
-    raise typer.Exit(verb.run(lab))
+    raise typer.Exit(verb.run(lab, steal=steal, yes=yes))
 
 
 @app.command(epilog=examples("rackloop report results"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
@@ -12,11 +12,10 @@ from rich.table import Table
 from rackloop.abilities import PowerPort
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotSupported
-from rackloop.guard import require_may_disturb
 from rackloop.lab import LabKind, load_lab
+from rackloop.leases import slice_of_resource
 from rackloop.names import guess, quoted
 from rackloop_cli.by_hand import acting, running_bench
-from rackloop_labs import Bench
 
 _ASKED_WITHIN_S = 20.0
 # A PDU may be set to delays, and a server's controller takes its time.
@@ -60,24 +59,23 @@ def turn_on(name: str, text: str) -> int:
 
     So it is not journalled: heal would turn off again what its own report asked somebody to turn on.
     """
-    with _disturbed(name) as (bench, deadline):
-        _named(text, bench.equipment.power).turn_on(deadline)
+    with _disturbed(name, text, is_journalled=False) as (port, deadline):
+        port.turn_on(deadline)
     Console().print(f"{text} is on")
     return EXIT_PASS
 
 
 def turn_off(name: str, text: str) -> int:
     """Switch one target off; the act is journalled, so that `heal` gives it back the power it had."""
-    with _disturbed(name) as (bench, deadline), acting(bench) as equipment:
-        _named(text, equipment.power).turn_off(deadline)
+    with _disturbed(name, text) as (port, deadline):
+        port.turn_off(deadline)
     Console().print(f"{text} is off; `rackloop heal {name}` turns it on again")
     return EXIT_PASS
 
 
 def cycle(name: str, text: str) -> int:
     """Switch one target off and on; one that is off is refused, for there is nothing to interrupt."""
-    with _disturbed(name) as (bench, deadline), acting(bench) as equipment:
-        port = _named(text, equipment.power)
+    with _disturbed(name, text) as (port, deadline):
         if not port.is_on(deadline):
             raise BadInput(f"{text} is off, and cannot be cycled; turn it on: rackloop power {name} on {text}")
         port.turn_off(deadline)
@@ -87,17 +85,19 @@ def cycle(name: str, text: str) -> int:
 
 
 @contextmanager
-def _disturbed(name: str) -> Iterator[tuple[Bench, Deadline]]:
+def _disturbed(name: str, text: str, *, is_journalled: bool = True) -> Iterator[tuple[PowerPort, Deadline]]:
     lab, clock = load_lab(name), RealClock()
-    require_may_disturb(lab)
     with running_bench(lab, clock) as bench:
-        yield bench, Deadline.after(clock, _SWITCHED_WITHIN_S)
+        target = _named(text, bench.equipment.power)
+    wanted = slice_of_resource(lab, target)
+    with acting(lab, clock, wanted, f"power {text}", is_journalled=is_journalled) as equipment:
+        yield equipment.power[target], Deadline.after(clock, _SWITCHED_WITHIN_S)
 
 
-def _named(text: str, ports: Mapping[str, PowerPort]) -> PowerPort:
+def _named(text: str, ports: Collection[str]) -> str:
     """The power port that a server's name, an outlet, or its own full name says."""
     for target in (text, f"server:{text}", f"outlet:{text}"):
         if target in ports:
-            return ports[target]
+            return target
     known = (target.removeprefix("server:").removeprefix("outlet:") for target in ports)
     raise BadInput(f"nothing called {quoted(text)} has power that can be switched; {guess(text, known)}")

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -40,6 +40,12 @@ class Request:
     workers: int = 1
     testplans: Path | None = None
     settings: tuple[str, ...] = ()
+    servers: str | None = None
+    lease: str | None = None
+    wait_s: float = 0.0
+    priority: int = 0
+    steal: bool = False
+    yes: bool = False
     dry_run: bool = False
 
 
@@ -51,11 +57,15 @@ def run(request: Request) -> int:
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.workers > 1 and lab.kind is not LabKind.MOCK:
         raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
+    if request.workers > 1 and (request.servers or request.lease or request.steal):
+        raise BadInput(f"-n {request.workers} makes a rack for each worker: leave --servers, --lease and --steal out")
     arguments = _common_arguments(request, files, tests_root)
     if request.dry_run:
         return _dry_run(arguments, lab, plan)
     if request.workers > 1 and not _is_sound(arguments):
         return EXIT_BAD_INPUT
+    if (why := _why_steal(request, lab, plan)) is not None:
+        arguments.append(f"--rackloop-steal={why}")
     with _fresh_directory(request.out, plan, lab) as directory:
         status = _run_pytest(request, arguments, directory)
     return status if status == EXIT_BAD_INPUT else _report(directory, lab, status)
@@ -88,6 +98,7 @@ def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
 
 
 _USAGE_ERROR = 4
+_FAULTS_IN_A_LINE = 3
 _DRY = ("--rackloop-dry-run", "-qq", "--no-header")
 
 
@@ -103,9 +114,33 @@ def _common_arguments(request: Request, files: list[str], tests_root: Path) -> l
     arguments += (f"--rackloop-set={setting}" for setting in request.settings)
     if request.seed is not None:
         arguments.append(f"--rackloop-seed={request.seed}")
+    arguments += _lease_arguments(request)
     if request.expression:
         arguments.append(f"-k={request.expression}")
     return arguments
+
+
+def _lease_arguments(request: Request) -> list[str]:
+    arguments = [f"--rackloop-wait={request.wait_s:g}", f"--rackloop-priority={request.priority}"]
+    if request.servers:
+        arguments.append(f"--rackloop-servers={request.servers}")
+    if request.lease:
+        arguments.append(f"--rackloop-lease={request.lease}")
+    return arguments
+
+
+def _why_steal(request: Request, lab: Lab, plan: Plan) -> str | None:
+    """Why the rack is taken from whoever has it, once the user has agreed; None where it is not."""
+    if not request.steal:
+        return None
+    from rackloop.leases import Leases, LeaseTerms
+    from rackloop.store import open_lab_store
+    from rackloop_cli.stealing import names_in, why_steal
+
+    with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
+        leases = Leases(store, lab.name)
+        wanted = LeaseTerms(servers=names_in(request.servers), within=request.lease).part_of(lab, leases)
+        return why_steal(leases, wanted, f"plan {plan.plan}", yes=request.yes, within=request.lease)
 
 
 def _pytest_main(arguments: list[str], *plugins: object) -> int:
@@ -137,7 +172,11 @@ def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
             console.print(f"  it is skipped: {escape('; '.join(test.skipped))}")
             continue
         console.print(f"  drives erased: {escape(', '.join(test.erases)) or 'none'}")
-        console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
+        if len(test.faults) <= _FAULTS_IN_A_LINE:
+            console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
+        else:
+            console.print(f"  faults: {len(test.faults)}")
+            console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
     total_s = sum(test.estimate_s for test in foreseen)
     erased = {drive for test in foreseen for drive in test.erases}
     console.print(f"\n{counted(len(foreseen), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")

@@ -269,6 +269,15 @@ class Pdu(Description):
     """Whether the unit's certificate is verified (redfish); false takes any, and with it any impostor."""
 
 
+class Quarantine(Description):
+    """When a part that keeps failing is used no more, until somebody or a passed retest lifts it."""
+
+    failures: Annotated[int, whole(1, 1000)] = 3
+    """How many tests it has to fail."""
+    tests: Annotated[int, whole(1, 100000)] = 50
+    """Among how many of the lab's last tests."""
+
+
 class Lab(Description):
     """A rack as its description says it is wired. Names are keys; every cross-reference leads somewhere."""
 
@@ -278,6 +287,8 @@ class Lab(Description):
     """The way to have the rack: mock (processes), virtual (QEMU guests) or physical."""
     store: Store = "sqlite"
     """Where leases and the undo journal are kept: sqlite, or a postgresql:// URL that several people share."""
+    controllers: tuple[Text, ...] = ()
+    """The machines that Rackloop works on the rack from, such as [ctl1, ctl2]; more than one share a store."""
     fabric: Fabric
     """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""
     servers: Annotated[Mapping[Name, Server], Field(min_length=1)]
@@ -292,6 +303,9 @@ class Lab(Description):
     """The power distribution units by name."""
     baseline: Mapping[Name, Mapping[Name, Name]] = {}
     """The cabling every test starts from: for each server, its ports and the drive or expander each is joined to."""
+
+    quarantine: Quarantine = Quarantine()
+    """When a drive, port or server that keeps failing is used no more."""
 
     _source: Path = PrivateAttr(default=Path())
 

@@ -221,6 +221,12 @@ def _check_paths(examined: Examined[Lab], lab: Lab) -> None:
 
 def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
     """A physical rack is reached at places only its owner knows."""
+    if len(lab.controllers) > 1 and lab.store == "sqlite" and examined.is_sound("store"):
+        examined.report(
+            ("store",),
+            f"sqlite serves one machine, and {len(lab.controllers)} control this rack; name a store they share, such "
+            "as postgresql://rackloop@db.lab.example/rackloop",
+        )
     if lab.has_switch and examined.is_sound("fabric"):
         control = lab.fabric.control
         given = {key: value for key in ("tcp", "serial") if (value := getattr(control, key)) is not None}

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rackloop.actlog import ActLog
 from rackloop.errors import FabricError, LabError, NotSupported
 from rackloop.guard import require_may_disturb
-from rackloop.journal import Entry, Journal
+from rackloop.journal import Entry, Journal, touched_ports
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
+    from rackloop.leases import HeldLease
 
 T = TypeVar("T")
 
@@ -21,7 +22,8 @@ T = TypeVar("T")
 class ActRecorder:
     """Makes acts on ``lab`` in the journalled order. ``run`` names the run in the journal; ``log`` may be left out.
 
-    ``keep`` is called with the entry of each act that may have happened.
+    ``keep`` is called with the entry of each act that may have happened. With ``lease`` an act is made only while that
+    is held, and only on what it has; without one a physical lab refuses every act.
     """
 
     lab: Lab
@@ -29,6 +31,7 @@ class ActRecorder:
     run: str
     log: ActLog | None = None
     keep: Callable[[Entry], None] | None = None
+    lease: HeldLease | None = None
 
     def keeping(self, keep: Callable[[Entry], None]) -> ActRecorder:
         """This recorder, calling ``keep`` as well."""
@@ -52,13 +55,25 @@ class ActRecorder:
     ) -> T:
         """Announce, journal, act, record. Raises what ``act`` raises.
 
+        Where the lease is over it raises LeaseLost, where it does not have what is acted on BadInput; nothing was done.
+
         An act that the box refused is marked as failed: nothing is left to undo. One that ended in any other way, a
         lost acknowledgement or an interrupt, keeps standing, because it may have happened.
         """
-        require_may_disturb(self.lab)
+        require_may_disturb(self.lab, self.lease)
+        if self.lease is not None:
+            self.lease.require_covers(resource, touched_ports(what, inverse))
         number = self.log.announce(ability, {"resource": resource, **what}) if self.log else 0
         try:
-            entry = self.journal.intend(self.lab.name, self.run, ability, resource, what=what, inverse=inverse)
+            entry = self.journal.intend(
+                self.lab.name,
+                self.run,
+                ability,
+                resource,
+                what=what,
+                inverse=inverse,
+                lease=None if self.lease is None else self.lease.lease,
+            )
         except LabError as error:
             self._done(number, error=f"not made: {error}")
             raise

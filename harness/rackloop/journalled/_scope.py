@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
-from rackloop.journal import Entry, Journal
+from rackloop.journal import Entry
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
 from rackloop.journalled._breakable import JournalledBreakable
 from rackloop.journalled._recorder import ActRecorder
@@ -47,16 +47,19 @@ def undoing(
         yield journalled(equipment, recorder.keeping(made.append))
     except BaseException as error:
         try:
-            _undo_all(made, equipment, recorder.journal, Deadline.after(clock, within_s))
+            _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))
         except LabError as problem:
             error.add_note(str(problem))
         raise
-    _undo_all(made, equipment, recorder.journal, Deadline.after(clock, within_s))
+    _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))
 
 
-def _undo_all(made: list[Entry], equipment: Equipment, journal: Journal, deadline: Deadline) -> None:
+def _undo_all(made: list[Entry], equipment: Equipment, recorder: ActRecorder, deadline: Deadline) -> None:
     if not made:
         return
-    outcome = undo(made, equipment, journal, deadline)
+    if recorder.lease is not None:
+        # Whoever has the rack now heals it; this run may not touch it any more.
+        recorder.lease.require()
+    outcome = undo(made, equipment, recorder.journal, deadline)
     if outcome.problems:
         raise UndoFailed(outcome.problems)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import BadInput, LabError
 from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Lease, LeaseLost, RackLeased, Ticket
 from rackloop.leases._leases import HEARTBEAT_S, Leases
@@ -42,6 +42,32 @@ class HeldLease:
         """Raise LeaseLost if a heartbeat has found that the lease is over. The journal asks the store itself."""
         if self._lost is not None:
             raise self._lost
+
+    def require_covers(self, resource: str, ports: Collection[int] = ()) -> None:
+        """Raise BadInput where an act on ``resource`` that touches these switch ports is outside the slice.
+
+        Raises LeaseLost as :meth:`check` does.
+        """
+        self.check()
+        if not self.slice.covers(resource, ports):
+            named = f" with ports {', '.join(map(str, sorted(ports)))}" if ports else ""
+            raise BadInput(
+                f"{resource}{named} is not in lease {self._lease.id}, which has {self.slice}; lease what is missing too"
+            )
+
+    def refusals(self, drive_id: str) -> list[str]:
+        """Why the drive may not be written under this lease, asked of the store."""
+        try:
+            self.require()
+        except LeaseLost as lost:
+            return [str(lost)]
+        if drive_id not in self.slice.drives:
+            return [f"it is not in lease {self._lease.id}, which has {self.slice}"]
+        return []
+
+    def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
+        """Keep in the store that the drive was to be written, and every reason against it."""
+        self.leases.record_attempt(self._lease, drive_id, reasons)
 
     def require(self) -> None:
         """Ask the store. Raises LeaseLost where the lease is over."""
@@ -93,23 +119,37 @@ def holding(
     With ``within`` it is a part of a lease that a person holds. Raises RackLeased where it cannot be had, LeaseLost or
     BadInput where the lease it is to be a part of is over or does not have it.
     """
-    ticket = leases.request(wanted, Holder.here(), purpose=purpose, priority=priority, within=within)
-    stolen: tuple[Lease, ...] = ()
-    try:
-        if steal_why is not None and ticket.lease is None:
-            lease, stolen = leases.steal(ticket, steal_why)
-        else:
-            lease = _awaited(leases, ticket, wait_s)
-    except BaseException:
-        with suppress(LabError):
-            leases.release(ticket)
-        raise
+    lease, stolen = obtain(
+        leases, wanted, purpose=purpose, priority=priority, wait_s=wait_s, steal_why=steal_why, within=within
+    )
     held = HeldLease(leases, lease, stolen)
     held.start()
     try:
         yield held
     finally:
         held.stop()
+
+
+def obtain(
+    leases: Leases,
+    wanted: Slice,
+    *,
+    purpose: str = "",
+    priority: int = 0,
+    wait_s: float = 0.0,
+    steal_why: str | None = None,
+    within: str | None = None,
+) -> tuple[Lease, tuple[Lease, ...]]:
+    """A lease that nobody keeps alive yet, and the leases that ended for it; as :func:`holding` has it."""
+    ticket = leases.request(wanted, Holder.here(), purpose=purpose, priority=priority, within=within)
+    try:
+        if steal_why is not None and ticket.lease is None:
+            return leases.steal(ticket, steal_why)
+        return _awaited(leases, ticket, wait_s), ()
+    except BaseException:
+        with suppress(LabError):
+            leases.release(ticket)
+        raise
 
 
 def _awaited(leases: Leases, ticket: Ticket, wait_s: float) -> Lease:

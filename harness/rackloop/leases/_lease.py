@@ -54,6 +54,29 @@ class Ticket:
     held_up_by: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One time somebody asked the destructive guard for a drive. It was granted where there are no ``reasons``."""
+
+    drive: str
+    lease: str | None
+    who: str
+    at: datetime
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Theft:
+    """A lease that somebody ended who wanted what it had."""
+
+    lease: str
+    robbed: str
+    thief: str
+    slice: Slice
+    at: datetime
+    why: str
+
+
 class LeaseLost(LabError):
     """The lease is over: its time, its holder, or somebody who took it. Nothing more may be done under it."""
 

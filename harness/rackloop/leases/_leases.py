@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import TypeVar
 
 from rackloop.errors import BadInput
 from rackloop.leases import _table
 from rackloop.leases._holder import Holder
-from rackloop.leases._lease import Lease, LeaseLost, Ticket
+from rackloop.leases._lease import Attempt, Lease, LeaseLost, Theft, Ticket
 from rackloop.leases._slice import Slice
 from rackloop.store import Store, Transaction
 
@@ -84,12 +87,16 @@ class Leases:
                 tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
             return self._known(tables, row.id).lease(now_s, self.store.clock)
 
-    def extend(self, lease: Lease, term_s: float) -> Lease:
-        """Let a lease last for ``term_s`` from now. Raises LeaseLost where it is over."""
+    def keep(self, lease: Lease, term_s: float) -> Lease:
+        """Let a lease last for ``term_s`` from now, without its process. Raises LeaseLost where it is over."""
         with self.store.transaction(self.lab) as tables:
             row = _table.require_held(tables, lease)
             now_s = tables.now_s()
-            tables.rows("UPDATE lease SET until_s = ?, term_s = ? WHERE id = ?", now_s + term_s, term_s, row.id)
+            person = replace(row.holder, process=None).as_json()
+            tables.rows(
+                "UPDATE lease SET holder = ?, until_s = ?, term_s = ? WHERE id = ?",
+                *(person, now_s + term_s, term_s, row.id),
+            )
             return self._known(tables, row.id).lease(now_s, self.store.clock)
 
     def release(self, lease: Lease | Ticket, why: str = "") -> None:
@@ -125,6 +132,28 @@ class Leases:
         """Who waits, the next first."""
         return self._now(lambda row, now_s: row.ticket(now_s, self.store.clock), _table.QUEUED)
 
+    def thefts(self, last: int = 20) -> list[Theft]:
+        """The last leases of the lab that were taken from their holders, newest first."""
+        clock = self.store.clock
+        with self.store.transaction(synced=False) as tables:
+            now_s = tables.now_s()
+            found = tables.rows(
+                "SELECT id, holder, ended_by, slice, ended_s, ended_why FROM lease"
+                " WHERE lab = ? AND ended_how = 'stolen' ORDER BY ended_s DESC LIMIT ?",
+                *(self.lab, last),
+            )
+        return [
+            Theft(
+                lease_id,
+                str(Holder.of_json(holder)),
+                thief,
+                Slice.of_json(part),
+                clock.wall() + timedelta(seconds=at_s - now_s),
+                why,
+            )
+            for lease_id, holder, thief, part, at_s, why in found
+        ]
+
     def find(self, lease_id: str) -> Lease:
         """The lease of this id. Raises BadInput where nobody holds one of it."""
         for lease in self.held():
@@ -138,6 +167,29 @@ class Leases:
         with self.store.transaction(self.lab) as tables:
             _table.require_held(tables, lease)
             return _table.raise_token(tables, self.lab)
+
+    def record_attempt(self, lease: Lease, drive: str, reasons: Sequence[str]) -> None:
+        """Keep that ``drive`` was to be overwritten under ``lease``, and every reason against it."""
+        with self.store.transaction(self.lab) as tables:
+            tables.rows(
+                "INSERT INTO attempt (lab, drive, lease, who, at_s, granted, reasons) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(self.lab, drive, lease.id, str(lease.holder), tables.now_s(), int(not reasons)),
+                json.dumps(list(reasons)),
+            )
+
+    def attempts(self, last: int = 20) -> list[Attempt]:
+        """The last attempts to overwrite a drive of the lab, newest first."""
+        clock = self.store.clock
+        with self.store.transaction(synced=False) as tables:
+            now_s = tables.now_s()
+            found = tables.rows(
+                "SELECT drive, lease, who, at_s, granted, reasons FROM attempt WHERE lab = ? ORDER BY id DESC LIMIT ?",
+                *(self.lab, last),
+            )
+        return [
+            Attempt(drive, lease, who, clock.wall() + timedelta(seconds=at_s - now_s), tuple(json.loads(reasons)))
+            for drive, lease, who, at_s, _, reasons in found
+        ]
 
     def _look(self, tables: Transaction, ticket_id: str) -> Ticket:
         """Grant the ticket if it is its turn."""

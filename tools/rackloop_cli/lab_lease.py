@@ -1,0 +1,88 @@
+"""`rackloop lab lease|release`: a rack, or servers of it, for a person rather than for a process."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.lab import load_lab
+from rackloop.leases import Holder, Leases, LeaseTerms, obtain
+from rackloop.state import LabState
+from rackloop.store import open_lab_store
+from rackloop.units import parse_quantity
+from rackloop_cli.stealing import names_in, why_steal
+
+_LONGEST_S = 30 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    lab: str
+    term: str
+    servers: str | None = None
+    purpose: str = ""
+    priority: int = 0
+    wait_s: float = 0.0
+    steal: bool = False
+    yes: bool = False
+
+
+def take(request: Request) -> int:
+    """Take a lease that outlives the command. Raises RackLeased where somebody else has what it is for."""
+    lab, clock = load_lab(request.lab), RealClock()
+    term_s = _term_s(request.term)
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        leases = Leases(store, lab.name)
+        wanted = LeaseTerms(servers=names_in(request.servers)).part_of(lab, leases)
+        why = why_steal(leases, wanted, request.purpose or "a lease", yes=request.yes) if request.steal else None
+        lease, stolen = obtain(
+            leases,
+            wanted,
+            purpose=request.purpose,
+            priority=request.priority,
+            wait_s=request.wait_s,
+            steal_why=why,
+        )
+        lease = leases.keep(lease, term_s)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    for one in stolen:
+        console.print(f"stolen: {one}")
+    until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    console.print(f"lease {lease.id} of lab {lab.name}: {lease.slice}, until {until}")
+    console.print(
+        f"work under it with `rackloop run PLAN --lab {request.lab} --lease {lease.id}`; "
+        f"give it back with `rackloop lab release {request.lab} {lease.id}`"
+    )
+    return EXIT_PASS
+
+
+def release(name: str, lease_id: str) -> int:
+    """Give a lease back. Raises BadInput where it is not held, or is somebody else's."""
+    lab, clock = load_lab(name), RealClock()
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        leases = Leases(store, lab.name)
+        lease = leases.find(lease_id)
+        here = Holder.here(bound=False)
+        if lease.holder.process is not None:
+            raise BadInput(f"lease {lease_id} ends with its {lease.holder}: end that, or take the rack with --steal")
+        if lease.holder.user != here.user:
+            raise BadInput(f"lease {lease_id} is held by {lease.holder}, not by {here}: ask them, or take it (--steal)")
+        leases.release(lease)
+    Console().print(f"lease {lease_id} of lab {lab.name} is given back")
+    return EXIT_PASS
+
+
+def _term_s(text: str) -> float:
+    try:
+        seconds = parse_quantity(text, "s")
+    except ValueError as error:
+        raise BadInput(f"--for {text}: {error}; write a time such as 90 min or 2 h") from None
+    if not 0 < seconds <= _LONGEST_S:
+        raise BadInput(f"--for {text} is not between a moment and 30 days; a lease can be taken again")
+    return seconds

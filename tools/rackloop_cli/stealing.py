@@ -1,0 +1,35 @@
+"""Taking a rack from whoever has it: never without having asked."""
+
+from __future__ import annotations
+
+import sys
+
+from rackloop.errors import BadInput
+from rackloop.leases import Leases, Slice
+
+
+def names_in(servers: str | None) -> tuple[str, ...]:
+    """The names in a list such as ``srv1,srv2``."""
+    return tuple(name.strip() for name in (servers or "").split(",") if name.strip())
+
+
+def why_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within: str | None = None) -> str | None:
+    """The reason that is kept with the leases that end, once the user has said yes; None where nobody is in the way.
+
+    Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or where there is nobody to ask.
+    """
+    robbed = [lease for lease in leases.held() if lease.id != within and lease.slice.overlaps(wanted)]
+    if not robbed:
+        return None
+    for lease in robbed:
+        print(f"in the way: {lease}", file=sys.stderr)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise BadInput("--steal ends the leases above and asks first; there is no terminal to ask on: add --yes")
+        print(
+            f"Take lab {leases.lab} from them? Their work on it ends where it stands. [y/N] ", end="", file=sys.stderr
+        )
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise BadInput("nothing was taken; wait with --wait, or ask whoever holds it")
+    return f"taken for {purpose}"
