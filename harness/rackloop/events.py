@@ -253,6 +253,38 @@ class EvidenceGathered:
 
 
 @dataclass(frozen=True)
+class RetestDone:
+    """A drive that failed was tried elsewhere, and another in its place (:mod:`rackloop.upkeep`).
+
+    ``finding`` is drive, port or cable, server, several, not reproduced or unclear; ``culprits`` are the parts that
+    are, or may be, at fault. Each trial has drive, server, port, seen, took_s and detail. ``said`` is all of it in words.
+    """
+
+    kind: ClassVar[str] = "retest.done"
+    test: str
+    drive: str
+    finding: str
+    culprits: Sequence[str]
+    trials: Sequence[Mapping[str, Any]]
+    said: str
+
+
+@dataclass(frozen=True)
+class GearOut:
+    """A part of the rack is not used: ``state`` is maintenance, quarantine or broken, the latter for this run alone.
+
+    ``test`` is the one it was taken out after, None where it was out before the run. ``evidence`` is what it failed.
+    """
+
+    kind: ClassVar[str] = "gear.out"
+    test: str | None
+    gear: str
+    state: str
+    reason: str
+    evidence: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Attached:
     """A file that belongs to a test was written below the run's output directory."""
 
@@ -302,6 +334,8 @@ Event = (
     | DriveSeen
     | HealthCompared
     | EvidenceGathered
+    | RetestDone
+    | GearOut
     | Attached
     | TestFinished
     | RunFinished
@@ -323,6 +357,8 @@ KINDS: Mapping[str, type[Event]] = {
         DriveSeen,
         HealthCompared,
         EvidenceGathered,
+        RetestDone,
+        GearOut,
         Attached,
         TestFinished,
         RunFinished,

@@ -10,6 +10,7 @@ from rackloop.lab import Lab, LabKind, Server
 from rackloop_drivers.host import on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.bench import Bench
+from rackloop_labs.in_service import is_about_what_is_out, whole
 from rackloop_labs.pci_places import pci_address
 
 # A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
@@ -30,14 +31,21 @@ def inventories(bench: Bench, deadline: Deadline) -> dict[str, HostInventory]:
 def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
     """Every server port: what should be there by the description and the switch's live map, and what its host sees.
 
+    Ports that are out of service, or whose drive at the baseline is, are left out.
+
     What disagrees was looked at for five seconds, in case a link was still training. Raises as :func:`inventories`.
     """
     settled = deadline.sooner(_SETTLE_S)
+    rack = whole(bench)
     while True:
-        before = _live(bench, deadline)
+        before = _live(rack, deadline)
         seen = inventories(bench, deadline)
-        if _live(bench, deadline).generation == before.generation:
-            checks = check_ports(with_paths(bench.lab), before.pairs, seen)
+        if _live(rack, deadline).generation == before.generation:
+            checks = [
+                check
+                for check in check_ports(with_paths(rack.lab), before.pairs, seen)
+                if not is_about_what_is_out(bench, f"{check.server} {check.port}")
+            ]
             if settled.is_over() or not any(check.disagreements for check in checks):
                 return checks
         bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))

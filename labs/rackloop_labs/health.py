@@ -10,6 +10,7 @@ from rackloop_drivers.host import on_all
 from rackloop_drivers.host_tools import read_health
 from rackloop_labs.bench import Bench
 from rackloop_labs.discovery import with_paths
+from rackloop_labs.in_service import whole
 
 # A kernel takes a moment to find a drive whose link is up; one that is not there then stays away.
 _SETTLE_S = 2.0
@@ -48,7 +49,7 @@ def _take(bench: Bench, deadline: Deadline, since: HealthSnapshot | None) -> Hea
         # A server that overstayed its deadline is one entry; the others' answers are lost with it.
         answers = {host.name: NotConnected(str(error.children.get(host.name, error))) for host in hosts}
     return snapshot_of(
-        with_paths(bench.lab),
+        with_paths(whole(bench).lab),
         {name: answer for name, answer in answers.items() if isinstance(answer, HostHealth)},
         {name: str(answer) for name, answer in answers.items() if isinstance(answer, RackloopError)},
         started_ns=started_ns,

@@ -6,10 +6,23 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Host, SystemEventLog
-from rackloop.clock import Clock
+from rackloop.abilities import (
+    Applied,
+    BlockDevice,
+    BoxIdentity,
+    Drive,
+    DriveIdentity,
+    Fabric,
+    Host,
+    LiveMap,
+    PortState,
+    SystemEventLog,
+)
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, StaleGeneration
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop.portmap import Full, MapChange, Open, PortMap
 from rackloop.upkeep import Gear, lab_without
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
@@ -20,7 +33,7 @@ class BenchInService:
     """``whole`` as a :class:`~rackloop_labs.bench.Bench` whose description lacks the parts that were taken out.
 
     Who chooses among what the description names cannot choose them. Their power and their faults are not offered
-    either; the switch is the whole rack's, and their circuits stay as they are.
+    either, and the switch shows neither their ports nor the circuits there, which stay as they are.
     """
 
     def __init__(self, whole: Bench, out: Collection[Gear] = ()) -> None:
@@ -61,9 +74,24 @@ class BenchInService:
             return equipment
         return replace(
             equipment,
+            fabric=FabricInService(equipment.fabric, self._hidden_ports())
+            if self._lab.has_switch
+            else equipment.fabric,
             power={name: port for name, port in equipment.power.items() if name not in gone},
             breakable={name: part for name, part in equipment.breakable.items() if _victim(name) not in gone},
         )
+
+    def _hidden_ports(self) -> frozenset[int]:
+        """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
+        whole, left = self.whole.lab, self._lab
+        drives = (drive.port for name, drive in whole.drives.items() if name not in left.drives)
+        wired = (
+            number
+            for name, server in whole.servers.items()
+            for port, number in server.ports.items()
+            if name not in left.servers or port not in left.servers[name].ports
+        )
+        return frozenset(number for number in (*drives, *wired) if number is not None)
 
     def drive(self, server: str, port: str) -> Drive:  # noqa: D102
         return self.whole.drive(server, port)
@@ -92,6 +120,84 @@ class BenchInService:
 
     def close(self) -> None:  # noqa: D102
         self.whole.close()
+
+
+def whole(bench: Bench) -> Bench:
+    """All there is of a bench, in service or not."""
+    return bench.whole if isinstance(bench, BenchInService) else bench
+
+
+def is_about_what_is_out(bench: Bench, subject: str) -> bool:
+    """Whether ``subject`` of a change of the rack's health is about a part that is out of service.
+
+    A drive by its name, or a server with the names of its ports, as :class:`rackloop.health.HealthChange` has them.
+    """
+    if not isinstance(bench, BenchInService) or not bench.out:
+        return False
+    whole, out = bench.whole.lab, bench.out
+    name, *ports = subject.split()
+    if name not in whole.servers:
+        return Gear.drive(name) in out
+    joined = whole.joined(name)
+    parts = [
+        {Gear.port(name, port), Gear.drive(joined.get(port, ""))} for port in ports if port in whole.servers[name].ports
+    ]
+    return Gear.server(name) in out or (bool(parts) and all(part & out for part in parts))
+
+
+class FabricInService:
+    """A Fabric without the ports ``hidden``: nobody joins them, and what they are joined to is nobody's concern."""
+
+    def __init__(self, fabric: Fabric, hidden: frozenset[int]) -> None:
+        self._fabric = fabric
+        self._hidden = hidden
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:  # noqa: D102 - as of the whole switch
+        return self._fabric.identify(deadline)
+
+    def port_count(self, deadline: Deadline) -> int:  # noqa: D102
+        return self._fabric.port_count(deadline)
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        """The circuits between ports that are in service."""
+        live = self._fabric.live_map(deadline)
+        return LiveMap(live.generation, live.pairs.without(self._hidden))
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        """Make ``change``; a full map leaves the circuits of hidden ports as they are, where it does not need an end.
+
+        Raises BadInput where it names a hidden port, and what the switch raises.
+        """
+        if named := self._hidden.intersection(change.ports if isinstance(change, Open) else change.pairs.ports()):
+            ports = ", ".join(map(str, sorted(named)))
+            raise BadInput(f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why")
+        if not isinstance(change, Full):
+            return self._fabric.apply(change, deadline, if_generation=if_generation)
+        live = self._fabric.live_map(deadline)
+        if if_generation is not None and if_generation != live.generation:
+            raise StaleGeneration(f"generation {if_generation} is not the live one, which is {live.generation}", -221)
+        kept = (pair for pair in live.pairs if self._hidden.intersection(pair) and not change.pairs.ports() & set(pair))
+        whole = Full(PortMap.of((*kept, *change.pairs)))
+        return self._fabric.apply(whole, deadline, if_generation=live.generation)
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:  # noqa: D102
+        return self._fabric.port_states(ports, deadline)
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:  # noqa: D102
+        self._fabric.take_lock(token, deadline)
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:  # noqa: D102
+        self._fabric.release_lock(token, deadline)
+
+    def save_boot_map(self, deadline: Deadline) -> None:  # noqa: D102
+        self._fabric.save_boot_map(deadline)
+
+    def boot_map(self, deadline: Deadline) -> PortMap:
+        """The power-on map between ports that are in service."""
+        return self._fabric.boot_map(deadline).without(self._hidden)
+
+    def close(self) -> None:  # noqa: D102
+        self._fabric.close()
 
 
 def _victim(resource: str) -> str:

@@ -80,22 +80,26 @@ class Diagnosis:
             return None if may_be_drive else Cause.LAB
         return None
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> str:
+        """Whose fault it is, in a sentence; ``str()`` adds the trials."""
         named = " and ".join(gear.said for gear in self.culprits)
         match self.finding:
             case Finding.NOT_REPRODUCED:
-                found = "the retest did not reproduce it"
+                return "the retest did not reproduce it"
             case Finding.UNCLEAR if not self.culprits:
-                found = "the retest is unclear: what fails together works apart"
+                return "the retest is unclear: what fails together works apart"
             case Finding.UNCLEAR:
-                found = f"the retest is unclear: it may be {named.replace(' and ', ' or ')}"
+                return f"the retest is unclear: it may be {named.replace(' and ', ' or ')}"
             case Finding.PORT if all(gear.kind is GearKind.DRIVE for gear in self.culprits):
-                found = f"the retest says: the cable of {named}, or its switch port"
+                return f"the retest says: the cable of {named}, or its switch port"
             case Finding.PORT:
-                found = f"the retest says: {named}, or its cable"
+                return f"the retest says: {named}, or its cable"
             case _:
-                found = f"the retest says: {named}"
-        return f"{found} ({'; '.join(map(str, self.trials))})"
+                return f"the retest says: {named}"
+
+    def __str__(self) -> str:
+        return f"{self.said} ({'; '.join(map(str, self.trials))})"
 
 
 def diagnose(trials: Sequence[Trial]) -> Diagnosis:
