@@ -132,6 +132,15 @@ class Breakable(Protocol):
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]: ...
 
 
+@runtime_checkable
+class FaultRegister(Protocol):
+    """Says at once what stands broken of many breakable ``parts``, by their names and keys; the others are well."""
+
+    @property
+    def parts(self) -> frozenset[str]: ...
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]: ...
+
+
 @dataclass(frozen=True)
 class DriveIdentity:
     """What a drive says it is. Identifiers it does not report are absent from ``identifiers``.

@@ -77,6 +77,10 @@ class LabdControl:
         answer = self._request({"op": "standing", "resource": resource}, deadline)
         return dict(answer["standing"][resource])
 
+    def all_standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """What is broken now of every part, by its name and key; parts that are well are left out."""
+        return dict(self._request({"op": "standing"}, deadline)["standing"])
+
     def _request(self, request: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
         if deadline.is_over():
             raise DeadlineExceeded(f"labd was not asked to {request['op']}: the deadline is over; allow more time")

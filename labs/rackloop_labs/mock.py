@@ -27,6 +27,7 @@ from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.labd_control import LabdControl
 from rackloop_labs.mock_faults.breakables import mock_breakables
+from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 
@@ -36,6 +37,7 @@ _DOWN_S = 10.0
 _CONNECT_S = 5.0
 # Two million requests come in pages.
 _RECORD_S = 60.0
+_CONTROL = "control"
 
 
 class MockLab:
@@ -104,11 +106,14 @@ class MockBench:
         self._token = token
         self._wired = numbered(lab)
         self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
+        labd = LabdControl(state)
         fabric: Fabric
         phy: PhyControl | None
         if lab.has_switch:
             deadline = Deadline.after(clock, _CONNECT_S)
             url = f"tcp://{endpoints['switch']['tcp']}"
+            if token is not None:
+                _free_control(labd, deadline)
             switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange)
             fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
         else:
@@ -119,13 +124,15 @@ class MockBench:
         targets = [*(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
         targets += ["switch"] if lab.has_switch else []
         by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
+        parts = mock_breakables(lab, self.rackd, labd)
         self.equipment = Equipment(
             fabric=fabric,
             phy=phy,
             # A server without a controller and an outlet is switched in the simulation itself.
             power={target: RackdPowerPort(self.rackd, target) for target in targets} | self.power.ports,
             switch_power="switch" if lab.has_switch else None,
-            breakable=mock_breakables(lab, self.rackd, LabdControl(state)) | by_host,
+            breakable={**parts, **by_host},
+            registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
         )
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 
@@ -180,3 +187,9 @@ class MockBench:
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()
         self.rackd.close()
+
+
+def _free_control(labd: LabdControl, deadline: Deadline) -> None:
+    """Mend the switch's control link: whoever takes the rack over could not reach the switch to heal it."""
+    for key in labd.standing(_CONTROL, deadline):
+        labd.mend(_CONTROL, key, deadline)

@@ -34,6 +34,7 @@ class SlicedBench:
             phy,
             power={name: port for name, port in whole.power.items() if held.slice.covers(name)},
             breakable={name: part for name, part in whole.breakable.items() if held.slice.covers(name)},
+            registers=whole.registers,
         )
 
     def drive(self, server: str, port: str) -> Drive:

@@ -225,6 +225,23 @@ class SimPart:
         return dict(self.broken)
 
 
+class SimRegister:
+    """A FaultRegister of these parts; one that ``is_silent`` cannot be read."""
+
+    def __init__(self, parts: Mapping[str, SimPart]) -> None:
+        self.is_silent = False
+        self._parts = parts
+
+    @property
+    def parts(self) -> frozenset[str]:
+        return frozenset(self._parts)
+
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        if self.is_silent:
+            raise LabError("nobody answers")
+        return {name: dict(part.broken) for name, part in self._parts.items() if part.broken}
+
+
 class SimRack:
     """A switch, its PHYs, three outlets and breakable parts, at the baseline of :func:`described`.
 
@@ -250,4 +267,12 @@ class SimRack:
             "bmc:srv1": ("unreachable",),
         }
         self.parts = {name: SimPart(*its_kinds, log=self.told, name=name) for name, its_kinds in kinds.items()}
-        self.equipment = Equipment(self.switch, self.switch, self.outlets, switch_power="switch", breakable=self.parts)
+        self.register = SimRegister(self.parts)
+        self.equipment = Equipment(
+            self.switch,
+            self.switch,
+            self.outlets,
+            switch_power="switch",
+            breakable=self.parts,
+            registers=(self.register,),
+        )

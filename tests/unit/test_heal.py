@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier
+from typing import cast
 
 import pytest
 
+from rackloop.abilities import Drive, DriveIdentity, Host, LiveMap
 from rackloop.clock import Clock, Deadline, RealClock, VirtualClock
-from rackloop.errors import BadInput, LockedOut
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected
 from rackloop.heal import HealReport, heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
@@ -27,7 +29,7 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described
+from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described, identity_of
 
 STEPS = ("before_intent", "after_intent", "after_act", "after_record")
 REMAPS = 12
@@ -193,6 +195,121 @@ def test_all_power_ports_are_asked_at_once_and_told_of_in_order(bench: Bench) ->
         bench.rack.outlets[name] = SlowOutlet()
     report = bench.heal()
     assert [problem.split()[2] for problem in report.problems] == ["srv1", "srv2", "switch"]
+
+
+def test_faults_of_a_run_are_mended(bench: Bench) -> None:
+    for name, kind in (("drive:d01", "hang"), ("server:srv1", "crash"), ("control", "lost")):
+        bench.acting.breakable[name].break_as("run-1/1", {"kind": kind}, bench.deadline)
+    report = bench.heal()
+    assert report.is_healed
+    assert len(report.undone) == 3
+    assert report.mended == ()
+    assert not any(part.broken for part in bench.rack.parts.values())
+
+
+def test_faults_that_no_entry_explains_are_mended_in_a_simulated_rack_and_told(bench: Bench) -> None:
+    bench.acting.breakable["drive:d01"].break_as("run-1/1", {"kind": "slow"}, bench.deadline)
+    bench.rack.parts["drive:d01"].broken["#7"] = {"kind": "hang"}
+    bench.rack.parts["server:srv1"].broken["#crash"] = {"kind": "crash"}
+    report = bench.heal()
+    assert report.is_healed
+    assert report.mended == ("hang of drive:d01", "crash of server:srv1")
+    assert not any(part.broken for part in bench.rack.parts.values())
+
+
+def test_a_lost_control_link_that_no_entry_explains_does_not_keep_the_map_from_being_given_back(bench: Bench) -> None:
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    control = bench.rack.parts["control"]
+    control.broken["#lost"] = {"kind": "lost"}
+    live_map = bench.switch.live_map
+
+    def heard(deadline: Deadline) -> LiveMap:
+        if control.broken:
+            raise DeadlineExceeded("the switch does not hear")
+        return live_map(deadline)
+
+    bench.switch.live_map = heard  # type: ignore[method-assign]
+    assert bench.heal().problems == ()
+    assert bench.switch.live == BASELINE
+
+
+def test_faults_of_a_real_rack_that_no_entry_explains_are_named_and_not_touched(bench: Bench) -> None:
+    bench.lab = bench.lab.model_copy(update={"kind": LabKind.VIRTUAL})
+    bench.rack.parts["drive:d01"].broken["k"] = {"kind": "hang"}
+    report = bench.heal()
+    assert report.problems == ("drive:d01 stands broken as hang and no journal entry says why; mend it by hand",)
+    assert bench.rack.parts["drive:d01"].broken
+
+
+def test_a_register_that_cannot_be_read_is_named_and_the_rest_is_healed(bench: Bench) -> None:
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    bench.rack.register.is_silent = True
+    report = bench.heal()
+    assert report.problems == ("what stands broken cannot be read: nobody answers",)
+    assert bench.switch.live == BASELINE
+
+
+class Looked:
+    """Servers and drives as heal looks at them. Who is in ``silent`` does not answer; ``swapped`` drives are others."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.asked: list[str] = []
+        self.silent: set[str] = set()
+        self.swapped: dict[str, str] = {}
+
+    def host(self, server: str) -> Host:
+        looked = self
+
+        class Server:
+            def reconnect(self, deadline: Deadline) -> None:
+                looked.asked.append(server)
+                if server in looked.silent:
+                    raise NotConnected("nobody there")
+
+        return cast("Host", Server())
+
+    def drive(self, server: str, port: str) -> Drive:
+        drive = {place: name for name, place in self.bench.lab.places.items()}[server, port]
+        looked = self
+
+        class Found:
+            def identify(self, deadline: Deadline) -> DriveIdentity:
+                looked.asked.append(drive)
+                if drive in looked.silent:
+                    raise LabError("no drive is online")
+                return identity_of(looked.bench.lab, looked.swapped.get(drive, drive))
+
+        return cast("Drive", Found())
+
+
+def looking(bench: Bench, looked: Looked, *, thorough: bool = False) -> HealReport:
+    deadline = Deadline.after(bench.clock, 10)
+    return heal(
+        bench.lab, bench.journal, bench.rack.equipment, bench.clock, deadline, look_at=looked, thorough=thorough
+    )
+
+
+def test_servers_and_drives_are_looked_at_where_something_was_healed_or_it_is_asked_for(bench: Bench) -> None:
+    looked = Looked(bench)
+    assert looking(bench, looked).is_healed
+    assert looked.asked == []
+    assert looking(bench, looked, thorough=True).is_healed
+    everything = {"srv1", "srv2", "d01", "d02", "d03", "d04"}
+    assert set(looked.asked) == everything
+    looked.asked.clear()
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    assert looking(bench, looked).is_healed
+    assert set(looked.asked) == everything
+
+
+def test_a_server_that_does_not_answer_and_a_drive_that_is_not_there_are_named(bench: Bench) -> None:
+    looked = Looked(bench)
+    looked.silent, looked.swapped = {"srv2", "d02"}, {"d04": "d01"}
+    server, missing, other = looking(bench, looked, thorough=True).problems
+    assert server == ("server srv2 does not answer: nobody there; start it anew with `rackloop power bench cycle srv2`")
+    assert missing == ("drive d02 does not answer at srv1.p1: no drive is online; look at its cable and its power")
+    assert other.startswith("at srv2.p1 is another drive than d04: ")
 
 
 def test_what_cannot_be_healed_is_named_and_stands_until_it_can(bench: Bench) -> None:

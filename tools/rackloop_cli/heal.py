@@ -38,7 +38,16 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
             with open_leased(lab, clock, state, held) as bench:
                 deadline = Deadline.after(clock, _WITHIN_S)
-                report = heal(lab, Journal(store), bench.equipment, clock, deadline, lease=held)
+                report = heal(
+                    bench.lab,
+                    Journal(store),
+                    bench.equipment,
+                    clock,
+                    deadline,
+                    lease=held,
+                    look_at=bench,
+                    thorough=True,
+                )
     _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED
 
@@ -50,6 +59,8 @@ def _print(lab: Lab, report: HealReport, console: Console) -> None:
         f"in {report.took_s:.2f} s",
         soft_wrap=True,
     )
+    for fault in report.mended:
+        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True)
     for problem in report.problems:
         console.print(f"  not healed: {problem}", soft_wrap=True)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")

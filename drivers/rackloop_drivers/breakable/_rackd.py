@@ -47,15 +47,19 @@ class RackdBreakable:
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The faults the drive has now, by key; those that used themselves up are gone."""
-        answer = self._control.request("faults", deadline)
-        return {
-            str(known.get("key") or f"{_NUMBERED}{known['fault_id']}"): known["fault"]
-            for known in answer["faults"]
-            if known["drive"] == self._drive
-        }
+        return standing_by_drive(self._control, deadline).get(self._drive, {})
 
     def _ask(self, op: str, deadline: Deadline, **fields: Any) -> None:
         try:
             self._control.request(op, deadline, drive=self._drive, **fields)
         except RackdRefused as refusal:
             raise (BadInput if refusal.code in _WRONG_INPUT else LabError)(str(refusal)) from refusal
+
+
+def standing_by_drive(control: RackdControl, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The faults that drives of a simulated rack have now, by drive and key; drives that are well are left out."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for known in control.request("faults", deadline)["faults"]:
+        key = str(known.get("key") or f"{_NUMBERED}{known['fault_id']}")
+        found.setdefault(known["drive"], {})[key] = known["fault"]
+    return found

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rackloop.abilities import Breakable, Fabric, LiveMap, PhyControl, PortState, PowerPort, SignalRestorer
+from rackloop.abilities import (
+    Breakable,
+    Fabric,
+    FaultRegister,
+    LiveMap,
+    PhyControl,
+    PortState,
+    PowerPort,
+    SignalRestorer,
+)
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, LabError, NotConnected, NotSupported, StaleGeneration
 from rackloop.journal import Entry, Journal
@@ -32,7 +41,7 @@ class Equipment:
 
     ``switch_power`` names the power port that feeds the switch, where one does. The parts of ``breakable`` are called
     ``drive:NAME``, ``port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
-    ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``.
+    ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``; ``registers`` know of many of them at once what stands.
     """
 
     fabric: Fabric
@@ -40,6 +49,7 @@ class Equipment:
     power: Mapping[str, PowerPort] = field(default_factory=dict)
     switch_power: str | None = None
     breakable: Mapping[str, Breakable] = field(default_factory=dict)
+    registers: tuple[FaultRegister, ...] = ()
 
 
 @dataclass(frozen=True)

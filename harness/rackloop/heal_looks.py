@@ -1,0 +1,107 @@
+"""What heal looks at beyond the journal: parts that stand broken, servers that must answer, drives that must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rackloop.abilities import Drive, Host
+from rackloop.errors import LabError, NotSupported
+from rackloop.identity import mismatches
+
+if TYPE_CHECKING:
+    from rackloop.clock import Deadline
+    from rackloop.journal import Entry
+    from rackloop.journalled import Equipment
+    from rackloop.lab import Lab
+
+_POLL_NS = 5_000_000
+
+Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+class Rack(Protocol):
+    """What of a bench is looked at: servers by SSH, and the drive that a port sees now."""
+
+    def host(self, server: str) -> Host: ...  # noqa: D102
+    def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102
+
+
+def mend_unexplained(
+    lab: Lab, standing: Sequence[Entry], equipment: Equipment, deadline: Deadline
+) -> tuple[tuple[str, ...], list[str]]:
+    """Mend what stands broken and no entry of the journal explains: what that was, and what is still wrong.
+
+    Only a simulated rack is touched; what stands in another is named with what to do.
+    """
+    explained = {
+        (entry.resource, act["key"]) for entry in standing for act in entry.inverse if act.get("act") == "mend"
+    }
+    mended: list[str] = []
+    problems: list[str] = []
+    for register in equipment.registers:
+        try:
+            broken = register.standing(deadline)
+        except (LabError, NotSupported) as error:
+            problems.append(f"what stands broken cannot be read: {error}")
+            continue
+        for name, key, kind in _unexplained(broken, equipment, explained):
+            if lab.kind != "mock":
+                problems.append(f"{name} stands broken as {kind} and no journal entry says why; mend it by hand")
+                continue
+            try:
+                equipment.breakable[name].mend(key, deadline)
+            except (LabError, NotSupported) as error:
+                problems.append(f"{name} stands broken as {kind} and cannot be mended: {error}")
+            else:
+                mended.append(f"{kind} of {name}")
+    return tuple(mended), problems
+
+
+def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[], str | None]]:
+    """For each server and each drive of the baseline a question that answers what is wrong with it, or None.
+
+    Those that do not answer are waited for until the deadline.
+    """
+    places = ((drive, *place) for drive, place in lab.places.items())
+    return [
+        *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers),
+        *(partial(_drive_problem, lab, rack, *place, deadline) for place in places),
+    ]
+
+
+def _unexplained(
+    broken: Broken, equipment: Equipment, explained: set[tuple[str, str]]
+) -> Iterator[tuple[str, str, str]]:
+    for name, faults in broken.items():
+        for key, fault in faults.items():
+            if name in equipment.breakable and (name, key) not in explained:
+                yield name, key, str(fault.get("kind"))
+
+
+def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> str | None:
+    try:
+        rack.host(server).reconnect(deadline)
+    except NotSupported:
+        return None
+    except LabError as error:
+        remedy = f"start it anew with `rackloop power {lab.name} cycle {server}`"
+        return f"server {server} does not answer: {error}; {remedy}"
+    return None
+
+
+def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, deadline: Deadline) -> str | None:
+    clock = deadline.clock
+    while True:
+        try:
+            identity = rack.drive(server, port).identify(deadline)
+        except NotSupported:
+            return None
+        except LabError as error:
+            if deadline.is_over():
+                return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"
+            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
+        else:
+            differs = list(mismatches(lab.drives[name], identity))
+            return f"at {server}.{port} is another drive than {name}: {'; '.join(differs)}" if differs else None

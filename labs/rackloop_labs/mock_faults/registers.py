@@ -1,0 +1,39 @@
+"""What stands broken in a mock rack, asked of the two that keep it: labd, and rackd for the drives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rackloop.clock import Deadline
+from rackloop_drivers.breakable import standing_by_drive
+from rackloop_drivers.rackd import RackdControl
+from rackloop_labs.labd_control import LabdControl
+
+_DRIVE = "drive:"
+
+
+class LabdRegister:
+    """A FaultRegister of those of ``parts`` that labd keeps."""
+
+    def __init__(self, control: LabdControl, parts: Collection[str]) -> None:
+        self._control = control
+        self.parts = frozenset(part for part in parts if not part.startswith(_DRIVE))
+
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """What stands, by part and key."""
+        found = self._control.all_standing(deadline)
+        return {name: faults for name, faults in found.items() if name in self.parts}
+
+
+class RackdRegister:
+    """A FaultRegister of those of ``parts`` that are drives of a simulated rack."""
+
+    def __init__(self, control: RackdControl, parts: Collection[str]) -> None:
+        self._control = control
+        self.parts = frozenset(part for part in parts if part.startswith(_DRIVE))
+
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """What stands, by part and key."""
+        found = {_DRIVE + drive: faults for drive, faults in standing_by_drive(self._control, deadline).items()}
+        return {name: faults for name, faults in found.items() if name in self.parts}
