@@ -119,6 +119,48 @@ def lab_release(
     raise typer.Exit(verb.release(lab, lease))
 
 
+@lab_app.command(
+    "maintain",
+    epilog=examples(
+        "rackloop lab maintain mock srv1 --reason 'new memory'",
+        "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2026-11-23T18:00",
+        "rackloop lab maintain mock srv1 --end",
+    ),
+)
+def lab_maintain(
+    lab: LabArgument,
+    part: Annotated[str, typer.Argument(metavar="NAME", help="A server or a drive.")],
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; others see it.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
+    ] = None,
+    end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
+) -> None:
+    """Take a server or a drive out of service, to work on it.
+
+    No test uses it, nothing is written to it and no fault is injected in it until the maintenance ends.
+    """
+    from rackloop_cli import lab_upkeep as verb
+
+    raise typer.Exit(verb.maintain(lab, part, reason, until, end=end))
+
+
+@lab_app.command(
+    "quarantine",
+    epilog=examples("rackloop lab quarantine mock", "rackloop lab quarantine mock --lift d01 --reason 'a new cable'"),
+)
+def lab_quarantine(
+    lab: LabArgument,
+    lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Use this part again.")] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is lifted.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is in quarantine as JSON.")] = False,
+) -> None:
+    """Say what keeps failing and is not used, and what it failed; or lift that."""
+    from rackloop_cli import lab_upkeep as verb
+
+    raise typer.Exit(verb.quarantine(lab, lift, reason, as_json=as_json))
+
+
 @lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
 def lab_cabling(
     lab: LabArgument,

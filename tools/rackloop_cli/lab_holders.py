@@ -16,6 +16,7 @@ from rackloop.lab import Lab
 from rackloop.leases import Lease, Leases, Slice, Theft, Ticket
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
+from rackloop_cli.lab_upkeep import out_of_service
 
 _SHOWN = 5
 
@@ -35,6 +36,7 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
             "stolen": [_theft(theft) for theft in leases.thefts(_SHOWN)],
             "standing": [_entry(entry) for entry in standing],
             "journal_damage": damage,
+            "out_of_service": out_of_service(lab, store),
         }
 
 
@@ -64,6 +66,8 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
             f"stolen {_local(theft['at'])}: {theft['slice']['text']} from {theft['from']} by {theft['by']}, "
             f"{theft['why']}"
         )
+    for out in held["out_of_service"]:
+        console.print(f"not used: {out['said']}")
     if held["journal_damage"]:
         console.print(held["journal_damage"])
     if held["standing"]:
