@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from threading import Lock
 
-from rackloop.abilities import Applied, BoxIdentity, Fabric, LiveMap, PhyControl, PortState, PowerPort
+from rackloop.abilities import Applied, BoxIdentity, Fabric, LinkReset, LiveMap, PhyControl, PortState, PowerPort
 from rackloop.clock import Deadline
-from rackloop.errors import StaleGeneration
+from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.journalled._acts import map_act, power_act, save_act, settle_act
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.portmap import Full, MapChange, PortMap, inverse
@@ -149,6 +149,19 @@ class JournalledPhyControl:
             {"do": "flap", "ports": sorted(ports), **times, "request_id": request_id},
             [settle_act(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
             lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
+        )
+
+    def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
+        """Have ``ports`` train their links anew. Raises NotSupported where the PhyControl beneath cannot."""
+        phy = self._phy
+        if not isinstance(phy, LinkReset):
+            raise NotSupported("nothing in this rack resets links without dropping them")
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "reset", "ports": sorted(ports), "is_hard": is_hard},
+            [settle_act(self._with_signal(ports, deadline), 0.0)],
+            lambda: phy.reset_link(ports, deadline, is_hard=is_hard),
         )
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:

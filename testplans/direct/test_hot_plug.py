@@ -1,0 +1,57 @@
+"""Drives that go and come without a hand on them: servers lose them, find them, and nothing on them has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab
+from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"times": 1, "checked": 1 << 20}
+MEASURES = {"hotplug.still_seen": "1", "hotplug.return": "s", "hotplug.wrong": "1"}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="have servers lose each drive and find it again, in every way its place allows, and read back its data",
+    requires=["host.links", "probe"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """Those that a server port has to itself: they carry identified sectors."""
+    return [drive for drive in lab.places if lab.drives[drive].scratch]
+
+
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """Every way of every drive that may be erased."""
+    drives = [drive for drive, described in lab.drives.items() if described.scratch]
+    return [f"{parameters['times']} {kind} of {drive}" for drive in drives for kind in _kinds(lab, drive)]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A few seconds for each."""
+    return 3.0 * len(faults(lab, parameters)) * float(parameters["times"])
+
+
+def _kinds(lab: Lab, drive: str) -> list[str]:
+    """The faults by which a drive goes and keeps its power."""
+    return ["hot_unplug", "link_disable"] if lab.drives[drive].traits.protocol == "nvme" else ["hot_unplug"]
+
+
+def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Lose and find each drive in turn."""
+    drives = AttachedDrives(rack, int(parameters["checked"]))
+    for done, drive in enumerate(drives.servers):
+        progress(done, len(drives.servers), drive)
+        drives.identify(drive)
+        for kind in _kinds(rack.lab, drive) * int(parameters["times"]):
+            with rack.faults.injected(FaultSpec(kind, drive)):
+                measure("hotplug.still_seen", int(drives.is_seen(drive)), fault=kind)
+            measure("hotplug.return", drives.await_return(drive), fault=kind)
+        if (wrong := drives.wrong_sectors(drive)) is not None:
+            measure("hotplug.wrong", wrong)

@@ -1,0 +1,91 @@
+"""SAS PHYs that are reset, dropped and switched off under load: I/O waits, nothing fails, and the PHY counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.errors import NotSupported
+from rackloop.faults import FaultSpec, phy_number
+from rackloop.lab import Lab
+from rackloop_fixtures import Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"resets": 2, "drops": 2, "down_ms": 50.0, "off_ms": 200.0, "settle_ms": 300.0}
+MEASURES = {
+    "phy.stall": "s",
+    "phy.errors": "1",
+    "phy.lost": "1",
+    "phy.wrong": "1",
+    "phy.uncounted": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="reset, drop and switch off PHYs of drives that are being read, and show that reads wait and none fails",
+    requires=["host.links", "probe"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """One drive of each server, which is read while its PHY is disturbed."""
+    return [lab.joined(server)[port] for server, port in _ports(lab).items()]
+
+
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """For each of these drives: link and hard resets, drops, and once switched off."""
+    each = [f"{parameters['resets']} link resets", f"{parameters['resets']} hard resets"]
+    each += [f"{parameters['drops']} phy_drop of {parameters['down_ms']:g} ms", "1 phy_disable"]
+    return [f"{what} at {server}.{port}" for server, port in _ports(lab).items() for what in each]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Each is waited for."""
+    times = 2 * parameters["resets"] + parameters["drops"] + 1
+    return float(5 + len(_ports(lab)) * times * (parameters["settle_ms"] / 1000 + 0.5))
+
+
+def _ports(lab: Lab) -> dict[str, str]:
+    """A port of each server that has one with a scratch drive of its own behind a PHY, as far as is described."""
+    found: dict[str, str] = {}
+    for drive, (server, port) in lab.places.items():
+        described = lab.drives[drive]
+        is_ahci = "-ata-" in lab.servers[server].paths.get(port, "-ata-")
+        if described.scratch and described.traits.protocol != "nvme" and not is_ahci:
+            found.setdefault(server, port)
+    return found
+
+
+def test_phy_reset(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Read through one port of each server, and disturb its PHY meanwhile."""
+    ports = _ports(rack.lab)
+    if not ports:
+        raise NotSupported(f"no scratch drive of {rack.lab.name} is described at a port with a SAS PHY and a path")
+    numbers = {server: phy_number(rack.lab, server, port) for server, port in ports.items()}
+    before = rack.phy.drop_counts(numbers.values(), rack.deadline())
+    settle_ns = round(parameters["settle_ms"] * 1e6)
+    with rack.watching(ports) as watched:
+        for done, (server, port) in enumerate(ports.items()):
+            progress(done, len(ports), f"{server}.{port}")
+            for is_hard in [False, True] * int(parameters["resets"]):
+                rack.links.reset_link([numbers[server]], rack.deadline(), is_hard=is_hard)
+                rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
+            for _ in range(int(parameters["drops"])):
+                with rack.faults.injected(
+                    FaultSpec("phy_drop", f"{server}.{port}", {"down_s": parameters["down_ms"] / 1000})
+                ):
+                    rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
+            with rack.faults.injected(FaultSpec("phy_disable", f"{server}.{port}")):
+                rack.clock.sleep_until_ns(rack.clock.now_ns() + round(parameters["off_ms"] * 1e6))
+            rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
+    after = rack.phy.drop_counts(numbers.values(), rack.deadline())
+    least = 2 * parameters["resets"] + parameters["drops"] + 1
+    measure("phy.uncounted", sum(after[number] - before[number] < least for number in numbers.values()))
+    for server, seen in watched.results.items():
+        stack = rack.lab.servers[server].stack
+        measure("phy.stall", seen.longest_stall_s, stack=stack)
+        measure("phy.errors", seen.errors, stack=stack)
+        measure("phy.lost", seen.lost, stack=stack)
+        measure("phy.wrong", seen.wrong, stack=stack)
