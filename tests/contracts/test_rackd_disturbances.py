@@ -14,7 +14,7 @@ from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern,
 from tests.rackd_process import drive
 
 SECTOR = 512
-NOTHING = {"stuck": [], "miswired": [], "training": {}, "dropped": []}
+NOTHING: dict[str, Any] = {"stuck": [], "miswired": [], "training": {}, "dropped": []}
 LATENT = {"kind": "media_error", "lba": 8, "sectors": 4, "mode": "until_rewritten", "on": "read"}
 
 

@@ -48,6 +48,15 @@ def test_media_errors_are_in_the_attributes_and_the_error_log_of_a_sata_drive() 
     assert "40 -- 51 00 01 00 01 23 45 67 89 40 00  Error: UNC" in text
 
 
+def test_reallocated_sectors_are_an_attribute_of_a_sata_drive_and_grown_defects_of_a_sas_drive() -> None:
+    sata = _json("-A", "/dev/sdc", view=with_counters(SATA_HDD, reallocated_sectors=3))
+    raw = {row["id"]: row["raw"]["value"] for row in sata["ata_smart_attributes"]["table"]}
+    assert raw[5] == 3
+    view = with_counters(SAS, reallocated_sectors=3)
+    assert _json("-a", "/dev/sda", view=view)["scsi_grown_defect_list"] == 3
+    assert "Elements in grown defect list: 3" in run("smartctl", "-a", "/dev/sda", view=view).stdout
+
+
 def test_logs_hold_the_newest_errors_alone() -> None:
     lbas = tuple(range(100, 110))
     view = with_counters(SATA_SSD, media_errors=10, failed_lbas=lbas)

@@ -23,6 +23,7 @@ class DriveHealth:
     """The health of a drive: counts since it left the factory, ``percentage_used`` 0 to 255 of the rated wear."""
 
     media_errors: int
+    reallocated_sectors: int
     power_on_minutes: int
     power_cycles: int
     reads: int
@@ -57,6 +58,7 @@ def drive_health(drive: AttachedDrive) -> DriveHealth:
     erase_count = counters.get("erase_count_mean", 0)
     return DriveHealth(
         media_errors=counters.get("media_errors", 0),
+        reallocated_sectors=counters.get("reallocated_sectors", 0),
         power_on_minutes=counters.get("power_on_ns", 0) * 60 // _NS_PER_HOUR,
         power_cycles=counters.get("power_cycles", 0),
         reads=counters.get("reads", 0),

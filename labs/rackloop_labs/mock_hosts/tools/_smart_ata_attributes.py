@@ -105,7 +105,7 @@ def _attributes(drive: AttachedDrive) -> list[Attribute]:
     rows = [
         (1, "Raw_Read_Error_Rate", 0x0B, rate, READ_ERROR_THRESHOLD, 0),
         *(disk if drive.is_rotational else []),
-        (5, "Reallocated_Sector_Ct", 0x33, 100, 10, 0),
+        (5, "Reallocated_Sector_Ct", 0x33, 100, 10, health.reallocated_sectors),
         (9, "Power_On_Hours", 0x32, 100, 0, health.power_on_hours),
         (12, "Power_Cycle_Count", 0x32, 100, 0, health.power_cycles),
         *([] if drive.is_rotational else flash),

@@ -132,14 +132,14 @@ def _attributes(report: Report, health: DriveHealth) -> None:
             "specified_load_unload_count_over_device_lifetime": _SPECIFIED_LOADS,
             "accumulated_load_unload_cycles": health.power_cycles,
         },
-        scsi_grown_defect_list=0,
+        scsi_grown_defect_list=health.reallocated_sectors,
     )
     report.say(
         f"Specified cycle count over device lifetime:  {_SPECIFIED_STARTS}",
         f"Accumulated start-stop cycles:  {health.power_cycles}",
         f"Specified load-unload count over device lifetime:  {_SPECIFIED_LOADS}",
         f"Accumulated load-unload cycles:  {health.power_cycles}",
-        "Elements in grown defect list: 0",
+        f"Elements in grown defect list: {health.reallocated_sectors}",
         "",
     )
 
