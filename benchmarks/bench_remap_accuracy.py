@@ -85,6 +85,7 @@ def remap_errors_us(folder: Path, control: RackdControl, probe: RackProbe, remap
         for number in range(remaps):
             port = 101 + (number + 1) % 2
             arm = session.arm("p0", Expected(DRIVES[port]), soon())
+            control.request("announce", soon(), ports=[SERVER_PORT])
             answer = control.request("map", soon(), pairs=[[SERVER_PORT, port]], full=False)
             verified_ns[answer["generation"]] = session.wait_verified(arm, soon()).t_ns
     online_ns = onlines_ns(folder, soon())

@@ -135,6 +135,17 @@ def test_attach_times_come_from_the_seed(start: Start) -> None:
     assert 100_000_000 < first < 400_000_000
 
 
+def test_only_a_server_that_was_told_has_a_comreset_on_notice(rack: Rack) -> None:
+    def due_after_ns(server_port: int, drive_port: int) -> int:
+        answer = rack.ask("map", pairs=[[server_port, drive_port]])
+        online = rack.wait_for("online", generation=answer["generation"])
+        return int(online["due_ns"]) - int(answer["t_ns"])
+
+    rack.ask("announce", ports=[1, 101])
+    told, forgotten, never = due_after_ns(1, 101), due_after_ns(1, 102), due_after_ns(2, 103)
+    assert told < 3_000_000 < 5_000_000 < min(forgotten, never)
+
+
 def test_the_generation_guard_refuses_a_stale_controller(rack: Rack) -> None:
     generation = rack.map((1, 101))
     assert rack.refused("map", pairs=[[1, 102]], generation=generation - 1) == "stale_generation"

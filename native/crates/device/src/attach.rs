@@ -60,11 +60,14 @@ impl Rack {
             [low, high]
                 .into_iter()
                 .find_map(|port| match self.jacks[usize::from(port)].plug {
-                    Plug::Hba(hba) => Some(&self.servers[self.hbas[hba].server].stack),
+                    Plug::Hba(hba) => Some((&self.servers[self.hbas[hba].server].stack, port)),
                     _ => None,
                 });
         let times = match stack {
-            Some(stack) => stack.draw(self.seed, self.generation, low),
+            Some((stack, port)) => {
+                let is_told = self.announced.contains(&port);
+                stack.draw(self.seed, self.generation, low, is_told)
+            }
             None => bare_times(self.seed, self.generation, low),
         };
         self.links

@@ -29,18 +29,16 @@ impl Rack {
     #[must_use]
     pub fn miswired(&self) -> Vec<[Port; 2]> {
         let mut plugs: Vec<Plug> = self.jacks.iter().map(|jack| jack.plug).collect();
-        let port_of = |plugs: &[Plug], plug| plugs.iter().position(|&other| other == plug);
+        // Empty ports are alike: once all else is in its place, they are.
+        let home_of = |plug| match plug {
+            Plug::Empty => None,
+            plug => self.home.iter().position(|&other| other == plug),
+        };
         let mut swaps = Vec::new();
         for port in 1..plugs.len() {
-            while plugs[port] != self.home[port] {
-                // Two empty ports are alike: what is missing here is looked for instead.
-                let other = match plugs[port] {
-                    Plug::Empty => port_of(&plugs, self.home[port]),
-                    plug => port_of(&self.home, plug),
-                };
-                let Some(other) = other else { break };
-                plugs.swap(port, other);
-                swaps.push([port.min(other) as Port, port.max(other) as Port]);
+            while let Some(home) = home_of(plugs[port]).filter(|&home| home != port) {
+                plugs.swap(port, home);
+                swaps.push([port.min(home) as Port, port.max(home) as Port]);
             }
         }
         swaps

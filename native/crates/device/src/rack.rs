@@ -61,6 +61,8 @@ pub struct Rack {
     pub(crate) saved: PortMap,
     pub(crate) generation: u64,
     pub(crate) stuck: BTreeSet<Port>,
+    /// Whose servers were told of the next change of their circuit.
+    pub(crate) announced: BTreeSet<Port>,
     /// How many times slower links of a port train.
     pub(crate) training: BTreeMap<Port, f64>,
     /// By the lower port.
@@ -92,6 +94,7 @@ impl Rack {
             saved: layout.saved,
             generation: 0,
             stuck: BTreeSet::new(),
+            announced: BTreeSet::new(),
             training: BTreeMap::new(),
             links: BTreeMap::new(),
         };
@@ -326,9 +329,12 @@ impl Rack {
                     factor: *factor,
                 });
             }
-            Command::Announce { ports } => log.say(What::Announce {
-                ports: ports.clone(),
-            }),
+            Command::Announce { ports } => {
+                self.announced.extend(ports);
+                log.say(What::Announce {
+                    ports: ports.clone(),
+                });
+            }
         }
         Ok(log.records)
     }

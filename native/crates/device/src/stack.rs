@@ -19,6 +19,10 @@ pub struct Stack {
     pub spread_ms: f64,
     /// Bounds of the PHY's training time, in microseconds.
     pub phy_us: [u32; 2],
+    /// Mean time in milliseconds where nobody told the server that its port would be switched; `None` for a stack that
+    /// makes nothing of it.
+    #[serde(default)]
+    pub untold_ms: Option<f64>,
 }
 
 /// What one circuit drew: both times count from the moment its signal is there.
@@ -43,6 +47,9 @@ impl fmt::Display for StackError {
 /// SATA 3.0 and SAS 2.0 re-establish a PHY in a few hundred microseconds.
 const PHY_US: [u32; 2] = [300, 700];
 
+/// What COMRESET on notice falls back to where no notice was given.
+const WARM_PORT_MS: f64 = 10.0;
+
 impl Stack {
     /// The four stacks the Flexible Fabric paper measured: 200, 90, 10 and 1 ms, with a spread of 5%.
     #[must_use]
@@ -50,7 +57,7 @@ impl Stack {
         [
             ("vanilla", 200.0),
             ("no_timeouts", 90.0),
-            ("warm_port", 10.0),
+            ("warm_port", WARM_PORT_MS),
             ("comreset", 1.0),
         ]
         .map(|(name, online_ms)| {
@@ -58,6 +65,7 @@ impl Stack {
                 online_ms,
                 spread_ms: online_ms * 0.05,
                 phy_us: PHY_US,
+                untold_ms: (name == "comreset").then_some(WARM_PORT_MS),
             };
             (name, stack)
         })
@@ -68,6 +76,12 @@ impl Stack {
         if !(self.online_ms.is_finite() && self.online_ms > 0.0 && self.online_ms <= 1e9) {
             return Err(StackError("online_ms must be above 0 and at most 1e9"));
         }
+        if self
+            .untold_ms
+            .is_some_and(|ms| !(ms >= self.online_ms && ms <= 1e9))
+        {
+            return Err(StackError("untold_ms must be between online_ms and 1e9"));
+        }
         if !(self.spread_ms.is_finite() && (0.0..=1e9).contains(&self.spread_ms)) {
             return Err(StackError("spread_ms must be between 0 and 1e9"));
         }
@@ -77,15 +91,19 @@ impl Stack {
         Ok(())
     }
 
-    /// Draw the times of the circuit that `generation` gave to `port`. The same arguments draw the same times,
-    /// whatever other circuits drew.
+    /// Draw the times of the circuit that `generation` gave to `port`, of which the server was told before or not. The
+    /// same arguments draw the same times, whatever other circuits drew.
     #[must_use]
-    pub fn draw(&self, seed: u64, generation: u64, port: Port) -> AttachTimes {
+    pub fn draw(&self, seed: u64, generation: u64, port: Port, is_told: bool) -> AttachTimes {
         let mut rng = stream(seed, generation, port);
         let train_ns = train_ns(self.phy_us, &mut rng);
         let online_ms = LogNormal::from_mean_cv(self.online_ms, self.spread_ms / self.online_ms)
             .expect("a checked stack has a positive mean and a finite spread")
             .sample(&mut rng);
+        let online_ms = match self.untold_ms {
+            Some(untold_ms) if !is_told => online_ms * untold_ms / self.online_ms,
+            _ => online_ms,
+        };
         AttachTimes {
             train_ns,
             online_ns: ms_to_ns(online_ms).max(train_ns),
@@ -124,7 +142,7 @@ mod tests {
         for (name, stack) in Stack::built_in() {
             stack.check().unwrap();
             let times: Vec<_> = (1..=2000)
-                .map(|generation| stack.draw(7, generation, 1))
+                .map(|generation| stack.draw(7, generation, 1, true))
                 .collect();
             let mean_ms = times.iter().map(|t| t.online_ns as f64 / 1e6).sum::<f64>() / 2000.0;
             assert!(
@@ -143,21 +161,39 @@ mod tests {
             online_ms: 0.1,
             spread_ms: 0.0,
             phy_us: [400, 400],
+            untold_ms: None,
         };
-        let times = stack.draw(1, 1, 1);
+        let times = stack.draw(1, 1, 1, true);
         assert_eq!((times.train_ns, times.online_ns), (400_000, 400_000));
     }
 
     #[test]
     fn a_draw_depends_on_seed_generation_and_port_alone() {
         let (_, stack) = Stack::built_in()[0].clone();
-        assert_eq!(stack.draw(1, 2, 3), stack.draw(1, 2, 3));
+        let drawn = stack.draw(1, 2, 3, true);
+        assert_eq!(stack.draw(1, 2, 3, true), drawn);
         let others = [
-            stack.draw(2, 2, 3),
-            stack.draw(1, 3, 3),
-            stack.draw(1, 2, 4),
+            stack.draw(2, 2, 3, true),
+            stack.draw(1, 3, 3, true),
+            stack.draw(1, 2, 4, true),
         ];
-        assert!(others.iter().all(|&other| other != stack.draw(1, 2, 3)));
+        assert!(others.iter().all(|&other| other != drawn));
+    }
+
+    #[test]
+    fn only_comreset_depends_on_being_told_and_is_a_warm_port_else() {
+        for (name, stack) in Stack::built_in() {
+            let ratio = |generation| {
+                let [told, untold] = [true, false].map(|told| stack.draw(1, generation, 1, told));
+                assert_eq!(told.train_ns, untold.train_ns);
+                untold.online_ns as f64 / told.online_ns as f64
+            };
+            let expected = if name == "comreset" { 10.0 } else { 1.0 };
+            assert!(
+                (1..100).all(|n| (ratio(n) - expected).abs() < 1e-4),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -170,6 +206,10 @@ mod tests {
             },
             Stack {
                 online_ms: f64::NAN,
+                ..good.clone()
+            },
+            Stack {
+                untold_ms: Some(good.online_ms - 1.0),
                 ..good.clone()
             },
             Stack {

@@ -136,6 +136,7 @@ impl Rack {
         for &port in &changed {
             self.make_link(port, log);
         }
+        self.announced.retain(|port| !changed.contains(port));
     }
 
     pub(crate) fn miswire(&mut self, a: Port, b: Port, log: &mut Log) {
@@ -190,6 +191,8 @@ impl Rack {
             return Ok(());
         }
         for port in ports {
+            // A server without power forgets what it was told.
+            self.announced.remove(&port);
             self.refresh(port, log.now_ns, log);
             if let PowerTarget::Drive(id) = target {
                 self.power_behind_expander(port, self.drive(id)?, on, log);

@@ -1,6 +1,6 @@
 //! Swapped cables, slow training and lost signals: what they do, and that what is left to undo can be seen.
 
-use device::{Command, Port, Rack, Stack};
+use device::{Command, Port, PowerTarget, Rack, Stack};
 
 use crate::bench::{layout, map, names, run, Dice, MS, PORTS};
 
@@ -98,7 +98,7 @@ fn links_of_slow_ports_take_exactly_so_many_times_longer_and_no_other_link_does(
 #[test]
 fn slow_training_begins_with_the_next_training_and_ends_with_factor_one() {
     let (mut rack, _) = Rack::new(layout(1), 0);
-    let online_ns = Stack::built_in()[3].1.draw(1, 2, 1).online_ns;
+    let online_ns = Stack::built_in()[3].1.draw(1, 2, 1, false).online_ns;
     rack.execute(&map(&[(1, 11)], false), 0).unwrap();
     rack.execute(&training(&[1, 11], 3.0), 0).unwrap();
     let last_ns = |records: Vec<device::Record>| records.last().map(|record| record.t_ns);
@@ -113,6 +113,23 @@ fn slow_training_begins_with_the_next_training_and_ends_with_factor_one() {
     rack.execute(&again, 200 * MS).unwrap();
     let on_time = last_ns(run(&mut rack, u64::MAX));
     assert_eq!(on_time, Some(201 * MS + online_ns));
+}
+
+#[test]
+fn a_drive_that_gets_power_behind_a_slow_link_is_online_late() {
+    let drivers_share_ns = |factor| {
+        let (mut rack, _) = Rack::new(layout(1), 0);
+        rack.execute(&training(&[9], factor), 0).unwrap();
+        rack.execute(&map(&[(1, 9)], false), 0).unwrap();
+        run(&mut rack, u64::MAX);
+        for on in [false, true] {
+            let target = PowerTarget::Drive("d6".into());
+            rack.execute(&Command::Power { target, on }, 900 * MS)
+                .unwrap();
+        }
+        run(&mut rack, u64::MAX).last().unwrap().t_ns - 900 * MS
+    };
+    assert_eq!(drivers_share_ns(3.0), 3 * drivers_share_ns(1.0));
 }
 
 #[test]

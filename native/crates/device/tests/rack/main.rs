@@ -4,7 +4,7 @@ mod bench;
 mod disturbance;
 
 use bench::{layout, map, names, run, view, Dice, MS, PORTS};
-use device::{Command, PowerTarget, Rack, Record, Refusal, Seat, Stack, What};
+use device::{Command, Port, PowerTarget, Rack, Record, Refusal, Seat, Stack, What};
 
 #[test]
 fn a_remap_drops_the_phy_of_the_ports_whose_circuit_changed_and_of_no_other() {
@@ -128,7 +128,7 @@ fn an_attach_passes_through_its_stages_on_time() {
     assert_eq!(names(&executed, 1), ["phy_train"]);
     let records = run(&mut rack, u64::MAX);
     assert_eq!(names(&records, 1), ["phy_up", "online"]);
-    let times = Stack::built_in()[3].1.draw(1, 2, 1);
+    let times = Stack::built_in()[3].1.draw(1, 2, 1, false);
     let due: Vec<u64> = [times.train_ns, times.online_ns]
         .map(|ns| 5 * MS + ns)
         .into();
@@ -140,11 +140,53 @@ fn an_attach_passes_through_its_stages_on_time() {
     assert_eq!(stamps, due);
 }
 
+/// When the drive is online after the only change of a map.
+fn online_ns(rack: &mut Rack, pairs: &[(Port, Port)], now_ns: u64) -> u64 {
+    rack.execute(&map(pairs, false), now_ns).unwrap();
+    run(rack, u64::MAX).last().unwrap().t_ns - now_ns
+}
+
+fn announce(rack: &mut Rack, port: Port) {
+    let ports = vec![port];
+    rack.execute(&Command::Announce { ports }, 0).unwrap();
+}
+
+#[test]
+fn a_comreset_server_that_was_told_has_the_drive_ten_times_sooner_once() {
+    let (mut rack, _) = Rack::new(layout(1), 0);
+    let stack = Stack::built_in()[3].1.clone();
+    announce(&mut rack, 1);
+    announce(&mut rack, 5);
+    for (generation, drive, is_told) in [(2, 11, true), (3, 12, false)] {
+        let expected = stack.draw(1, generation, 1, is_told).online_ns;
+        let now_ns = generation * 50 * MS;
+        assert_eq!(online_ns(&mut rack, &[(1, drive)], now_ns), expected);
+    }
+    assert!(stack.draw(1, 3, 1, false).online_ns > 5 * stack.draw(1, 2, 1, true).online_ns);
+}
+
+#[test]
+fn telling_one_that_is_not_switched_helps_no_other_and_a_power_cut_makes_it_forget() {
+    let (mut rack, _) = Rack::new(layout(1), 0);
+    let stack = Stack::built_in()[3].1.clone();
+    announce(&mut rack, 2);
+    announce(&mut rack, 11);
+    let untold = stack.draw(1, 2, 1, false).online_ns;
+    assert_eq!(online_ns(&mut rack, &[(1, 11)], 0), untold);
+    for on in [false, true] {
+        let target = PowerTarget::Server("srv1".into());
+        rack.execute(&Command::Power { target, on }, MS).unwrap();
+    }
+    run(&mut rack, u64::MAX);
+    let untold = stack.draw(1, 3, 2, false).online_ns;
+    assert_eq!(online_ns(&mut rack, &[(2, 12)], 900 * MS), untold);
+}
+
 #[test]
 fn a_late_step_does_not_make_the_next_one_late() {
     let (mut rack, _) = Rack::new(layout(1), 0);
     rack.execute(&map(&[(1, 11)], false), 0).unwrap();
-    let times = Stack::built_in()[3].1.draw(1, 2, 1);
+    let times = Stack::built_in()[3].1.draw(1, 2, 1, false);
     rack.advance(times.train_ns, times.train_ns + 100_000);
     assert_eq!(rack.next_due_ns(), Some(times.online_ns));
 }
@@ -165,7 +207,7 @@ fn a_dropped_port_trains_when_the_signal_is_back_and_pays_the_whole_attach_again
     assert_eq!(rack.next_due_ns(), Some(105 * MS));
     let records = run(&mut rack, u64::MAX);
     assert_eq!(names(&records, 1), ["phy_train", "phy_up", "online"]);
-    let online_ns = Stack::built_in()[3].1.draw(1, 2, 1).online_ns;
+    let online_ns = Stack::built_in()[3].1.draw(1, 2, 1, false).online_ns;
     assert_eq!(
         records.last().map(|record| record.t_ns),
         Some(105 * MS + online_ns)
