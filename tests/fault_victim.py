@@ -1,0 +1,166 @@
+"""Processes that break a mock rack and are killed while they do, at a step that the test chooses.
+
+Run as a program it is a nursery: it has everything loaded, and for each line on its standard input forks a process
+that makes the faults there one within the other, ends them, and kills itself (SIGKILL) at the given step. Steps are
+counted over every call that writes to the journal or changes the rack: before it, while it is under way, after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from rackloop.clock import RealClock
+from rackloop.faults import Faults, FaultSpec
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, Equipment
+from rackloop.lab import load_lab
+from rackloop.state import LabState
+from rackloop.store import open_store
+from rackloop_labs import MockLab
+
+JOURNALS = ("intend", "acted", "failed", "undone")
+CHANGES = ("apply", "save_boot_map", "drop", "flap", "restore", "turn_on", "turn_off", "break_as", "mend")
+_FIRST_RUN = "victim"
+
+
+class Nursery:
+    """The program of this module, running."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def steps(self, lab: str, root: Path, specs: Sequence[FaultSpec]) -> int:
+        """How many steps these faults take from their begin to their end; nobody is killed."""
+        answer = self._ask(lab, root, specs, 0)
+        assert answer["status"] == 0, answer
+        return int(answer["steps"])
+
+    def kill_at(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> None:
+        """Make these faults in a process that is killed at ``step``, from 1."""
+        answer = self._ask(lab, root, specs, step)
+        assert answer["status"] == -signal.SIGKILL, answer
+
+    def _ask(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> dict[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        order = {"lab": lab, "root": str(root), "specs": [spec.as_json() for spec in specs], "step": step}
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    """A nursery, for as long as the block lasts."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.fault_victim"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    ) as process:
+        yield Nursery(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+class Steps:
+    """Counts steps, and kills its process at one of them; at none where that is 0."""
+
+    def __init__(self, fatal: int) -> None:
+        self.done = 0
+        self._fatal = fatal
+
+    def watch(self, thing: object, names: Sequence[str], *, within: bool) -> None:
+        """Have the calls of these methods of ``thing`` counted, those it has."""
+        for name in names:
+            if hasattr(thing, name):
+                setattr(thing, name, self._watched(getattr(thing, name), within=within))
+
+    def _watched(self, call: Callable[..., Any], *, within: bool) -> Callable[..., Any]:
+        def watched(*args: Any, **fields: Any) -> Any:
+            self._step()
+            if within:
+                self.done += 1
+                if self.done == self._fatal:
+                    self._die_within(lambda: call(*args, **fields))
+            result = call(*args, **fields)
+            self._step()
+            return result
+
+        return watched
+
+    def _step(self) -> None:
+        self.done += 1
+        if self.done == self._fatal:
+            _die()
+
+    def _die_within(self, call: Callable[[], Any]) -> None:
+        begun = Event()
+
+        def run() -> None:
+            begun.set()
+            call()
+
+        Thread(target=run, daemon=True).start()
+        begun.wait()
+        _die()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _break(order: dict[str, Any]) -> int:
+    """Make and end the faults of an order; how many steps that took."""
+    lab, clock = load_lab(order["lab"]), RealClock()
+    state = LabState.of(lab.name, root=Path(order["root"]))
+    bench = MockLab(lab, clock, state).open(None)
+    journal = Journal(open_store(state.store, clock))
+    steps = Steps(order["step"])
+    steps.watch(journal, JOURNALS, within=False)
+    for thing in _changed_by_faults(bench.equipment):
+        steps.watch(thing, CHANGES, within=True)
+    faults = Faults(lab, bench.equipment, clock, ActRecorder(lab, journal, _FIRST_RUN))
+    with faults:
+        for spec in order["specs"]:
+            faults.begin(FaultSpec.of(spec))
+    return steps.done
+
+
+def _changed_by_faults(equipment: Equipment) -> Iterator[object]:
+    yield equipment.fabric
+    yield equipment.phy
+    yield from equipment.power.values()
+    yield from equipment.breakable.values()
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        readable, writable = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(readable)
+            os.write(writable, str(_break(order)).encode())
+            os._exit(0)
+        os.close(writable)
+        with os.fdopen(readable) as told:
+            steps = told.read()
+        _, status = os.waitpid(child, 0)
+        answer = {"status": os.waitstatus_to_exitcode(status), "steps": int(steps or 0)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()
