@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from rackloop.abilities import PortState
-from rackloop.errors import LabError
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, LabError
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock import MockBench
 from tests.mock_rack import CLOCK, MockRack, soon
@@ -20,6 +21,7 @@ CUTS = [
     ("srv2", "outlet:pdu2/1"),
     ("srv4", "outlet:pdu3/1"),
 ]
+OUTLETS = {"srv1": "pdu1/1", "srv3": "pdu2/2"}
 
 
 @pytest.fixture
@@ -62,3 +64,22 @@ def test_a_server_that_powers_itself_off_is_noted_and_turned_on_by_its_controlle
     assert len(fresh) == 2
     assert "off" in fresh[0].text
     assert all(event.at is not None for event in fresh)
+
+
+@pytest.mark.parametrize("server", ["srv1", "srv3"])
+def test_a_controller_that_is_out_of_reach_stays_silent_whatever_becomes_of_its_feed(
+    server: str, rack: MockRack, bench: MockBench
+) -> None:
+    outlet = bench.equipment.power[f"outlet:{OUTLETS[server]}"]
+    port, cable = bench.equipment.power[f"server:{server}"], bench.equipment.breakable[f"bmc:{server}"]
+    assert port.is_on(soon())
+    outlet.turn_off(soon())
+    cable.break_as("pulled", {"kind": "unreachable"}, soon())
+    with pytest.raises(DeadlineExceeded):
+        port.is_on(Deadline.after(CLOCK, 0.3))
+    outlet.turn_on(soon())
+    with pytest.raises(DeadlineExceeded):
+        port.is_on(Deadline.after(CLOCK, 0.3))
+    cable.mend("pulled", soon())
+    assert port.is_on(soon())
+    rack.becomes(server, HostState.UP)

@@ -120,13 +120,13 @@ class _Controller:
         self._controller = controller
 
     async def begin(self, _key: str, _fault: _ControllerFault, _standing: Standing) -> None:
-        self._controller.pull_cable(out=True)
+        await self._controller.pull_cable(out=True)
 
     async def end(self, _key: str, _fault: _ControllerFault, remains: Standing) -> None:
-        self._controller.pull_cable(out=bool(remains))
+        await self._controller.pull_cable(out=bool(remains))
 
     async def found(self, known: Standing) -> Standing:
-        return known
+        return known if self._controller.is_pulled else {}
 
 
 class _ControlLink:

@@ -20,11 +20,13 @@ _MOST_SESSIONS = 16
 class IpmiBmc(asyncio.DatagramProtocol):
     """The controller of one server. Without feed it answers nothing, and has forgotten who was logged in.
 
-    ``is_hung`` makes it say how to log in and nothing more, until its feed is cycled. It has cipher suites 3 and 17.
+    ``is_hung`` makes it say how to log in and nothing more, until its feed is cycled. ``is_pulled`` while its network
+    cable is out. It has cipher suites 3 and 17.
     """
 
     def __init__(self, chassis: Chassis, account: Account) -> None:
         self.is_hung = False
+        self.is_pulled = False
         self._chassis = chassis
         self._account = account
         self._guid = uuid.uuid4()
@@ -50,10 +52,11 @@ class IpmiBmc(asyncio.DatagramProtocol):
         host, port = self._transport.get_extra_info("sockname")
         return f"{host}:{port}"
 
-    def pull_cable(self, *, out: bool) -> None:
+    async def pull_cable(self, *, out: bool) -> None:
         """Pull its network cable, or plug it in again: while it is out it cannot be reached."""
         assert self._transport is not None, "it answers from __aenter__ on"  # noqa: S101
         (pull if out else plug)(self._transport.get_extra_info("socket"))
+        self.is_pulled = out
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where to answer."""

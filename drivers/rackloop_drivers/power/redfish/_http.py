@@ -47,14 +47,19 @@ class Response:
 
 
 class HttpsServer:
-    """Answers requests with ``handle``. :meth:`suspend` makes it as good as gone, its port kept for :meth:`resume`."""
+    """Answers requests with ``handle``. :meth:`suspend` makes it as good as gone, its port kept for :meth:`resume`.
+
+    While its cable is out clients hear nothing of either.
+    """
 
     def __init__(self, handle: Callable[[Request], Awaitable[Response]], context: ssl.SSLContext) -> None:
+        self.is_pulled = False
         self._handle = handle
         self._context = context
         self._server: asyncio.Server | None = None
+        self._is_suspended = True
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self._is_pulled = False
+        self._forgotten: set[asyncio.Task[None]] = set()
         # Bound, but not listening: nobody else gets the port while the server is suspended.
         self._reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -68,33 +73,50 @@ class HttpsServer:
 
     async def resume(self) -> None:
         """Listen."""
+        self._is_suspended = False
+        await self._listen()
+
+    def suspend(self) -> None:
+        """Refuse connections and drop those there are."""
+        self._is_suspended = True
+        self._forgotten |= self._connections.keys()
+        if not self.is_pulled:
+            self._drop()
+
+    async def pull_cable(self, *, out: bool) -> None:
+        """Pull the network cable or plug it in: while it is out whatever clients send is lost on the way."""
+        self.is_pulled = out
+        # Where nobody listens this machine would refuse connections, which takes a cable.
+        await self._listen()
+        listening = self._server.sockets if self._server is not None else ()
+        open_writers = (writer for writer in self._connections.values() if not writer.is_closing())
+        for sock in (*listening, *(writer.get_extra_info("socket") for writer in open_writers)):
+            (pull if out else plug)(sock)
+        if not out:
+            self._drop()
+
+    async def close(self) -> None:
+        """End for good."""
+        self.is_pulled = False
+        self.suspend()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._reserved.close()
+
+    async def _listen(self) -> None:
         if self._server is None:
             host, port = self._reserved.getsockname()
             self._server = await asyncio.start_server(
                 self._accept, host, port, ssl=self._context, reuse_port=True, limit=_HEAD_BYTES
             )
-            self.pull_cable(out=self._is_pulled)
 
-    def suspend(self) -> None:
-        """Refuse connections and drop those there are."""
-        if self._server is not None:
+    def _drop(self) -> None:
+        """End the connections that were forgotten, and listening where the server is suspended."""
+        if self._is_suspended and self._server is not None:
             self._server.close()
             self._server = None
-        for task in self._connections:
+        for task in self._forgotten:
             task.cancel()
-
-    def pull_cable(self, *, out: bool) -> None:
-        """Pull the network cable or plug it in: while it is out whatever clients send is lost on the way."""
-        self._is_pulled = out
-        listening = self._server.sockets if self._server is not None else ()
-        for sock in (*listening, *(writer.get_extra_info("socket") for writer in self._connections.values())):
-            (pull if out else plug)(sock)
-
-    async def close(self) -> None:
-        """End for good."""
-        self.suspend()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        self._reserved.close()
+        self._forgotten.clear()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -108,6 +130,7 @@ class HttpsServer:
             pass
         finally:
             del self._connections[task]
+            self._forgotten.discard(task)
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

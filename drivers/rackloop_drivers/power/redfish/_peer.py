@@ -57,9 +57,14 @@ class _RedfishPeer:
         """Where it answers."""
         return f"https://{self._server.address}"
 
-    def pull_cable(self, *, out: bool) -> None:
+    @property
+    def is_pulled(self) -> bool:
+        """Whether its network cable is out."""
+        return self._server.is_pulled
+
+    async def pull_cable(self, *, out: bool) -> None:
         """Pull its network cable, or plug it in again: while it is out it cannot be reached."""
-        self._server.pull_cable(out=out)
+        await self._server.pull_cable(out=out)
 
     def expire_sessions(self) -> None:
         """Forget who is logged in."""
