@@ -59,12 +59,14 @@ def heal(
     lease: HeldLease | None = None,
     look_at: Rack | None = None,
     thorough: bool = False,
+    leave: Callable[[str], bool] = lambda _resource: False,
 ) -> HealReport:
     """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
 
     With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
     Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
-    every drive of the baseline be there and be itself.
+    every drive of the baseline be there and be itself. What was done to resources that ``leave`` says are to be left
+    alone, because somebody works on them, stays in the journal.
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
     lease, LabError where the journal cannot be written; what the bench refuses is in the report's ``problems``.
@@ -80,6 +82,7 @@ def heal(
     if lease is not None:
         # What others hold is theirs to undo.
         standing = [entry for entry in standing if lease.slice.covers(entry.resource, entry.ports)]
+    standing = [entry for entry in standing if not leave(entry.resource)]
     mended, strange = mend_unexplained(lab, standing, equipment, deadline)
     problems += strange
     undone: tuple[Entry, ...] = ()

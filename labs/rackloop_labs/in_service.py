@@ -19,11 +19,11 @@ from rackloop.abilities import (
     SystemEventLog,
 )
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, StaleGeneration
+from rackloop.errors import FabricError, StaleGeneration
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.portmap import Full, MapChange, Open, PortMap
-from rackloop.upkeep import Gear, lab_without
+from rackloop.upkeep import Gear, gear_behind, lab_without
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
@@ -69,17 +69,21 @@ class BenchInService:
     @property
     def equipment(self) -> Equipment:
         """The equipment, without what acts on a part that is out."""
-        equipment, gone = self.whole.equipment, frozenset(map(str, self._out))
-        if not gone:
+        equipment = self.whole.equipment
+        if not self._out:
             return equipment
         return replace(
             equipment,
             fabric=FabricInService(equipment.fabric, self._hidden_ports())
             if self._lab.has_switch
             else equipment.fabric,
-            power={name: port for name, port in equipment.power.items() if name not in gone},
-            breakable={name: part for name, part in equipment.breakable.items() if _victim(name) not in gone},
+            power={name: port for name, port in equipment.power.items() if not self.leaves_alone(name)},
+            breakable={name: part for name, part in equipment.breakable.items() if not self.leaves_alone(name)},
         )
+
+    def leaves_alone(self, resource: str) -> bool:
+        """Whether nothing may be done to a resource, as the undo journal names it: a part that is out would feel it."""
+        return not self._out.isdisjoint(gear_behind(self.whole.lab, resource))
 
     def _hidden_ports(self) -> frozenset[int]:
         """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
@@ -166,11 +170,13 @@ class FabricInService:
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
         """Make ``change``; a full map leaves the circuits of hidden ports as they are, where it does not need an end.
 
-        Raises BadInput where it names a hidden port, and what the switch raises.
+        Raises FabricError where it names a hidden port, and what the switch raises.
         """
         if named := self._hidden.intersection(change.ports if isinstance(change, Open) else change.pairs.ports()):
             ports = ", ".join(map(str, sorted(named)))
-            raise BadInput(f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why")
+            raise FabricError(
+                f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why"
+            )
         if not isinstance(change, Full):
             return self._fabric.apply(change, deadline, if_generation=if_generation)
         live = self._fabric.live_map(deadline)
@@ -198,9 +204,3 @@ class FabricInService:
 
     def close(self) -> None:  # noqa: D102
         self._fabric.close()
-
-
-def _victim(resource: str) -> str:
-    """The part that feels it: what breaks a server's network or its controller breaks the server."""
-    kind, _, name = resource.partition(":")
-    return f"server:{name.partition('/')[0]}" if kind in {"network", "bmc", "slot", "phy"} else resource

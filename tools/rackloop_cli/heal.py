@@ -15,8 +15,10 @@ from rackloop.leases import Leases, LeaseTerms, leased, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
+from rackloop_cli.lab_upkeep import in_maintenance
 from rackloop_cli.stealing import why_steal
 from rackloop_labs import open_leased
+from rackloop_labs.in_service import BenchInService
 
 _WITHIN_S = 60.0
 
@@ -34,9 +36,12 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
         why = why_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else None
         terms = LeaseTerms(purpose="heal", steal_why=why)
         with leased(lab, store, terms) as held:
+            for out in in_maintenance(lab, store).values():
+                console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
-            with open_leased(lab, clock, state, held) as bench:
+            with open_leased(lab, clock, state, held) as opened:
+                bench = BenchInService(opened, in_maintenance(lab, store))
                 deadline = Deadline.after(clock, _WITHIN_S)
                 report = heal(
                     bench.lab,
@@ -47,6 +52,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
                     lease=held,
                     look_at=bench,
                     thorough=True,
+                    leave=bench.leaves_alone,
                 )
     _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED

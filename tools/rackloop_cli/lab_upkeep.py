@@ -16,7 +16,7 @@ from rackloop.lab import Lab, load_lab
 from rackloop.leases import Holder
 from rackloop.state import LabState
 from rackloop.store import Store, open_lab_store
-from rackloop.upkeep import GearKind, OutOfService, State, Upkeep, gear_named
+from rackloop.upkeep import Gear, GearKind, OutOfService, State, Upkeep, gear_named
 
 
 def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
@@ -61,6 +61,12 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
 def out_of_service(lab: Lab, store: Store) -> list[dict[str, Any]]:
     """What of ``lab`` is not used now, as ``lab status --json`` prints it."""
     return [_as_json(out) for out in Upkeep(store, lab.name).standing().values()]
+
+
+def in_maintenance(lab: Lab, store: Store) -> dict[Gear, OutOfService]:
+    """The parts of ``lab`` that somebody works on, which nothing is done to."""
+    standing = Upkeep(store, lab.name).standing()
+    return {gear: out for gear, out in standing.items() if out.state is State.MAINTENANCE}
 
 
 def _as_json(out: OutOfService) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The upkeep of a bench: what is in maintenance or quarantine, and a retest's verdict on what failed."""
 
-from rackloop.upkeep._gear import Gear, GearKind, gear_named, lab_without
+from rackloop.upkeep._gear import Gear, GearKind, gear_behind, gear_named, lab_without
 from rackloop.upkeep._retest import Diagnosis, Finding, Seen, Trial, diagnose
 from rackloop.upkeep._rule import GearFailure, QuarantineRule
 from rackloop.upkeep._upkeep import OutOfService, State, Upkeep
@@ -18,6 +18,7 @@ __all__ = [
     "Trial",
     "Upkeep",
     "diagnose",
+    "gear_behind",
     "gear_named",
     "lab_without",
 ]

@@ -107,6 +107,36 @@ def lab_without(lab: Lab, gone: Collection[Gear]) -> Lab:
     return lab.model_copy(update={"servers": servers, "drives": drives, "baseline": baseline})
 
 
+def gear_behind(lab: Lab, resource: str) -> list[Gear]:
+    """The parts of ``lab`` that feel an act on a resource, as the undo journal names it; none for a shared one.
+
+    A server's are its network, its controller, its slots and PHYs and the outlet that feeds it, a switch port's the
+    drive or the server port that is wired there.
+    """
+    kind, _, name = resource.partition(":")
+    match kind:
+        case "server" | "network" | "bmc" | "slot" | "phy":
+            return [Gear.server(name.partition("/")[0])]
+        case "drive":
+            return [Gear.drive(name)]
+        case "outlet":
+            return [
+                Gear.server(server)
+                for server, described in lab.servers.items()
+                if described.outlet is not None and "{}/{}".format(*described.outlet) == name
+            ]
+        case "port":
+            ports = [
+                Gear.port(server, port)
+                for server, described in lab.servers.items()
+                for port, number in described.ports.items()
+                if str(number) == name
+            ]
+            return ports + [Gear.drive(drive) for drive, described in lab.drives.items() if str(described.port) == name]
+        case _:
+            return []
+
+
 def _all(lab: Lab) -> list[Gear]:
     ports = (Gear.port(name, port) for name, server in lab.servers.items() for port in server.ports)
     return [*map(Gear.server, lab.servers), *map(Gear.drive, lab.drives), *ports]
