@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import load_lab
+from rackloop.leases import Leases, holding, slice_of
 from rackloop.store import open_store
 from rackloop.upkeep import Gear, OutOfService, QuarantineRule, State, Upkeep, gear_named, lab_without
 from rackloop.verdict import Cause
@@ -61,6 +63,20 @@ def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> Non
     assert upkeep.standing() == {}
     upkeep.maintain(D01, "another", "bob@bench")
     store.close()
+
+
+def test_a_drive_that_is_out_of_service_may_not_be_written_under_any_lease(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
+        upkeep = Upkeep(store, "mock")
+        with holding(Leases(store, "mock"), slice_of(load_lab("mock"))) as held:
+            assert held.refusals("d01") == []
+            upkeep.maintain(D01, "new firmware", "ada@bench")
+            (reason,) = held.refusals("d01")
+            assert "drive d01 is in maintenance since" in reason
+            assert held.refusals("d02") == []
+            upkeep.lift(D01, State.MAINTENANCE, "ada@bench")
+            upkeep.quarantine(D01, "it keeps failing", "run r1")
+            assert "quarantine" in held.refusals("d01")[0]
 
 
 def test_labs_of_one_store_have_upkeeps_of_their_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Lease, LeaseLost, RackLeased, Ticket
 from rackloop.leases._leases import HEARTBEAT_S, Leases
 from rackloop.leases._slice import Slice
+from rackloop.upkeep import Gear, Upkeep
 
 _BEATS = 3
 _POLL_S = 0.05
@@ -56,14 +57,15 @@ class HeldLease:
             )
 
     def refusals(self, drive_id: str) -> list[str]:
-        """Why the drive may not be written under this lease, asked of the store."""
+        """Why the drive may not be written under this lease, asked of the store: also one that is out of service."""
         try:
             self.require()
         except LeaseLost as lost:
             return [str(lost)]
         if drive_id not in self.slice.drives:
             return [f"it is not in lease {self._lease.id}, which has {self.slice}"]
-        return []
+        out = Upkeep(self.leases.store, self.leases.lab).standing().get(Gear.drive(drive_id))
+        return [str(out)] if out is not None else []
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
         """Keep in the store that the drive was to be written, and every reason against it."""
