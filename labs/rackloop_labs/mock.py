@@ -148,7 +148,8 @@ class MockBench:
 
     def survey(self) -> list[DriveIdentity]:
         """Who every drive of the simulated rack says it is."""
-        return survey(self.rackd, self.lab.drives, self._soon())
+        slots = {name: drive.expander_slot for name, drive in self.lab.drives.items()}
+        return survey(self.rackd, self.lab.drives, self._soon(), slots=slots)
 
     def host(self, server: str) -> Host:
         """The server by SSH. Raises BadInput for an unknown name."""

@@ -38,6 +38,10 @@ class NbdExport:
         """The export's name, which a Drive on the same path has as its location."""
         return self.export.removesuffix(_FAIL_FAST)
 
+    def in_slot(self, slot: int) -> Self:
+        """The drive in a slot of the expander that is mapped to this server port of rackd's."""
+        return replace(self, export=f"{self.location}.s{slot}")
+
     def failing_fast(self) -> Self:
         """The same drive through the export of rackd's that fails reads of unreadable sectors without retrying."""
         return replace(self, export=f"{self.location}{_FAIL_FAST}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import DriveIdentity, SanitizeMethod
@@ -32,6 +32,10 @@ class RackdDrive:
         if slot is not None:
             self._where["slot"] = slot
             self.location += f".s{slot}"
+
+    def in_slot(self, slot: int) -> RackdDrive:
+        """The drive in a slot of the expander that is there."""
+        return RackdDrive(self._control, server=self._where["server"], port=self._where["port"], slot=slot)
 
     def identify(self, deadline: Deadline) -> DriveIdentity:
         """Who the drive says it is; one that was asked for by its slot has that slot.
@@ -76,9 +80,21 @@ class RackdDrive:
         return answer
 
 
-def survey(control: RackdControl, drive_ids: Iterable[str], deadline: Deadline) -> list[DriveIdentity]:
-    """The identities of drives of a simulated rack, each asked by its name, mapped or not."""
-    return [_identity_of(control.request("identify", deadline, drive=drive_id)) for drive_id in drive_ids]
+def survey(
+    control: RackdControl,
+    drive_ids: Iterable[str],
+    deadline: Deadline,
+    *,
+    slots: Mapping[str, int | None] | None = None,
+) -> list[DriveIdentity]:
+    """The identities of drives of a simulated rack, each asked by its name, mapped or not.
+
+    ``slots`` says which of them are in a slot of an expander: they have it among their identifiers then.
+    """
+    return [
+        _identity_of(control.request("identify", deadline, drive=drive_id), (slots or {}).get(drive_id))
+        for drive_id in drive_ids
+    ]
 
 
 def _methods_of(answer: dict[str, Any]) -> tuple[SanitizeMethod, ...]:

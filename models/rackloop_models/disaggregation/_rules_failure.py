@@ -101,9 +101,9 @@ def redistributed(shape: Shape, policy: Redistribution, within_s: float, history
         counts = Counter(stay.server for stay in stays if stay.since_s <= failure.t_s < stay.until_s)
         orphans = _drives_at(failure.server, failure.t_s, stays)
         takers = Counter(
-            stay.server
-            for stay in stays
-            if stay.drive in orphans and failure.t_s < stay.since_s <= failure.t_s + within_s and stay.server in up
+            taker
+            for drive in orphans
+            if (taker := _first_taker(drive, failure.t_s, failure.t_s + within_s, stays)) in up
         )
         seen += len(orphans)
         room = {server: shape.k - counts[server] for server in up}
@@ -161,6 +161,12 @@ def _is_up(server: str, t_s: float, history: History) -> bool:
 
 def _drives_at(server: str, t_s: float, stays: list[Stay]) -> set[str]:
     return {stay.drive for stay in stays if stay.server == server and stay.since_s <= t_s < stay.until_s}
+
+
+def _first_taker(drive: str, after_s: float, until_s: float, stays: list[Stay]) -> str | None:
+    """The server that a drive came to first after a moment, if it came to one in time."""
+    later = (stay.server for stay in stays if stay.drive == drive and after_s < stay.since_s <= until_s)
+    return next(later, None)
 
 
 def _least_takers(room: dict[str, int], count: int) -> int:

@@ -26,6 +26,7 @@ class LwfsClient:
 
     ``keeps_servers`` is for designs in which drives stay for minutes: the server of a drive is asked for once, and
     again when it says that the drive is not there any more, up to ``tries`` times with ``pause`` between.
+    ``lookups`` counts how often it was asked for, ``served_by`` is the server that answered last.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class LwfsClient:
         pause: Callable[[], None] = lambda: None,
     ) -> None:
         self.lookups = 0
+        self.served_by = ""
         self._metadata = metadata
         self._locator = locator
         self._servers = servers
@@ -71,12 +73,16 @@ class LwfsClient:
         """What the server that has the drive answers to ``request``. Raises NotHere where none is found that has it."""
         for left in reversed(range(self._tries)):
             try:
-                return request(self._servers[self._find(drive_id)])
+                server = self._find(drive_id)
+                answer = request(self._servers[server])
             except NotHere:
                 self._server_of.pop(drive_id, None)
                 if not left:
                     raise
                 self._pause()
+            else:
+                self.served_by = server
+                return answer
         raise AssertionError("a client tries once at least")
 
     def _find(self, drive_id: str) -> str:

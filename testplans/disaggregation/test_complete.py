@@ -1,0 +1,249 @@
+"""Complete disaggregation: a drive is remapped for an I/O, and what LWFS and the remap cost beside a drive attached."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, require_rules
+from rackloop_models.disaggregation import (
+    POLICIES,
+    Assignment,
+    Chosen,
+    Io,
+    PerIoController,
+    Placement,
+    Shape,
+    complete,
+    complete_rules,
+)
+from rackloop_models.lwfs import BLOCK_BYTES, HEADER_BYTES, Address, LwfsClient, LwfsFile
+
+PAYLOAD = BLOCK_BYTES - HEADER_BYTES
+FILE_BLOCKS = 1024
+PARAMETERS: dict[str, Any] = {
+    "servers": 2,
+    "ports": 2,
+    "drives": 16,
+    "policies": ["least_recently_used", "least_work"],
+    "ios": 64,
+    "direct_ios": 200,
+}
+MEASURES = {
+    "complete.io": "s",
+    "complete.moved": "1",
+    "complete.take": "s",
+    "complete.guard": "s",
+    "complete.overhead": "1",
+    "complete.rule_broken": "1",
+    "lwfs.io": "s",
+    "lwfs.direct": "s",
+    "lwfs.overhead": "1",
+    "lwfs.key_reads": "1",
+    "lwfs.metadata_calls": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="remap a drive for each I/O by a policy, and measure what that and the store cost beside a drive attached",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The many drives that share a few server ports."""
+    return list(_shape(lab, parameters).drives)
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """About 50 ms an I/O that is remapped, twice as many of them as are written, and each drive formatted."""
+    return float(5 + len(parameters["policies"]) * (parameters["drives"] + 2 * parameters["ios"]) * 0.05)
+
+
+def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
+    parts = StorageParts.of(lab)
+    # The quickest attach is at the end of the mock rack's servers.
+    servers = parts.servers[-parameters["servers"] :]
+    return complete(servers, parts.ports[: parameters["ports"]], parts.drives[: parameters["drives"]])
+
+
+@dataclass
+class PerIoService:
+    """The rack-local service of this design: asked for a drive's server, it has the drive attached there first."""
+
+    storage: StorageRack
+    controller: PerIoController
+    assigned: Assignment | None = None
+    guard_s: float = 0.0
+    takes_s: list[float] = field(default_factory=list)
+    key_reads: list[int] = field(default_factory=list)
+
+    def server_of(self, drive_id: str) -> str:
+        """The server that the policy chooses for the next I/O on the drive."""
+        storage = self.storage
+        self.assigned = assigned = self.controller.assign(drive_id, storage.now_s())
+        storage.history.note(Chosen(storage.now_s(), assigned.io, drive_id, assigned.place[0]))
+        self.guard_s = 0.0
+        if assigned.move is not None:
+            evicted = [] if assigned.evicted is None else [assigned.evicted]
+            (taken,) = storage.move([assigned.move], evicted=evicted)
+            self.guard_s = taken.guard_s
+            self.takes_s.append(taken.seconds - taken.guard_s)
+            self.key_reads.append(taken.key_reads)
+        return storage.mapping.server_of(drive_id)
+
+
+@dataclass
+class TimedIos:
+    """I/Os through the service, one after the other; times are without the guard's, which is the harness's own."""
+
+    service: PerIoService
+    moved_s: list[float] = field(default_factory=list)
+    stayed_s: list[float] = field(default_factory=list)
+    guard_s: list[float] = field(default_factory=list)
+
+    def do(
+        self, file: LwfsFile, record: str, request: Callable[[], Address | bytes], payload: bytes
+    ) -> Address | bytes:
+        """One I/O, noted and timed. Raises what it raises."""
+        storage = self.service.storage
+        began_s = storage.now_s()
+        answer = request()
+        ended_s = storage.now_s()
+        assigned = self.service.assigned
+        assert assigned is not None
+        self.service.controller.finished(assigned)
+        content = answer if isinstance(answer, bytes) else payload
+        is_write = isinstance(answer, Address)
+        storage.history.note(
+            Io(
+                began_s,
+                ended_s,
+                file.drive_id,
+                assigned.place[0],
+                is_write,
+                record,
+                zlib.crc32(content),
+                ok=True,
+                io=assigned.io,
+            )
+        )
+        (self.stayed_s if assigned.move is None else self.moved_s).append(ended_s - began_s - self.service.guard_s)
+        if assigned.move is not None:
+            self.guard_s.append(self.service.guard_s)
+        return answer
+
+
+def test_complete(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Per policy: format all drives, time I/O on one that stays, then on all with remaps as the policy wants."""
+    shape = _shape(rack.lab, parameters)
+    for policy in parameters["policies"]:
+        with StorageRack(rack, labels, shape.servers).open() as storage:
+            _format(storage, shape)
+            direct_s = _beside_direct(storage, shape, parameters, measure, policy)
+            _per_io(storage, shape, policy, parameters, measure, progress, direct_s)
+
+
+def _format(storage: StorageRack, shape: Shape) -> None:
+    """Give every drive a store, as many at once as there are ports."""
+    places = shape.places
+    for first in range(0, len(shape.drives), len(places)):
+        drives = shape.drives[first : first + len(places)]
+        storage.deploy(Placement(shape, dict(zip(drives, places, strict=False))))
+        for drive in drives:
+            storage.let_go(drive)
+
+
+def _beside_direct(
+    storage: StorageRack, shape: Shape, parameters: Mapping[str, Any], measure: Measure, policy: str
+) -> dict[str, float]:
+    """I/O of one block on one drive that stays, raw and through LWFS in turns; the medians of the raw ones."""
+    drive = shape.drives[0]
+    storage.deploy(Placement(shape, {drive: shape.places[0]}))
+    storage.metadata.create("beside", drive, FILE_BLOCKS)
+    calls = storage.metadata.calls
+    client = LwfsClient(storage.metadata, storage.mapping, storage.servers, storage.wall_s, keeps_servers=True)
+    file, session = client.open("beside"), storage.session(drive)
+    raw_offset = storage.region.offset + storage.region.size_bytes - BLOCK_BYTES
+    times: dict[tuple[str, str], list[float]] = {
+        (access, op): [] for access in ("direct", "lwfs") for op in ("append", "read")
+    }
+
+    def timed(access: str, op: str, request: Callable[[], object]) -> object:
+        began_s = storage.now_s()
+        answer = request()
+        times[access, op].append(storage.now_s() - began_s)
+        return answer
+
+    def write_raw() -> None:
+        session.write(raw_offset, bytes(BLOCK_BYTES))
+        session.flush()
+
+    for number in range(parameters["direct_ios"]):
+        payload = number.to_bytes(8, "big") * (PAYLOAD // 8)
+        address = timed("lwfs", "append", lambda payload=payload: file.append(payload))  # type: ignore[misc]
+        assert isinstance(address, Address)
+        timed("direct", "append", write_raw)
+        assert timed("lwfs", "read", lambda address=address: file.read(address)) == payload  # type: ignore[misc]
+        timed("direct", "read", lambda: session.read(raw_offset, BLOCK_BYTES))
+    for op in ("append", "read"):
+        measure("lwfs.io", times["lwfs", op], op=op, policy=policy)
+        measure("lwfs.direct", times["direct", op], op=op, policy=policy)
+        measure("lwfs.overhead", median(times["lwfs", op]) / median(times["direct", op]), op=op, policy=policy)
+    measure("lwfs.metadata_calls", storage.metadata.calls - calls, policy=policy)
+    storage.let_go(drive)
+    return {op: median(times["direct", op]) for op in ("append", "read")}
+
+
+def _per_io(
+    storage: StorageRack,
+    shape: Shape,
+    policy: str,
+    parameters: Mapping[str, Any],
+    measure: Measure,
+    progress: Progress,
+    direct_s: Mapping[str, float],
+) -> None:
+    """Write a record on a drive drawn at random, as often as there are I/Os, and read each again in another order."""
+    service = PerIoService(storage, PerIoController(shape, POLICIES[policy]()))
+    client = LwfsClient(storage.metadata, service, storage.servers, storage.wall_s)
+    files = {}
+    for drive in shape.drives:
+        storage.metadata.create(f"file on {drive}", drive, FILE_BLOCKS)
+        files[drive] = client.open(f"file on {drive}")
+    chance = storage.rack.chance
+    written: list[tuple[str, str, Address, bytes]] = []
+    appends, reads = TimedIos(service), TimedIos(service)
+    for number in range(parameters["ios"]):
+        drive = chance.choice(shape.drives)
+        payload = chance.randbytes(PAYLOAD)
+        record = f"{drive}/{number}"
+        address = appends.do(files[drive], record, lambda: files[drive].append(payload), payload)  # noqa: B023
+        assert isinstance(address, Address)
+        written.append((drive, record, address, payload))
+        progress(number, 2 * parameters["ios"], f"I/Os by {policy}")
+    chance.shuffle(written)
+    for number, (drive, record, address, payload) in enumerate(written):
+        reads.do(files[drive], record, lambda: files[drive].read(address), payload)  # noqa: B023
+        progress(parameters["ios"] + number, 2 * parameters["ios"], f"I/Os by {policy}")
+
+    for op, ios in (("append", appends), ("read", reads)):
+        for kind, seconds in (("moved", ios.moved_s), ("stayed", ios.stayed_s)):
+            if seconds:
+                measure("complete.io", seconds, op=op, kind=kind, policy=policy)
+        measure("complete.moved", len(ios.moved_s) / parameters["ios"], op=op, policy=policy)
+        every = [*ios.moved_s, *ios.stayed_s]
+        measure("complete.overhead", sum(every) / len(every) / direct_s[op], op=op, policy=policy)
+    measure("complete.take", service.takes_s, policy=policy)
+    measure("complete.guard", [*appends.guard_s, *reads.guard_s], policy=policy)
+    measure("lwfs.key_reads", service.key_reads, policy=policy)
+    require_rules(measure, "complete.rule_broken", complete_rules(shape), storage.history, policy=policy)

@@ -1,0 +1,246 @@
+"""Configuration disaggregation: one rack deployed in several shapes, whose maps survive losing power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rackloop.errors import BadInput, LabError, NotSupported
+from rackloop.lab import Lab
+from rackloop.portmap import Full, PortMap
+from rackloop_drivers.block.nbd_session import NbdSession
+from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, drives_in, require_rules
+from rackloop_labs.slots import drive_in_slot
+from rackloop_models.disaggregation import (
+    Configuration,
+    History,
+    Mapped,
+    Place,
+    PowerCycled,
+    Reconfiguring,
+    Shape,
+    Unmapped,
+    Wipe,
+    Wiped,
+    changes,
+    configuration,
+    configuration_rules,
+    with_servers,
+)
+
+# Behind the regions that identified sectors and fio may write.
+MARK_OFFSET = 2 << 30
+PARAMETERS: dict[str, Any] = {
+    "servers": [2, 1, 2],
+    "wipe": "sanitize",
+    "marked_bytes": 1 << 20,
+    "power": ["switch", "rack"],
+}
+MEASURES = {
+    "configuration.reconfigure": "s",
+    "configuration.wipe": "s",
+    "configuration.power_cycle": "s",
+    "configuration.drives_per_server": "1",
+    "configuration.wrong_drives": "1",
+    "configuration.rule_broken": "1",
+}
+MARK = b"rackloop" * 512
+COMES_S = 30.0
+POLL_NS = 5_000_000
+
+pytestmark = pytest.mark.rackloop(
+    purpose="deploy one rack in several shapes, wipe the drives that change hands, and cut power in each shape",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """The drives in the expanders."""
+    return [drive for expander in _shape(lab).drives for drive in drives_in(lab, expander)]
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """Power is cut in each shape."""
+    return [f"the {what} without power in each of {len(parameters['servers'])} shapes" for what in parameters["power"]]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Two seconds a shape and a power cycle, and a fifth of a second a drive."""
+    shapes = len(parameters["servers"])
+    return float(2 + shapes * (1 + 2 * len(parameters["power"]) + 0.2 * len(drives_erased(lab, parameters))))
+
+
+def _shape(lab: Lab) -> Shape:
+    parts = StorageParts.of(lab)
+    wanted = max(1, len(parts.ports) // 2)
+    if len(parts.expanders) < max(2, wanted):
+        raise NotSupported(
+            f"lab {lab.name} has {len(parts.expanders)} expanders with scratch drives; this wants {wanted}"
+        )
+    return configuration(parts.servers, parts.ports, parts.expanders)
+
+
+@dataclass
+class Deployment:
+    """A rack that is deployed in one shape after another."""
+
+    rack: Rack
+    labels: Labels
+    shape: Shape
+    history: History
+    wipe: Wipe
+    marked_bytes: int
+    measure: Measure
+    now: Configuration | None = None
+
+    def deploy(self, wanted: Configuration) -> None:
+        """Have the map be this configuration, wipe drives that went to another server, and keep it for power-on."""
+        began_s = self._now_s()
+        self.history.note(Reconfiguring(began_s, wanted.name, is_on=True))
+        if self.now is None:
+            moved = dict(wanted.at)
+        else:
+            moves = changes(self.shape, self.now, wanted)
+            moved = {move.drive: move.target for move in moves}
+            for move in moves:
+                if move.source is not None:
+                    self.history.note(Unmapped(self._now_s(), move.drive, move.source[0]))
+        lab = self.rack.lab
+        pairs = PortMap.of((lab.switch_port(*place), _uplink(lab, expander)) for expander, place in wanted.at.items())
+        self.rack.bench.announce(pairs.ports())
+        mapped_s = self._now_s()
+        self.rack.fabric.apply(Full(pairs), self.rack.deadline())
+        for expander, place in moved.items():
+            self.history.note(Mapped(mapped_s, expander, *place))
+        wrong = self._wrong_drives(wanted)
+        self.measure("configuration.wrong_drives", len(wrong), configuration=wanted.name)
+        if self.now is not None and self.wipe is not Wipe.NONE:
+            self._wipe(moved)
+        self.rack.fabric.save_boot_map(self.rack.deadline())
+        self.history.note(Reconfiguring(self._now_s(), wanted.name, is_on=False))
+        self.measure("configuration.reconfigure", self._now_s() - began_s, configuration=wanted.name)
+        drives = sum(len(drives_in(lab, expander)) for expander in wanted.at)
+        self.measure("configuration.drives_per_server", drives / wanted.servers(), configuration=wanted.name)
+        self.now = wanted
+        self._mark(wanted)
+
+    def cut_power(self, what: str) -> None:
+        """Take the power of the switch, or of the switch and all servers, and give it back."""
+        rack = self.rack
+        if what not in {"switch", "rack"}:
+            raise BadInput(f"power is cut of the switch or of the rack, not of {what!r}")
+        ports = ["switch", *(f"server:{name}" for name in rack.lab.servers if what == "rack")]
+        before = rack.fabric.live_map(rack.deadline()).pairs
+        began_s = self._now_s()
+        for port in ports:
+            rack.power(port).turn_off(rack.deadline())
+        for port in reversed(ports):
+            rack.power(port).turn_on(rack.deadline())
+        after = self._map_after_power_on()
+        for name in rack.lab.servers if what == "rack" else ():
+            rack.bench.host(name).reconnect(rack.deadline(COMES_S))
+        self.history.note(PowerCycled(self._now_s(), what, before.pairs, after.pairs))
+        assert self.now is not None
+        wrong = self._wrong_drives(self.now)
+        self.measure("configuration.wrong_drives", len(wrong), configuration=self.now.name, after=what)
+        self.measure("configuration.power_cycle", self._now_s() - began_s, what=what, configuration=self.now.name)
+
+    def _map_after_power_on(self) -> PortMap:
+        deadline = self.rack.deadline(COMES_S)
+        while True:
+            try:
+                return self.rack.fabric.live_map(deadline).pairs
+            except LabError:
+                if deadline.is_over():
+                    raise
+                self._pause()
+
+    def _wrong_drives(self, wanted: Configuration) -> list[str]:
+        """The drives that are not in their slot at the server that should have them, after time to come online."""
+        deadline = self.rack.deadline(COMES_S)
+        wrong = []
+        for drive, place, slot in self._slots(wanted.at):
+            path, _ = drive_in_slot(self.rack.bench, *place, slot)
+            while True:
+                try:
+                    serial = path.identify(deadline).serial
+                except LabError:
+                    if deadline.is_over():
+                        raise
+                    self._pause()
+                else:
+                    break
+            if serial != self.rack.lab.drives[drive].serial:
+                wrong.append(drive)
+        return wrong
+
+    def _mark(self, at: Configuration) -> None:
+        """Write what a wipe has to take away."""
+        for drive, place, slot in self._slots(at.at):
+            path, device = drive_in_slot(self.rack.bench, *place, slot)
+            with (
+                self.labels.writable_through(drive, path, device) as permit,
+                NbdSession(permit, self.rack.clock) as session,
+            ):
+                session.write(MARK_OFFSET, MARK * (self.marked_bytes // len(MARK)))
+
+    def _wipe(self, moved: Mapping[str, Place]) -> None:
+        for drive, place, slot in self._slots(moved):
+            path, device = drive_in_slot(self.rack.bench, *place, slot)
+            began_s = self._now_s()
+            method = str(self.wipe)
+            with (
+                self.labels.writable_through(drive, path, device) as permit,
+                NbdSession(permit, self.rack.clock, within_s=COMES_S) as session,
+            ):
+                before = session.read(MARK_OFFSET, self.marked_bytes)
+                if self.wipe is Wipe.SANITIZE:
+                    method = str(path.methods(self.rack.deadline())[0])
+                    path.sanitize(permit, path.methods(self.rack.deadline())[0], self.rack.deadline(COMES_S))
+                else:
+                    session.write(MARK_OFFSET, bytes(self.marked_bytes))
+                    session.flush()
+                after = session.read(MARK_OFFSET, self.marked_bytes)
+            is_clean = before.startswith(MARK) and after == bytes(self.marked_bytes)
+            self.history.note(Wiped(self._now_s(), drive, method, is_clean))
+            self.measure("configuration.wipe", self._now_s() - began_s, drive=drive, method=method)
+
+    def _slots(self, at: Mapping[str, Place]) -> Iterable[tuple[str, Place, int]]:
+        """Each drive of these expanders, with the place of the expander and its slot in it."""
+        for expander, place in at.items():
+            for drive in drives_in(self.rack.lab, expander):
+                yield drive, place, self.rack.lab.drives[drive].expander_slot or 0
+
+    def _now_s(self) -> float:
+        return self.rack.clock.now_ns() / 1e9
+
+    def _pause(self) -> None:
+        self.rack.clock.sleep_until_ns(self.rack.clock.now_ns() + POLL_NS)
+
+
+def _uplink(lab: Lab, expander: str) -> int:
+    port = lab.expanders[expander].port
+    assert port is not None  # a rack with a switch has every uplink on it
+    return port
+
+
+def test_configuration(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Deploy each shape in turn from the one description of the rack, and cut its power there."""
+    shape, wipe = _shape(rack.lab), Wipe(parameters["wipe"])
+    history = History()
+    deployment = Deployment(rack, labels, shape, history, wipe, parameters["marked_bytes"], measure)
+    counts = parameters["servers"]
+    for number, count in enumerate(counts):
+        deployment.deploy(with_servers(shape, count))
+        for what in parameters["power"]:
+            deployment.cut_power(what)
+        progress(number + 1, len(counts), "shapes")
+    inside = {expander: drives_in(rack.lab, expander) for expander in shape.drives}
+    require_rules(measure, "configuration.rule_broken", configuration_rules(inside, wipe), history)

@@ -1,0 +1,150 @@
+"""Dynamic elastic disaggregation: servers come and go with the load of a day, and no I/O is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.traces import open_trace
+from rackloop_fixtures import (
+    Labels,
+    Measure,
+    Progress,
+    Rack,
+    StorageClient,
+    StorageParts,
+    StorageRack,
+    find_trace,
+    require_rules,
+    working,
+)
+from rackloop_models.disaggregation import (
+    Active,
+    Damping,
+    ElasticController,
+    Load,
+    Need,
+    Shape,
+    diurnal,
+    elastic,
+    elastic_rules,
+    of_requests,
+    savings,
+    servers_needed,
+    simulate,
+    stretched,
+)
+
+DAY_S = 86_400.0
+# Without a trace the load is a made-up day. A trace is stretched to one.
+PARAMETERS: dict[str, Any] = {
+    "trace": "",
+    "day_s": 16.0,
+    "steps": 32,
+    "headroom": 1.2,
+    "hold_s": 7200.0,
+    "remap_s": 2.0,
+    "within_s": 5.0,
+}
+MEASURES = {
+    "elastic.server_hours_saved": "h",
+    "elastic.share_saved": "1",
+    "elastic.migrations_per_hour": "1",
+    "elastic.move": "s",
+    "elastic.guard": "s",
+    "elastic.ios": "1",
+    "elastic.stall": "s",
+    "elastic.lookups": "1",
+    "elastic.rule_broken": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="let servers come and go with the load of a day, and show that no I/O is lost when drives move",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """The nk/3 drives that all servers share."""
+    return list(_shape(lab).drives)
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The day as it runs on the rack, and a few seconds around it."""
+    return 5 + float(parameters["day_s"])
+
+
+def _shape(lab: Lab) -> Shape:
+    parts = StorageParts.of(lab)
+    return elastic(parts.servers, parts.ports, parts.drives)
+
+
+def _loads(parameters: Mapping[str, Any], seed: int) -> list[Load]:
+    """A day's loads, one each ``steps``-th of it."""
+    step_s = DAY_S / parameters["steps"]
+    if not parameters["trace"]:
+        return diurnal(days=1, step_s=step_s, seed=seed)
+    batches = polars.concat(
+        batch.select(polars.col("t_ns") / 1e9, "size_bytes")
+        for batch in open_trace(find_trace(parameters["trace"])).batches()
+    )
+    requests = list(batches.iter_rows())
+    first_s, last_s = min(t_s for t_s, _ in requests), max(t_s for t_s, _ in requests)
+    factor = DAY_S / max(last_s - first_s, 1e-9) * (1 - 1e-9)
+    return stretched(of_requests(((t_s - first_s, size) for t_s, size in requests), step_s=step_s / factor), factor)
+
+
+def test_elastic(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """The day in virtual time, then the same day on the rack, as many times faster as it takes."""
+    shape, loads = _shape(rack.lab), _loads(parameters, rack.seed)
+    damping = Damping(parameters["headroom"], parameters["hold_s"])
+    modelled = simulate(shape, loads, damping, move_s=parameters["remap_s"])
+    came_to = savings(shape, modelled)
+    measure("elastic.server_hours_saved", came_to.server_hours_saved, where="model")
+    measure("elastic.share_saved", came_to.share_saved, where="model")
+    measure("elastic.migrations_per_hour", came_to.migrations_per_hour, where="model")
+    rules = elastic_rules(shape, damping, within_s=parameters["remap_s"], with_io=False)
+    require_rules(measure, "elastic.rule_broken", rules, modelled, where="model")
+
+    speed = DAY_S / parameters["day_s"]
+    quick = Damping(damping.headroom, damping.hold_s / speed)
+    controller = ElasticController(shape, quick)
+    with StorageRack(rack, labels, shape.servers).open() as storage:
+        storage.deploy(controller.placement)
+        storage.history.note(Active(storage.now_s(), frozenset(controller.active)))
+        clients = [StorageClient.on(storage, drive, f"client of {drive}") for drive in shape.drives]
+        share = 0.0
+        taken = []
+        began_s = storage.now_s()
+        with working(clients, lambda: 0.06 - 0.05 * share):
+            for step, load in enumerate(loads):
+                storage.sleep(began_s + load.t_s / speed - storage.now_s())
+                share, t_s, before = load.share, storage.now_s(), controller.active
+                storage.history.note(Need(t_s, share, servers_needed(shape, share, quick.headroom)))
+                moves = controller.observe(Load(t_s, share))
+                if controller.active != before:
+                    storage.history.note(Active(t_s, frozenset(controller.active)))
+                taken += storage.move(moves)
+                progress(step, len(loads), "steps of the day")
+        for client in clients:
+            client.read_all()
+
+    came_to = savings(shape, storage.history)
+    measure("elastic.share_saved", came_to.share_saved, where="rack")
+    if taken:
+        measure("elastic.move", [one.seconds for one in taken])
+        measure("elastic.guard", [one.guard_s for one in taken])
+    for client in clients:
+        measure("elastic.ios", client.ios, drive=client.drive)
+        measure("elastic.lookups", client.client.lookups, drive=client.drive)
+        measure("elastic.stall", client.longest_s, drive=client.drive)
+    rules = elastic_rules(shape, quick, within_s=parameters["within_s"], with_io=True)
+    require_rules(measure, "elastic.rule_broken", rules, storage.history, where="rack")

@@ -1,0 +1,255 @@
+"""Failure disaggregation: survivors take a failed server's drives, spares come for drives; how soon all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rackloop.errors import LabError, ProductFailed
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab
+from rackloop_fixtures import (
+    Labels,
+    Measure,
+    Progress,
+    Rack,
+    StorageClient,
+    StorageParts,
+    StorageRack,
+    require_rules,
+    working,
+)
+from rackloop_models.disaggregation import (
+    DriveFailed,
+    FailureController,
+    Heartbeats,
+    Move,
+    Rebuild,
+    Redistribution,
+    ServerBack,
+    ServerFailed,
+    Shape,
+    failure,
+    failure_rules,
+)
+
+# The rebuild that a failover is compared with is worked out for real drives and a real network, not for the rack's.
+PARAMETERS: dict[str, Any] = {
+    "policies": ["one", "spread"],
+    "repeats": 6,
+    "drive_failures": 1,
+    "spares": 2,
+    "fault": "power_loss",
+    "beat_s": 0.05,
+    "patience_s": 1.0,
+    "within_s": 20.0,
+    "rebuild_drive_bytes": 10_000_000_000_000,
+    "rebuild_filled": 0.7,
+    "rebuild_drive_bytes_per_s": 200_000_000,
+    "rebuild_network_bytes_per_s": 1_250_000_000,
+}
+MEASURES = {
+    "failover.full_service": "s",
+    "failover.detect": "s",
+    "failover.remap": "s",
+    "failover.announce": "s",
+    "failover.spare": "s",
+    "failover.stall": "s",
+    "failover.ios": "1",
+    "failover.name_updates": "1",
+    "failover.rebuild_modelled": "s",
+    "failover.rule_broken": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="fail servers and drives, move drives to survivors and spares, and measure how soon all is served again",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The nk/2 drives and the spares."""
+    shape = _shape(lab, parameters)
+    return [*shape.drives, *shape.spares]
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """What is broken, and how often."""
+    times = len(parameters["policies"])
+    return [
+        f"{times * parameters['repeats']} times a server by {parameters['fault']}",
+        f"{times * parameters['drive_failures']} times a drive by fail_stop",
+    ]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A failed server takes the patience of who waits for it and a second and a half to come back."""
+    each_s = parameters["patience_s"] + 1.5
+    return float(5 + len(parameters["policies"]) * (2 + parameters["repeats"] * each_s))
+
+
+def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
+    parts = StorageParts.of(lab)
+    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+
+
+@dataclass
+class Failover:
+    """A controller at work on a rack: it hears of servers, gives them up, and has their drives served by others."""
+
+    storage: StorageRack
+    controller: FailureController
+    clients: list[StorageClient]
+    beat_s: float
+    patience_s: float
+    detect_s: list[float] = field(default_factory=list)
+    remap_s: list[float] = field(default_factory=list)
+    announce_s: list[float] = field(default_factory=list)
+    full_service_s: list[float] = field(default_factory=list)
+
+    def report(self, drives: Iterable[str]) -> None:
+        """Have the servers of these drives read what is on them, and tell the name service."""
+        storage = self.storage
+        on = {client.drive: client for client in self.clients}
+        for drive in drives:
+            server = storage.mapping.server_of(drive)
+            blocks = set()
+            if drive in on:
+                grant = on[drive].client.grant(on[drive].name, on[drive].rights)
+                records = storage.servers[server].recover(drive, grant.token).records
+                blocks = {f"{on[drive].name}/{number}" for number in range(len(records))}
+            storage.names.report(server, drive, blocks)
+
+    def lose_server(self, server: str, fault: str) -> None:
+        """Break a server, and return when its drives are served by others and it is back with its share of them."""
+        storage, began_s = self.storage, self.storage.now_s()
+        with storage.rack.faults.injected(FaultSpec(fault, server, {})):
+            storage.history.note(ServerFailed(storage.now_s(), server))
+            # The harness plays the server's storage process, which dies with it.
+            storage.died(server)
+            self._await_loss(server)
+            detected_s = storage.now_s()
+            storage.names.forget_server(server)
+            moves = self.controller.server_failed(server)
+            storage.move(moves)
+            mapped_s = storage.now_s()
+            self._announce(moves)
+            done_s = storage.now_s()
+        self.detect_s.append(detected_s - began_s)
+        self.remap_s.append(mapped_s - detected_s)
+        self.announce_s.append(done_s - mapped_s)
+        self.full_service_s.append(done_s - began_s)
+        storage.rack.bench.host(server).reconnect(storage.rack.deadline(60))
+        storage.history.note(ServerBack(storage.now_s(), server))
+        back = self.controller.server_back(server)
+        storage.move(back)
+        self.report(move.drive for move in back)
+
+    def lose_drive(self, drive: str) -> float:
+        """Break a drive, and return how long it took until a spare served in its place."""
+        storage, began_s = self.storage, self.storage.now_s()
+        with storage.rack.faults.injected(FaultSpec("fail_stop", drive, {})):
+            deadline = storage.rack.deadline()
+            while storage.is_readable(drive):
+                if deadline.is_over():
+                    raise LabError(f"drive {drive} was to fail and still answers its server; was the fault made?")
+                storage.sleep(self.beat_s)
+            storage.history.note(DriveFailed(storage.now_s(), drive))
+            storage.let_go(drive)
+            move = self.controller.drive_failed(drive)
+            storage.move([move], new=[move.drive])
+            self.report([move.drive])
+            StorageClient.on(storage, move.drive, f"first on {move.drive}").step()
+            return storage.now_s() - began_s
+
+    def _await_loss(self, server: str) -> None:
+        """Hear every server again and again until one is given up, which must be this one."""
+        storage = self.storage
+        up = self.controller.up
+        beats = Heartbeats(up, self.patience_s, storage.now_s())
+        while not (lost := beats.lost(storage.now_s())):
+            for name in up:
+                try:
+                    storage.rack.bench.host(name).run(("true",), storage.rack.deadline(self.patience_s / 2))
+                except LabError:
+                    continue
+                beats.heard(name, storage.now_s())
+            storage.sleep(self.beat_s)
+        if lost != [server]:
+            raise LabError(f"{', '.join(lost)} did not answer for {self.patience_s:g} s, and only {server} was broken")
+
+    def _announce(self, moves: Iterable[Move]) -> None:
+        self.report(move.drive for move in moves)
+        missing = self.storage.names.missing()
+        if missing:
+            raise ProductFailed(f"no server announced {len(missing)} blocks, {min(missing)} among them")
+
+
+def test_failure(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Per policy: servers fail one after the other while clients work, then drives."""
+    shape = _shape(rack.lab, parameters)
+    for name in parameters["policies"]:
+        policy = Redistribution(name)
+        with StorageRack(rack, labels, shape.servers).open() as storage:
+            failover = _deployed(storage, FailureController(shape, policy), parameters)
+            victims = [rack.chance.choice(shape.servers) for _ in range(parameters["repeats"])]
+            with working(failover.clients, lambda: 0.05):
+                for number, server in enumerate(victims):
+                    failover.lose_server(server, parameters["fault"])
+                    progress(number + 1, len(victims), f"servers failed ({policy})")
+                used = {client.drive for client in failover.clients}
+                idle = [drive for drive in failover.controller.placement.at if drive not in used]
+                spare_s = [failover.lose_drive(drive) for drive in idle[: parameters["drive_failures"]]]
+            for client in failover.clients:
+                client.read_all()
+        _measure(failover, policy, measure, spare_s)
+        rules = failure_rules(shape, policy, within_s=parameters["within_s"], drives_fail=bool(spare_s), with_io=True)
+        require_rules(measure, "failover.rule_broken", rules, storage.history, policy=policy)
+    measure("failover.rebuild_modelled", _rebuild(shape, parameters).seconds, drives=str(shape.k // 2))
+
+
+def _deployed(storage: StorageRack, controller: FailureController, parameters: Mapping[str, Any]) -> Failover:
+    """Every drive with a store and announced, and a client on one drive of each server."""
+    storage.deploy(controller.placement)
+    shape = controller.shape
+    first = [controller.placement.drives_of(server)[0] for server in shape.servers]
+    clients = [StorageClient.on(storage, drive, f"client of {drive}") for drive in first]
+    failover = Failover(storage, controller, clients, parameters["beat_s"], parameters["patience_s"])
+    for client in clients:
+        client.step()
+    failover.report(shape.drives)
+    return failover
+
+
+def _measure(failover: Failover, policy: Redistribution, measure: Measure, spare_s: list[float]) -> None:
+    measure("failover.full_service", failover.full_service_s, policy=policy)
+    measure("failover.detect", failover.detect_s, policy=policy)
+    measure("failover.remap", failover.remap_s, policy=policy)
+    measure("failover.announce", failover.announce_s, policy=policy)
+    if spare_s:
+        measure("failover.spare", spare_s, policy=policy)
+    measure("failover.stall", [client.longest_s for client in failover.clients], policy=policy)
+    measure("failover.ios", sum(client.ios for client in failover.clients), policy=policy)
+    measure("failover.name_updates", failover.storage.names.updates, policy=policy)
+
+
+def _rebuild(shape: Shape, parameters: Mapping[str, Any]) -> Rebuild:
+    """Copying what a failed server had, from the drives that are left to the drives that are left."""
+    left = len(shape.drives) - shape.k // 2
+    return Rebuild(
+        drives=shape.k // 2,
+        drive_bytes=parameters["rebuild_drive_bytes"],
+        filled=parameters["rebuild_filled"],
+        sources=left,
+        source_bytes_per_s=parameters["rebuild_drive_bytes_per_s"],
+        writers=left,
+        writer_bytes_per_s=parameters["rebuild_drive_bytes_per_s"],
+        network_bytes_per_s=parameters["rebuild_network_bytes_per_s"],
+    )
