@@ -72,7 +72,8 @@ class Leases:
         """
         with self.store.transaction(self.lab) as tables:
             row = self._live(tables, ticket.id)
-            tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", tables.now_s() + row.term_s, row.id)
+            if row.state == _table.QUEUED:
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", tables.now_s() + row.term_s, row.id)
             return self._look(tables, ticket.id)
 
     def renew(self, lease: Lease) -> Lease:

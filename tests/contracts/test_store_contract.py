@@ -1,0 +1,369 @@
+"""What the lab store owes, on a file and on a real PostgreSQL server: the journal, the leases, the tokens."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from rackloop.clock import RealClock
+from rackloop.errors import BadInput, LabError
+from rackloop.journal import Journal
+from rackloop.leases import Holder, Lease, LeaseLost, Leases, RackLeased, Slice, Ticket, holding
+from rackloop.store import Store, open_store
+from tests.postgres_server import PostgresServer, running_postgres
+
+CLOCK = RealClock()
+WHOLE = Slice(whole=True)
+SRV1, SRV2 = Slice(servers=frozenset({"srv1"})), Slice(servers=frozenset({"srv2"}))
+BOTH = Slice(servers=frozenset({"srv1", "srv2"}))
+ME = Holder.here()
+
+HOLD = """
+import sys
+from rackloop.clock import RealClock
+from rackloop.leases import Leases, Slice, holding
+from rackloop.store import open_store
+with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), Slice(whole=True)) as held:
+    print(held.lease.id, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The file or the URL of an empty store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.sqlite")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.database()
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    with closing(open_store(where, CLOCK)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def leases(store: Store) -> Leases:
+    return Leases(store, "lab")
+
+
+def granted(ticket: Ticket) -> Lease:
+    assert ticket.lease is not None, ticket.held_up_by
+    return ticket.lease
+
+
+def ids(leases: Iterable[Lease | Ticket]) -> list[str]:
+    return [lease.id for lease in leases]
+
+
+def lapse(leases: Leases, lease: Lease | Ticket) -> None:
+    """Let the time of a lease have passed, as if nobody had sent a heartbeat."""
+    with leases.store.transaction() as tables:
+        tables.rows("UPDATE lease SET until_s = until_s - 1000000 WHERE id = ?", lease.id)
+
+
+def test_what_does_not_overlap_is_granted_side_by_side(leases: Leases) -> None:
+    first, second = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
+    assert ids(leases.held()) == ids([first, second])
+    assert second.token == first.token + 1
+
+
+def test_what_overlaps_waits_and_is_told_for_whom(leases: Leases) -> None:
+    first = granted(leases.request(SRV1, ME, purpose="smoke"))
+    waiting = leases.request(WHOLE, ME)
+    assert waiting.lease is None
+    [why] = waiting.held_up_by
+    assert f"srv1 held by {ME} for smoke since" in why
+    assert ids(leases.queue()) == [waiting.id]
+    leases.release(first)
+    assert granted(leases.poll(waiting)).token > first.token
+    assert leases.queue() == []
+
+
+def test_priority_comes_first_then_who_asked_before(leases: Leases) -> None:
+    holder = granted(leases.request(WHOLE, ME))
+    low, early, late, high = (
+        leases.request(SRV1, ME, priority=-1),
+        leases.request(SRV1, ME),
+        leases.request(SRV1, ME),
+        leases.request(SRV1, ME, priority=5),
+    )
+    leases.release(holder)
+    expected = [high, early, late, low]
+    for place, ticket in enumerate(expected):
+        assert [leases.poll(other).lease is None for other in expected[place + 1 :]] == [True] * (3 - place)
+        leases.release(granted(leases.poll(ticket)))
+
+
+def test_a_small_request_never_overtakes_one_it_would_hold_up(leases: Leases) -> None:
+    granted(leases.request(SRV1, ME))
+    waiting = leases.request(WHOLE, ME)
+    assert leases.request(SRV2, ME).lease is None
+    leases.release(waiting)
+    assert leases.queue()[0].slice == SRV2
+
+
+def test_one_that_holds_nobody_up_overtakes(leases: Leases) -> None:
+    granted(leases.request(SRV1, ME))
+    assert leases.request(SRV1, ME).lease is None
+    granted(leases.request(SRV2, ME))
+
+
+def test_a_request_is_granted_whole_or_not_at_all(leases: Leases) -> None:
+    granted(leases.request(SRV1, ME))
+    assert leases.request(BOTH, ME).lease is None
+    assert [lease.slice for lease in leases.held()] == [SRV1]
+
+
+def test_who_gave_a_place_up_is_not_waited_for(leases: Leases) -> None:
+    holder = granted(leases.request(SRV1, ME))
+    first, second = leases.request(BOTH, ME), leases.request(SRV1, ME)
+    lapse(leases, first)
+    leases.release(holder)
+    granted(leases.poll(second))
+    with pytest.raises(LeaseLost, match="was given up"):
+        leases.poll(first)
+
+
+def test_a_lease_without_heartbeats_ends_for_who_wants_it(leases: Leases) -> None:
+    first = granted(leases.request(WHOLE, ME))
+    lapse(leases, first)
+    assert leases.held() == []
+    second = granted(leases.request(SRV1, ME))
+    with pytest.raises(LeaseLost, match="is over: lapsed"):
+        leases.renew(first)
+    assert ids(leases.held()) == ids([second])
+
+
+def test_a_late_heartbeat_counts_while_nobody_was_granted_the_rack(leases: Leases) -> None:
+    first = granted(leases.request(WHOLE, ME))
+    lapse(leases, first)
+    assert leases.renew(first).until > first.granted_at
+    assert leases.request(SRV1, ME).lease is None
+
+
+def test_a_persons_lease_ends_at_its_time_and_not_with_a_process(leases: Leases) -> None:
+    lease = leases.keep(granted(leases.request(WHOLE, ME)), 7200.0)
+    assert lease.holder.process is None
+    assert 7100 < (lease.until - CLOCK.wall()).total_seconds() <= 7200
+    lapse(leases, lease)
+    with pytest.raises(LeaseLost, match="its time is up"):
+        leases.renew(lease)
+
+
+def test_a_part_of_a_lease_is_within_it_and_ends_with_it(leases: Leases) -> None:
+    whole = leases.keep(granted(leases.request(BOTH, ME)), 60.0)
+    with pytest.raises(BadInput, match="does not have all of the whole rack"):
+        leases.request(WHOLE, ME, within=whole.id)
+    part = granted(leases.request(SRV1, ME, within=whole.id))
+    assert part.token > whole.token
+    assert leases.request(SRV1, ME, within=whole.id).lease is None
+    granted(leases.request(SRV2, ME, within=whole.id))
+    leases.release(whole)
+    assert leases.held() == []
+    with pytest.raises(LeaseLost):
+        leases.renew(part)
+    with pytest.raises(LeaseLost):
+        leases.request(SRV1, ME, within=whole.id)
+
+
+def test_stealing_ends_what_is_in_the_way_and_nothing_else_and_is_recorded(leases: Leases) -> None:
+    robbed, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
+    granted_before = leases.request(SRV1, ME)
+    thief = Holder("eve", "elsewhere")
+    lease, ended = leases.steal(leases.request(SRV1, thief), "an outage")
+    assert ids(ended) == [robbed.id]
+    assert ids(leases.held()) == ids([other, lease])
+    with pytest.raises(LeaseLost, match=r"stolen by eve@elsewhere \(an outage\)"):
+        leases.fresh_token(robbed)
+    [theft] = leases.thefts()
+    assert (theft.lease, theft.robbed, theft.thief, theft.why) == (robbed.id, str(ME), "eve@elsewhere", "an outage")
+    assert leases.poll(granted_before).lease is None
+
+
+def test_tokens_only_grow_whoever_asks(leases: Leases) -> None:
+    first = granted(leases.request(SRV1, ME))
+    second = granted(leases.request(SRV2, ME))
+    tokens = [first.token, second.token, *(leases.fresh_token(lease) for lease in (first, second, first))]
+    assert tokens == sorted(set(tokens))
+
+
+def test_nothing_is_journalled_under_a_lease_that_is_over(leases: Leases) -> None:
+    journal = Journal(leases.store)
+    lease = granted(leases.request(SRV1, ME))
+    entry = journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[], lease=lease)
+    leases.steal(leases.request(SRV1, Holder("eve", "elsewhere")), "an outage")
+    with pytest.raises(LeaseLost, match="stolen by eve"):
+        journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[], lease=lease)
+    assert journal.standing("lab") == [entry]
+
+
+def test_the_journal_gives_back_what_was_written(store: Store) -> None:
+    journal = Journal(store)
+    mark = journal.mark()
+    undo = {"act": "join", "pairs": [[1, 101]]}
+    first = journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[undo])
+    second = journal.intend("lab", "run", "power", "server:srv1", what={"do": "turn_off"}, inverse=[])
+    other = journal.intend("other", "run", "power", "server:srv1", what={"do": "turn_off"}, inverse=[])
+    acted = journal.acted(first, {"generation": 2})
+    journal.failed(second, "refused")
+    assert journal.standing("lab") == [acted]
+    assert acted.ports == {1, 101}
+    journal.undone([acted])
+    assert journal.standing("lab") == []
+    assert journal.standing("other") == [other]
+    assert [entry.state.value for entry in journal.since(mark)] == ["intended", "failed", "undone"]
+
+
+def test_attempts_are_kept_with_every_reason(leases: Leases) -> None:
+    lease = granted(leases.request(SRV1, ME))
+    leases.record_attempt(lease, "d01", ["it is the boot drive", "it is in use"])
+    leases.record_attempt(lease, "d02", [])
+    last, first = leases.attempts()
+    assert (last.drive, last.reasons, last.who, last.lease) == ("d02", (), str(ME), lease.id)
+    assert first.reasons == ("it is the boot drive", "it is in use")
+
+
+def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
+    def fail() -> None:
+        with store.transaction("lab") as tables:
+            tables.rows("INSERT INTO fencing VALUES ('lab', 7)")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(store.read("SELECT * FROM fencing")) == []
+
+
+def test_sql_that_is_wrong_is_one_clear_error(store: Store) -> None:
+    with pytest.raises(LabError, match="lab store"), store.transaction() as tables:
+        tables.rows("SELECT nothing FROM nowhere")
+    assert store.now_s() > 0
+
+
+def test_a_lease_outlives_the_store_being_opened_anew(where: str, leases: Leases) -> None:
+    lease = granted(leases.request(SRV1, ME))
+    with closing(open_store(where, CLOCK)) as again:
+        [found] = Leases(again, "lab").held()
+        assert (found.id, found.token, found.slice) == (lease.id, lease.token, lease.slice)
+
+
+def test_a_process_that_is_killed_holds_nothing_from_that_moment(where: str, leases: Leases) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, where], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        lease_id = holder.stdout.readline().decode().strip()
+        [lease] = leases.held()
+        assert lease.id == lease_id
+        assert leases.request(SRV1, ME).lease is None
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        assert leases.held() == []
+        granted(leases.request(SRV2, ME))
+
+
+def test_a_block_holds_its_lease_and_gives_it_back_however_it_ends(leases: Leases) -> None:
+    def fail() -> None:
+        with holding(leases, WHOLE) as held:
+            held.require()
+            with holding(leases, SRV1):
+                pytest.fail("it was granted twice")
+
+    with pytest.raises(RackLeased, match=r"cannot be had while there is the whole rack held by .*--steal"):
+        fail()
+    assert leases.held() == []
+    assert leases.queue() == []
+
+
+def test_a_block_waits_for_its_turn(leases: Leases, where: str) -> None:
+    has_it, may_end = Event(), Event()
+
+    def hold() -> None:
+        with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), WHOLE):
+            has_it.set()
+            may_end.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        holder = pool.submit(hold)
+        has_it.wait()
+        waiting = pool.submit(lambda: _hold_once(where, 60.0))
+        while not leases.queue():
+            assert not waiting.done()
+        may_end.set()
+        holder.result()
+        assert waiting.result() == 2
+
+
+def _hold_once(where: str, wait_s: float) -> int:
+    with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), SRV1, wait_s=wait_s) as held:
+        return held.lease.token
+
+
+def test_clients_at_once_get_each_server_one_after_the_other(where: str) -> None:
+    owner: dict[str, int] = {}
+
+    def work(number: int) -> int:
+        with ExitStack() as stack:
+            store = stack.enter_context(closing(open_store(where, CLOCK)))
+            wanted = (SRV1, SRV2, BOTH)[number % 3]
+            for _ in range(4):
+                with holding(Leases(store, "lab"), wanted, wait_s=120.0) as held:
+                    for server in wanted.servers:
+                        assert owner.setdefault(server, number) == number
+                    held.require()
+                    for server in wanted.servers:
+                        assert owner.pop(server) == number
+        return number
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(work, range(6))) == list(range(6))
+
+
+def test_only_one_has_the_turn(store: Store, where: str) -> None:
+    with closing(open_store(where, CLOCK)) as other:
+        with store.turn("lab", 0.0) as mine:
+            assert mine
+            with other.turn("lab", 0.0) as theirs:
+                assert not theirs
+        with other.turn("lab", 0.0) as theirs:
+            assert theirs
+
+
+def test_a_server_that_is_started_again_has_every_lease(postgres: PostgresServer) -> None:
+    with closing(open_store(postgres.database(), CLOCK)) as store:
+        leases = Leases(store, "lab")
+        lease = granted(leases.request(SRV1, ME))
+        entry = Journal(store).intend("lab", "run", "fabric", "switch", what={}, inverse=[], lease=lease)
+        postgres.stop()
+        with pytest.raises(LabError, match="lab store postgresql://"):
+            leases.held()
+        postgres.start()
+        assert ids(leases.held()) == [lease.id]
+        assert leases.renew(lease).token == lease.token
+        assert Journal(store).standing("lab") == [entry]
+
+
+def test_a_password_is_never_shown(postgres: PostgresServer) -> None:
+    url = postgres.database().replace("rackloop@", "rackloop:sesame@")
+    with closing(open_store(url, CLOCK)) as store:
+        assert "sesame" not in store.name
+    gone = url.replace("/lab", "/absent")
+    with pytest.raises(LabError) as raised:
+        open_store(gone, CLOCK)
+    assert "sesame" not in str(raised.value)
+    assert "does not exist" in str(raised.value)
