@@ -34,8 +34,9 @@ class Breaking(Protocol):
 class Done:
     """What became of one step, in nanoseconds of the player's clock; ``index`` counts the unrolled steps.
 
-    ``begun_ns`` is when the fault was commanded, ``stood_ns`` when it stood, ``ended_ns`` when it was mended; one that
-    never came is None. ``late_s`` is how much later than the schedule says it began, waiting for its turn included.
+    ``begun_ns`` is when the fault was commanded, ``stood_ns`` when it stood, ``mending_ns`` when its end was commanded,
+    ``ended_ns`` when it was mended; one that never came is None. ``late_s`` is how much later than the schedule says it
+    began, waiting for its turn included. ``injection`` is what ``begin`` gave.
     """
 
     index: int
@@ -43,8 +44,10 @@ class Done:
     begun_ns: int
     late_s: float
     stood_ns: int | None = None
+    mending_ns: int | None = None
     ended_ns: int | None = None
     error: str | None = None
+    injection: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,6 @@ def play(
 @dataclass
 class _Standing:
     done: Done
-    injection: Any
     ends_ns: int
 
 
@@ -201,7 +203,7 @@ class _Player:
             return
         stood_ns = self.clock.now_ns()
         self.standing.append(
-            _Standing(replace(done, stood_ns=stood_ns), injection, stood_ns + round(step.lasts_s * 1e9))
+            _Standing(replace(done, stood_ns=stood_ns, injection=injection), stood_ns + round(step.lasts_s * 1e9))
         )
 
     def _end_next(self) -> None:
@@ -212,11 +214,12 @@ class _Player:
         self._end(following)
 
     def _end(self, standing: _Standing) -> None:
+        done = replace(standing.done, mending_ns=self.clock.now_ns())
         try:
-            self.breaking.end(standing.injection)
+            self.breaking.end(done.injection)
         except LabError as error:
             self.is_stuck = True
-            self.done.append(replace(standing.done, error=f"{standing.done.fault} was not ended: {error}"))
+            self.done.append(replace(done, error=f"{done.fault} was not ended: {error}"))
             return
         self.healed_ns = self.clock.now_ns()
-        self.done.append(replace(standing.done, ended_ns=self.healed_ns))
+        self.done.append(replace(done, ended_ns=self.healed_ns))

@@ -56,7 +56,7 @@ def shrink(
     if not search.fails(search.best):
         raise BadInput(
             f"schedule {schedule.name} did not fail {times} of {times} times, so that it cannot be shrunk: "
-            + ("it failed sometimes; try fewer times" if search.flaky else "it passed")
+            + ("it failed sometimes; try fewer times" if search.flaky else "it did not")
         )
     is_interrupted = False
     try:

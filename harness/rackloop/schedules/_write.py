@@ -47,11 +47,29 @@ def _list(key: str, items: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def flow(value: Any) -> str:
-    """``value`` as YAML on one line."""
+    """``value`` as YAML on one line, for a reader to whom every scalar is a text: ``on`` and ``0`` need no quotes."""
     import yaml
 
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=_WIDEST, allow_unicode=True)
+    class Plain(yaml.SafeDumper):
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as its base has it
+
+    text: str = yaml.dump(
+        _texts(value), Dumper=Plain, default_flow_style=True, sort_keys=False, width=_WIDEST, allow_unicode=True
+    )
     return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _texts(value: Any) -> Any:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case list():
+            return [_texts(item) for item in value]
+        case dict():
+            return {key: _texts(item) for key, item in value.items()}
+    return value
 
 
 def _bound(most: Bound) -> Any:

@@ -17,6 +17,7 @@ from rackloop_reports.plots.evidence import evidence_timeline
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.replay import Replayed, replay_fidelity
+from rackloop_reports.plots.schedules import schedule_timeline
 from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
 from rackloop_reports.plots.traces import trace_page
 
@@ -44,6 +45,7 @@ __all__ = [
     "measurement_window",
     "remap_timeline",
     "replay_fidelity",
+    "schedule_timeline",
     "stage_breakdown",
     "steady_state_convergence",
     "trace_page",

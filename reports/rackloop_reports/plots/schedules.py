@@ -1,0 +1,54 @@
+"""A schedule of faults, drawn along the time."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from rackloop.schedules import Schedule
+from rackloop.units import counted
+from rackloop_reports.plots._style import CYCLE, blank, put_caption, styled
+
+_LANE_IN = 0.3
+_LEAST_SHARE = 0.003
+
+
+@styled
+def schedule_timeline(schedule: Schedule, title: str) -> Figure:
+    """A lane for each target, and in it a bar for each fault, in the colour of its kind."""
+    steps = schedule.unrolled().steps
+    targets = list(dict.fromkeys(step.fault.target for step in steps))
+    kinds = list(dict.fromkeys(step.fault.kind for step in steps))
+    figure = blank(11.5, 1.7 + _LANE_IN * max(1, len(targets)))
+    axes = figure.subplots()
+    axes.grid(visible=False, axis="y")
+    # A fault of milliseconds is seen all the same.
+    least_s = _LEAST_SHARE * max((step.ends_s for step in steps), default=1.0)
+    for step in steps:
+        axes.barh(
+            targets.index(step.fault.target),
+            max(step.lasts_s, least_s),
+            0.62,
+            left=step.at_s,
+            color=_color(kinds, step.fault.kind),
+            alpha=0.85,
+        )
+    axes.set_yticks(range(len(targets)), targets)
+    axes.invert_yaxis()
+    axes.set_xlim(left=0)
+    axes.set_xlabel("Time since the schedule began, s")
+    axes.set_title(f"Faults of {title}")
+    most = schedule.most
+    bound = f"{counted(most.faults, 'fault')}, {counted(most.drives, 'drive')}, {counted(most.servers, 'server')}"
+    seed = f" Drawn with seed {schedule.seed}." if schedule.seed is not None else ""
+    put_caption(
+        figure,
+        f"{counted(len(steps), 'fault')} in {schedule.lasts_s:g} s, at most {bound} at once.{seed} As planned, not as "
+        "played.",
+        [Patch(color=_color(kinds, kind), label=kind) for kind in kinds],
+    )
+    return figure
+
+
+def _color(kinds: list[str], kind: str) -> str:
+    return CYCLE[kinds.index(kind) % len(CYCLE)]

@@ -1,0 +1,94 @@
+"""I/O through a storm of faults: nothing wrong is read, and nothing fails but what the faults may touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.schedules import Schedule
+from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
+
+PARAMETERS: dict[str, Any] = {"size": 64 << 20, "iodepth": 4, "settle_s": 2.0}
+MEASURES = {
+    "storm.faults": "1",
+    "storm.late": "s",
+    "storm.wrong": "1",
+    "storm.lost": "1",
+    "storm.unexplained": "1",
+    "storm.errors": "1",
+    "storm.stall": "s",
+    "storm.standing": "1",
+    "storm.mending": "s",
+    "storm.service": "s",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="read and write through a storm of faults, and show that nothing is wrong or lost and all of it heals",
+    requires=["probe", "fio"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """The first two drives of each server: one carries identified blocks, on the other fio writes and verifies."""
+    return [drive for server in lab.servers for drive in lab.drives_of(server)[:2]]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Beginning and ending the I/O; the schedule comes on top."""
+    return float(8 + 2 * parameters["settle_s"])
+
+
+def test_storm(
+    rack: Rack, schedule: Schedule, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Watch identified blocks on the first port of each server, have fio verify on the second, and let it storm."""
+    watching, writing = (_ports(rack.lab, at) for at in (0, 1))
+    settle_ns = round(parameters["settle_s"] * 1e9)
+    writes = rack.verified_writes(writing, size_bytes=parameters["size"], iodepth=parameters["iodepth"])
+    with rack.watching(watching) as watched, writes as written:
+        rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
+        played = rack.play(schedule, progress=progress)
+        rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
+    faults = rack.faults.made
+
+    measure("storm.faults", len(played.done))
+    measure("storm.standing", sum(fault.stands for fault in faults))
+    for server, seen in watched.results.items():
+        port = watching[server]
+        unexplained = unexplained_errors(
+            watched.intervals[server], faults, server, port, settle_s=parameters["settle_s"]
+        )
+        measure("storm.wrong", seen.wrong, server=server)
+        measure("storm.lost", seen.lost, server=server)
+        measure("storm.unexplained", unexplained, server=server, job="reads")
+        measure("storm.errors", seen.errors, server=server, job="reads")
+        measure("storm.stall", seen.longest_stall_s, server=server, job="reads")
+    for server, result in written.results.items():
+        place = {"server": server, "port": writing[server], "drive": rack.drive_at(server, writing[server])}
+        is_touched = any(fault.radius.may_touch(**place) for fault in faults)
+        measure("storm.unexplained", 0 if is_touched else result.errors, server=server, job="writes")
+        measure("storm.errors", result.errors, server=server, job="writes")
+        measure("storm.stall", result.longest_stall_s, server=server, job="writes")
+    for kind in dict.fromkeys(done.fault.kind for done in played.done):
+        of_kind = [done for done in played.done if done.fault.kind == kind]
+        ended = [(done, done.mending_ns, done.ended_ns) for done in of_kind if done.mending_ns and done.ended_ns]
+        measure("storm.late", [done.late_s for done in of_kind], fault=kind)
+        measure("storm.mending", [(ended_ns - mending_ns) / 1e9 for _, mending_ns, ended_ns in ended], fault=kind)
+        back_s = [
+            seconds
+            for done, mending_ns, _ in ended
+            for server, port in watching.items()
+            if done.injection.radius.may_touch(server=server, port=port)
+            and (seconds := seconds_to_service(watched.intervals[server], done.injection, mending_ns)) is not None
+        ]
+        if back_s:
+            measure("storm.service", back_s, fault=kind)
+
+
+def _ports(lab: Lab, at: int) -> dict[str, str]:
+    return {name: list(server.ports)[at] for name, server in lab.servers.items()}

@@ -1,0 +1,204 @@
+"""`rackloop schedule`: schedules of faults drawn and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rackloop.description import compose_file
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.lab import Lab, load_lab
+from rackloop.names import guess
+from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
+from rackloop.schedules import Schedule, load_schedule, on_lab, schedule_yaml, taking_of
+from rackloop.seed import choose_seed
+from rackloop.units import counted, format_quantity
+
+FOLDER = "schedules"
+_WIDEST = 72
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user named: a file or a directory, the lab, and which of several tests."""
+
+    source: Path
+    lab: str
+    seed: int | None = None
+    test: str | None = None
+    testplans: Path | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A schedule as it is played on a lab. ``plan`` and ``entry`` are those it is of, where it is of any."""
+
+    title: str
+    schedule: Schedule
+    seed: int
+    plan: Plan | None = None
+    entry: PlanEntry | None = None
+
+
+def make(wanted: Wanted, *, out: Path | None) -> int:
+    """Draw the schedule and print it, or write it to ``out``."""
+    (found,) = find(wanted, load_lab(wanted.lab))[:1]
+    text = schedule_yaml(found.schedule)
+    if out is None:
+        print(text, end="")
+        return EXIT_PASS
+    write(out, text)
+    print(f"{out}: {counted(len(found.schedule.steps), 'fault')}, seed {found.seed}")
+    return EXIT_PASS
+
+
+def show(wanted: Wanted, *, out: Path | None) -> int:
+    """Print the schedules as tables and time lines."""
+    lab = load_lab(wanted.lab)
+    schedules = find(wanted, lab)
+    console = Console(highlight=False)
+    for found in schedules:
+        _show(console, found, lab)
+    if out is not None:
+        for number, found in enumerate(schedules, 1):
+            _draw(out, f"schedule{f'-{number}' if len(schedules) > 1 else ''}", found)
+        console.print(f"The drawings are in {out}", soft_wrap=True)
+    return EXIT_PASS
+
+
+def find(wanted: Wanted, lab: Lab) -> list[Found]:
+    """The schedules of a file or of a run, drawn. Raises BadInput where there is none."""
+    source = wanted.source
+    if source.is_dir():
+        found = [each for path in _played(source) for each in _of_plan(wanted, path, lab)]
+    elif _is_schedule(source):
+        seed = wanted.seed if wanted.seed is not None else choose_seed()
+        given = load_schedule(source)
+        schedule = on_lab(given, lab, seed)
+        found = [Found(str(source), schedule, schedule.seed if schedule.seed is not None else seed)]
+    else:
+        found = list(_of_plan(wanted, source, lab))
+    if wanted.test is not None:
+        known = [each.title for each in found]
+        found = [each for each in found if wanted.test in {each.title, each.title.partition("::")[0]}]
+        if not found:
+            raise BadInput(f"{source} has no schedule of a test {wanted.test!r}; {guess(wanted.test, known)}")
+    if not found:
+        raise BadInput(f"{source} has no schedule of faults")
+    return found
+
+
+def _is_schedule(source: Path) -> bool:
+    if not source.is_file():
+        return False
+    written = compose_file(source).value
+    return not (isinstance(written, dict) and "plan" in written)
+
+
+def _played(directory: Path) -> list[Path]:
+    """The plans that a run left of what it played, those of tests that failed first."""
+    found = sorted((directory / FOLDER).glob("*.yaml"))
+    if not found:
+        raise BadInput(f"{directory} has no {FOLDER}/: it is no directory of a run that played a schedule")
+    failed = set()
+    try:
+        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        failed = {test["id"] for test in summary["tests"] if test["verdict"] == "fail"}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # a run that was killed has no summary; what it played is there all the same
+    from rackloop_fixtures._schedules import file_name
+
+    names = {file_name(test) for test in failed}
+    return sorted(found, key=lambda path: (path.name not in names, path.name))
+
+
+def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
+    root = find_testplans(wanted.testplans)
+    plan = load_plan(source, root)
+    chosen = wanted.seed if wanted.seed is not None else plan.seed
+    seed = choose_seed() if chosen is None else chosen
+    for entry in plan.tests:
+        if entry.schedule is not None:
+            name = entry.function.removeprefix("test_") if entry.function else entry.file.rpartition("/")[2]
+            title = f"{entry.file}::{name}"
+            schedule = on_lab(entry.schedule, lab, seed, title)
+            yield Found(title, schedule, seed, plan, entry)
+
+
+def _show(console: Console, found: Found, lab: Lab) -> None:
+    schedule = found.schedule.unrolled()
+    most = schedule.most
+    seed = f", drawn with seed {schedule.seed}" if schedule.seed is not None else ""
+    console.print(f"[bold]{escape(found.title)}[/bold]: schedule {escape(schedule.name)}{seed}", soft_wrap=True)
+    console.print(
+        f"{counted(len(schedule.steps), 'fault')} in {schedule.lasts_s:g} s; at most {counted(most.faults, 'fault')}, "
+        f"{counted(most.drives, 'drive')} and {counted(most.servers, 'server')} at once",
+        soft_wrap=True,
+    )
+    taking = taking_of(lab)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("", "begins", "stands"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("fault", "target", "with", "takes"):
+        table.add_column(name)
+    for number, step in enumerate(schedule.steps, 1):
+        taken = taking(step.fault)
+        table.add_row(
+            str(number),
+            f"{step.at_s:.3f} s",
+            format_quantity(step.lasts_s, "s"),
+            step.fault.kind,
+            step.fault.target,
+            ", ".join(f"{name}: {value}" for name, value in step.fault.parameters.items()),
+            ", ".join((*sorted(taken.servers), *sorted(taken.drives))),
+        )
+    console.print(table)
+    for line in time_line(schedule):
+        console.print(line, soft_wrap=True, markup=False)
+    console.print()
+
+
+def time_line(schedule: Schedule) -> Iterator[str]:
+    """A line for each target: where along the time something of it is broken."""
+    if not schedule.steps:
+        return
+    width = _WIDEST
+    a_cell_s = schedule.lasts_s / width
+    targets = list(dict.fromkeys(step.fault.target for step in schedule.steps))
+    longest = max(map(len, targets))
+    for target in targets:
+        cells = ["·"] * width
+        for step in schedule.steps:
+            if step.fault.target == target:
+                first = min(width - 1, int(step.at_s / a_cell_s))
+                last = max(first + 1, round(step.ends_s / a_cell_s))
+                cells[first:last] = "█" * (min(width, last) - first)
+        yield f"{target:<{longest}} {''.join(cells[:width])}"
+    yield f"{'':<{longest}} 0{schedule.lasts_s:>{width - 3}g} s"
+
+
+def _draw(out: Path, name: str, found: Found) -> None:
+    from rackloop_reports.plots import encode, schedule_timeline
+
+    figure = schedule_timeline(found.schedule, found.title)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"{name}.svg").write_bytes(encode(figure, "svg"))
+        (out / f"{name}.png").write_bytes(encode(figure, "png"))
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
+
+
+def write(out: Path, text: str) -> None:
+    """Write a file. Raises BadInput where it cannot be."""
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}; name a file that can be written") from error

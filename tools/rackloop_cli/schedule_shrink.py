@@ -1,0 +1,116 @@
+"""`rackloop schedule shrink`: a failing test run again and again with less of its schedule."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
+from rackloop.lab import load_lab
+from rackloop.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
+from rackloop.schedules._plan_text import plan_yaml
+from rackloop.units import counted
+from rackloop_cli.schedule import Found, Wanted, find, write
+
+_JUDGED = frozenset({"pass", "fail"})
+
+
+def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
+    """Shrink the first schedule of what is wanted and write a plan with the least to ``out``."""
+    lab = load_lab(wanted.lab)
+    found = find(wanted, lab)[0]
+    if found.plan is None or found.entry is None:
+        raise BadInput(
+            f"{wanted.source} is a schedule without a test; name the plan or the run whose test fails with it"
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{found.title}: {counted(len(found.schedule.unrolled().steps), 'fault')}, seed {found.seed}")
+    taking = taking_of(lab)
+    with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
+        trials = _Trials(found, wanted, Path(folder), console, out, times)
+        try:
+            shrunk = shrink(
+                found.schedule,
+                trials.fails,
+                times=times,
+                most_runs=runs,
+                is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
+                on_run=trials.tell,
+            )
+        except BadInput as error:
+            # Not what the user wrote is wrong: the lab does not show again what it showed before.
+            print(f"rackloop: {error}", file=sys.stderr)
+            return EXIT_LAB_FAILED
+    trials.keep(shrunk.schedule, _said(shrunk))
+    console.print(f"{_said(shrunk)}: {out}")
+    return EXIT_INTERRUPTED if shrunk.is_interrupted else EXIT_PASS
+
+
+@dataclass
+class _Trials:
+    """Runs of one test with other schedules, each by the command line in a process of its own."""
+
+    found: Found
+    wanted: Wanted
+    folder: Path
+    console: Console
+    out: Path
+    times: int
+    _number: int = 0
+    _written: Schedule | None = None
+
+    def keep(self, schedule: Schedule, said: str) -> None:
+        """Write the plan that runs the test with ``schedule``."""
+        assert self.found.plan is not None  # noqa: S101 - run has seen to it
+        assert self.found.entry is not None  # noqa: S101 - the same
+        counted_as = f"A candidate counted as failing if it failed {self.times} of {self.times} times."
+        remark = f"{self.found.title} fails with this: {said}.\n{counted_as}"
+        write(self.out, plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark))
+
+    def tell(self, number: int, candidate: Schedule, best: Schedule) -> None:
+        """Say what is tried next; the best so far is in its file whatever ends the search."""
+        self._number = number
+        if best is not self._written:
+            self._written = best
+            self.keep(best, "the best so far of a search that did not end")
+        self.console.print(
+            f"run {number}: {counted(len(candidate.steps), 'fault')} (least so far {len(best.steps)}) ... ", end=""
+        )
+
+    def fails(self, candidate: Schedule) -> bool:
+        """Whether the test fails with ``candidate``. Raises LabError where it could not be run at all."""
+        assert self.found.plan is not None  # noqa: S101 - run has seen to it
+        assert self.found.entry is not None  # noqa: S101 - the same
+        plan = self.folder / f"candidate-{self._number}.yaml"
+        plan.write_text(plan_yaml(self.found.plan, self.found.entry, candidate, self.found.seed), encoding="utf-8")
+        out = self.folder / f"run-{self._number}"
+        command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.wanted.lab}"]
+        if self.wanted.testplans is not None:
+            command.append(f"--testplans={self.wanted.testplans.absolute()}")
+        ended = subprocess.run(
+            [*command, f"--out={out}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if ended.returncode == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt
+        try:
+            summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            last = ended.stdout.strip().splitlines()[-1:] or [f"it ended with {ended.returncode}"]
+            raise LabError(f"the test could not be run again: {last[0]}") from None
+        verdict = str(summary["verdict"])
+        reasons = [str(test["reason"]) for test in summary["tests"] if verdict not in _JUDGED and test["reason"]]
+        self.console.print(": ".join([verdict, *reasons[:1]]), markup=False)
+        return verdict == "fail"
+
+
+def _said(shrunk: Shrunk) -> str:
+    what = counted(len(shrunk.schedule.steps), "fault") if shrunk.schedule.steps else "it fails without any fault"
+    how = "minimal" if shrunk.is_minimal else "interrupted" if shrunk.is_interrupted else "the runs are used up"
+    flaky = f", {counted(shrunk.flaky, 'candidate')} failed only sometimes" if shrunk.flaky else ""
+    return f"{what} after {counted(shrunk.runs, 'run')}, {how}{flaky}"
