@@ -21,7 +21,7 @@ TOOLS = (
 )
 PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool"),
-    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "snmpget", "pgrep"),
+    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "snmpget", "pgrep", "pg_ctlcluster"),
 )
 
 PYTHON = """#!/bin/bash
