@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import (
     Applied,
@@ -124,6 +125,12 @@ class BenchInService:
 
     def close(self) -> None:  # noqa: D102
         self.whole.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What this kind of bench has beside what every bench has, such as the simulated rack's own control."""
+            return getattr(self.whole, name)
 
 
 def whole(bench: Bench) -> Bench:

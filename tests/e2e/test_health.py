@@ -81,12 +81,23 @@ from rackloop_labs.labd_control import LabdControl
 pytestmark = pytest.mark.rackloop(purpose="see who is left", requires=[], destructive=False, time_class="seconds")
 
 
+PARAMETERS = {"server": ""}
+
+
 def test_crashes(rack):
     LabdControl(LabState.of(rack.lab.name)).crash("srv4", rack.deadline())
 
 
 def test_after(rack):
     pass
+
+
+def test_needy(rack):
+    pass
+
+
+def needs(lab, parameters):
+    return [parameters["server"]] if parameters["server"] else []
 '''
 ENTRIES: dict[str, dict[str, Any]] = {
     "nothing": {},
@@ -211,16 +222,21 @@ def test_reports_show_the_health_of_each_test(results: Results) -> None:
     }
 
 
-def test_a_server_that_is_gone_blocks_what_comes_after(rackloop: CommandLine) -> None:
+def test_a_server_that_is_gone_blocks_what_needs_it_and_nothing_else(rackloop: CommandLine) -> None:
     mine = rackloop.directory / "mine" / "acts"
     mine.mkdir(parents=True)
     (mine / "test_gone.py").write_text(CRASH)
-    plan = rackloop.plan({"test": "acts/gone::crashes"}, {"test": "acts/gone::after"})
+    plan = rackloop.plan(
+        {"test": "acts/gone::crashes"},
+        {"test": "acts/gone::after"},
+        {"test": "acts/gone::needy", "with": {"server": "srv4"}},
+    )
     ended = rackloop("run", plan, "--testplans", "mine", "--lab", "mock", "--out", "out")
     ended.refused(3)
     tests = Results(rackloop.directory / "out").tests()
     assert tests["acts/gone::crashes"]["cause"] == "lab"
-    after = tests["acts/gone::after"]
-    assert (after["verdict"], after["cause"]) == ("blocked", "lab")
-    assert "srv4 of lab mock no longer answered after a test" in after["reason"]
-    assert "rackloop power mock cycle srv4" in after["reason"]
+    assert tests["acts/gone::after"]["verdict"] == "pass"
+    needy = tests["acts/gone::needy"]
+    assert (needy["verdict"], needy["cause"]) == ("blocked", "lab")
+    assert "server srv4 is lost since the test acts/gone::crashes" in needy["reason"]
+    assert "rackloop power mock cycle srv4" in needy["reason"]

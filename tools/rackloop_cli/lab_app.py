@@ -147,17 +147,29 @@ def lab_maintain(
 
 @lab_app.command(
     "quarantine",
-    epilog=examples("rackloop lab quarantine mock", "rackloop lab quarantine mock --lift d01 --reason 'a new cable'"),
+    epilog=examples(
+        "rackloop lab quarantine mock",
+        "rackloop lab quarantine mock --retest d01",
+        "rackloop lab quarantine mock --lift d01 --reason 'a new cable'",
+    ),
 )
 def lab_quarantine(
     lab: LabArgument,
     lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Use this part again.")] = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is lifted.")] = "",
+    retest: Annotated[
+        str | None, typer.Option("--retest", metavar="NAME", help="Try this part again, and use it again if it works.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what is in quarantine as JSON.")] = False,
 ) -> None:
-    """Say what keeps failing and is not used, and what it failed; or lift that."""
+    """Say what keeps failing and is not used, and what it failed; or lift that, by hand or by a passed retest.
+
+    A retest that fails is exit code 3.
+    """
     from rackloop_cli import lab_upkeep as verb
 
+    if retest is not None:
+        raise typer.Exit(verb.retest(lab, retest))
     raise typer.Exit(verb.quarantine(lab, lift, reason, as_json=as_json))
 
 

@@ -11,12 +11,15 @@ from typing import Any
 from rich.console import Console
 
 from rackloop.clock import RealClock
-from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, undoing
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import Holder
+from rackloop.leases import Holder, Leases, holding, slice_of
 from rackloop.state import LabState
 from rackloop.store import Store, open_lab_store
-from rackloop.upkeep import Gear, GearKind, OutOfService, State, Upkeep, gear_named
+from rackloop.upkeep import Finding, Gear, GearKind, OutOfService, State, Upkeep, gear_named
+from rackloop_labs import open_leased
 
 
 def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
@@ -35,6 +38,46 @@ def maintain(name: str, part: str, reason: str | None, until: str | None, *, end
     _say(str(out))
     _say(f"end it with `rackloop lab maintain {name} {part} --end`")
     return EXIT_PASS
+
+
+def retest(name: str, part: str) -> int:
+    """Try a part that is in quarantine again, and lift the quarantine where it works; exit 3 where it does not.
+
+    A drive is tried at its port and at another, with one that works; a port or a server by its first drive.
+    """
+    from rackloop_labs.retest import retest as tried
+
+    lab, clock = load_lab(name), RealClock()
+    gear = gear_named(lab, part)
+    drive = _drive_to_try(lab, gear)
+    state = LabState.of(lab.name)
+    with (
+        closing(open_lab_store(lab, state, clock)) as store,
+        holding(Leases(store, lab.name), slice_of(lab), purpose=f"retest {part}") as held,
+        open_leased(lab, clock, state, held, bring_up=False) as bench,
+    ):
+        upkeep = Upkeep(store, lab.name)
+        standing = upkeep.standing().get(gear)
+        if standing is None or standing.state is not State.QUARANTINE:
+            raise BadInput(str(standing) if standing else f"{gear.said} is not in quarantine; there is nothing to lift")
+        recorder = ActRecorder(bench.lab, Journal(store), f"retest {part}", lease=held)
+        with undoing(bench.equipment, recorder, clock) as equipment:
+            found = tried(bench, equipment, drive)
+        _say(str(found))
+        if found.finding is not Finding.NOT_REPRODUCED:
+            _say(f"{gear.said} stays in quarantine")
+            return EXIT_LAB_FAILED
+        upkeep.lift(gear, State.QUARANTINE, _who(), str(found))
+    _say(f"{gear.said} is in service again: it passed")
+    return EXIT_PASS
+
+
+def _drive_to_try(lab: Lab, gear: Gear) -> str:
+    """The drive of the baseline that shows whether a part works."""
+    for drive, (server, port) in lab.places.items():
+        if gear in {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}:
+            return drive
+    raise BadInput(f"no drive shows whether {gear.said} works: the baseline has none there; lift it by hand (--lift)")
 
 
 def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> int:

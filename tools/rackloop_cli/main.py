@@ -131,6 +131,9 @@ def run(
     priority: PriorityOption = 0,
     steal: StealOption = False,
     yes: YesOption = False,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Leave the rendering to `rackloop report DIR`.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
@@ -157,6 +160,7 @@ def run(
         priority=priority,
         steal=steal,
         yes=yes,
+        with_report=not no_report,
         dry_run=dry_run,
     )
     raise typer.Exit(verb.run(request))

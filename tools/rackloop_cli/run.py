@@ -46,6 +46,7 @@ class Request:
     priority: int = 0
     steal: bool = False
     yes: bool = False
+    with_report: bool = True
     dry_run: bool = False
 
 
@@ -68,7 +69,7 @@ def run(request: Request) -> int:
         arguments.append(f"--rackloop-steal={why}")
     with _fresh_directory(request.out, plan, lab) as directory:
         status = _run_pytest(request, arguments, directory)
-    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status)
+    return _report(directory, lab, status) if request.with_report and status != EXIT_BAD_INPUT else status
 
 
 def _is_sound(arguments: list[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,14 +10,17 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, RackloopError
+from rackloop.event_log import read_events
+from rackloop.events import RunFinished, TestFinished
 from rackloop.lab import load_lab
 from rackloop.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
 from rackloop.schedules._plan_text import plan_yaml
 from rackloop.units import counted
+from rackloop.verdict import Verdict
 from rackloop_cli.schedule import Found, Wanted, find, write
 
-_JUDGED = frozenset({"pass", "fail"})
+_SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
 def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
@@ -94,19 +96,36 @@ class _Trials:
         if self.wanted.testplans is not None:
             command.append(f"--testplans={self.wanted.testplans.absolute()}")
         ended = subprocess.run(
-            [*command, f"--out={out}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            [*command, f"--out={out}", "--no-report"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         if ended.returncode == EXIT_INTERRUPTED:
             raise KeyboardInterrupt
-        try:
-            summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        verdict, reason = _judged(out / "events.jsonl")
+        if verdict is None:
             last = ended.stdout.strip().splitlines()[-1:] or [f"it ended with {ended.returncode}"]
-            raise LabError(f"the test could not be run again: {last[0]}") from None
-        verdict = str(summary["verdict"])
-        reasons = [str(test["reason"]) for test in summary["tests"] if verdict not in _JUDGED and test["reason"]]
-        self.console.print(": ".join([verdict, *reasons[:1]]), markup=False)
-        return verdict == "fail"
+            raise LabError(f"the test could not be run again: {last[0]}")
+        self.console.print(verdict if reason is None else f"{verdict}: {reason}", markup=False)
+        return verdict is Verdict.FAIL
+
+
+def _judged(events: Path) -> tuple[Verdict | None, str | None]:
+    """The verdict of a run, and where that says nothing of the product why; None where the run has none."""
+    reason = None
+    try:
+        for stamped in read_events(events):
+            match stamped.event:
+                case TestFinished(reason=str() as said):
+                    reason = said
+                case RunFinished(verdict=found):
+                    verdict = Verdict(found)
+                    return verdict, None if verdict in _SAYS_SOMETHING else reason
+    except (RackloopError, FileNotFoundError):
+        pass  # nothing was run, or it was killed in the middle of a line
+    return None, None
 
 
 def _said(shrunk: Shrunk) -> str:
