@@ -111,13 +111,14 @@ def bench(rack: MockRack) -> Iterator[MockBench]:
     bench.close()
 
 
-@pytest.fixture
-def session(rack: MockRack) -> Iterator[FlexFabricSession]:
-    """A session that gives up on an answer soon."""
-    url = f"tcp://{rack.endpoints['switch']['tcp']}"
-    with_patience = open_flexfabric(url, CLOCK, soon(), answer_within_s=0.05)
-    yield with_patience
-    with_patience.close()
+@pytest.fixture(params=["tcp", "tty"])
+def session(request: pytest.FixtureRequest, rack: MockRack) -> Iterator[FlexFabricSession]:
+    """A session by each of the switch's lines that gives up on an answer soon."""
+    shown = rack.endpoints["switch"][request.param]
+    url = f"tcp://{shown}" if request.param == "tcp" else shown
+    impatient = open_flexfabric(url, CLOCK, soon(), answer_within_s=0.1)
+    yield impatient
+    impatient.close()
 
 
 @pytest.mark.parametrize("kind", ["garbled", "lost"])
