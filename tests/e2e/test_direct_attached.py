@@ -1,0 +1,65 @@
+"""A rack without a switch, from its plan to its heal: what servers break of themselves comes back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rackloop.faults import KINDS
+from rackloop.journal import Journal
+from rackloop.state import LabState
+from rackloop.store import open_store
+from tests.e2e.command_line import CLOCK, CommandLine, Results
+from tests.e2e.entries import REMAP
+
+LAB = "mock-direct"
+BROKEN = {"device_off", "hot_unplug", "link_disable", "phy_disable", "phy_drop", "power_loss", "slot_power_loss"}
+
+
+def test_the_plan_passes_on_the_simulated_twin(rackloop: CommandLine) -> None:
+    ended = rackloop("run", "direct-attached", "--lab", LAB, "--out", "out", "--seed", "7")
+    assert ended.status == 0, ended
+    results = Results(rackloop.directory / "out")
+    assert {test["verdict"] for test in results.tests().values()} == {"pass"}
+    assert len(results.tests()) == 3
+
+    phases: dict[tuple[str, int], list[str]] = {}
+    for phase in results.of_kind("fault.phase"):
+        phases.setdefault((phase.test, phase.fault), []).append(phase.phase)
+    assert all(seen[0] == "commanded" and seen[-1] == "healed" for seen in phases.values())
+    assert {phase.fault_kind for phase in results.of_kind("fault.phase")} == BROKEN <= KINDS.keys()
+
+    # What the tests did moved counters, and everything that moved is explained by it.
+    changes = [change for compared in results.of_kind("health.compared") for change in compared.changes]
+    assert {change.what for change in changes if change.judgement == "expected"}
+    assert not [change for change in changes if change.judgement == "unexpected"]
+
+
+def test_a_killed_run_is_healed_from_outside(rackloop: CommandLine) -> None:
+    """The kernel of one server lost a drive, and whoever knew it is dead."""
+    assert rackloop("lab", "up", LAB).status == 0
+    running = rackloop.start(
+        "run", rackloop.plan({"test": "direct/hot_plug", "with": {"times": 50}}), "--lab", LAB, "--out", "out"
+    )
+    Results(rackloop.directory / "out").wait_for("fault.phase", 2)
+    running.kill()
+    healed = rackloop("heal", LAB)
+    assert (healed.status, "the baseline stands" in healed.out) == (0, True), healed
+    with closing(Journal(open_store(LabState.of(LAB, root=rackloop.state_home).store, CLOCK))) as journal:
+        assert journal.standing(LAB) == []
+    cabling = rackloop("lab", "cabling", LAB)
+    assert (cabling.status, "0 disagreements" in cabling.out) == (0, True), cabling
+    assert rackloop("lab", "down", LAB).status == 0
+
+
+def test_what_a_rack_cannot_do_is_skipped_with_its_reason(rackloop: CommandLine) -> None:
+    remaps = rackloop("run", rackloop.plan(REMAP), "--lab", LAB, "--dry-run")
+    assert f"it is skipped: the rack {LAB} has fixed cabling" in remaps.out, remaps
+    slots = rackloop("run", "direct-attached", "--lab", "mock", "--dry-run")
+    assert slots.out.count("it is skipped: the rack mock has a switch") == 3, slots
+
+
+def test_what_would_be_done_to_a_real_rack_is_shown(rackloop: CommandLine) -> None:
+    shown = rackloop("run", "direct-attached", "--lab", "direct-attached", "--dry-run")
+    assert shown.status == 0, shown
+    for said in ("1 hot_unplug of fast1", "1 device_off of shelf1-1", "1 power_loss of node2", "nothing was touched"):
+        assert said in shown.out
