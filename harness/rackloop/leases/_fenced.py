@@ -7,10 +7,10 @@ is not given back in time the next goes on without it: its token is the higher o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
-from rackloop.abilities import Applied, BoxIdentity, Fabric, LiveMap, PhyControl, PortState
+from rackloop.abilities import Applied, BoxIdentity, Fabric, LiveMap, PhyControl, PortState, SignalRestorer
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.leases._holding import HeldLease
@@ -140,9 +140,7 @@ class FencedPhyControl:
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports``. Raises BadInput for one outside the slice."""
-        _require_mine(self._slice, ports)
-        with self._turns.turn(deadline):
-            self._phy.drop(ports, down_s, deadline, request_id=request_id)
+        self._act(ports, deadline, lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id))
 
     def flap(
         self,
@@ -155,13 +153,28 @@ class FencedPhyControl:
         request_id: int,
     ) -> None:
         """Take the signal away from ``ports`` again and again. Raises BadInput for one outside the slice."""
-        _require_mine(self._slice, ports)
-        with self._turns.turn(deadline):
-            self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id)
+        self._act(ports, deadline, lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id))
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
+        """End drops and flaps of ``ports`` early, where the PHYs beneath can; else they end by themselves."""
+        if isinstance(self._phy, SignalRestorer):
+            phy = self._phy
+            self._act(ports, deadline, lambda: phy.restore(ports, deadline))
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
         """Drops seen on each port."""
         return self._phy.drop_counts(ports, deadline)
+
+    def _act(self, ports: Collection[int], deadline: Deadline, act: Callable[[], None]) -> None:
+        _require_mine(self._slice, ports)
+        while True:
+            # Repeating one does nothing: it has an id of its own, or ends what has ended.
+            try:
+                with self._turns.turn(deadline):
+                    return act()
+            except LockedOut:
+                if deadline.is_over():
+                    raise
 
 
 def _require_mine(part: Slice, ports: Collection[int]) -> None:

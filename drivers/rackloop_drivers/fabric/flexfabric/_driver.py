@@ -180,9 +180,11 @@ class FlexFabric:
         self.session.token = token
 
     def release_lock(self, token: int, deadline: Deadline) -> None:
-        """Give the control lock back."""
-        self.session.act(m.ReleaseLock(token), deadline)
-        self.session.token = None
+        """Give the control lock back; the token is not presented again, even where the switch gave the lock away."""
+        try:
+            self.session.act(m.ReleaseLock(token), deadline)
+        finally:
+            self.session.token = None
 
     def save_boot_map(self, deadline: Deadline) -> None:
         """Keep the live map as the one the switch starts with."""

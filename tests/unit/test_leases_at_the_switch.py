@@ -1,0 +1,166 @@
+"""Fencing at the switch, on the wire: a stale holder is refused there, and holders of parts share it in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, LockedOut, NotSupported
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, Equipment, journalled, undoing
+from rackloop.lab import Lab
+from rackloop.leases import HeldLease, LeaseLost, Leases, Slice, fenced, holding, slice_of, slice_of_ports
+from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.store import Store, open_store
+from rackloop_drivers.fabric.flexfabric import (
+    FlexFabric,
+    FlexFabricPhy,
+    MemoryMatrix,
+    SwitchPeer,
+    SwitchThread,
+    open_flexfabric,
+)
+from tests.unit.sim_rack import BASELINE, described
+
+CLOCK = RealClock()
+
+
+class Rack:
+    """A real switch peer, a store beside it, and any number of controllers."""
+
+    def __init__(self, stack: ExitStack, folder: Path, url: str) -> None:
+        self._stack = stack
+        self.folder = folder
+        self.url = url
+        self.lab: Lab = described(folder)
+
+    @property
+    def soon(self) -> Deadline:
+        return Deadline.after(CLOCK, 20)
+
+    def store(self) -> Store:
+        return self._stack.enter_context(closing(open_store(self.folder / "store.sqlite", CLOCK)))
+
+    def holding(self, part: Slice, *, steal_why: str | None = None) -> HeldLease:
+        leases = Leases(self.store(), self.lab.name)
+        return self._stack.enter_context(holding(leases, part, steal_why=steal_why))
+
+    def equipment(self, held: HeldLease) -> Equipment:
+        """The switch as this controller has it."""
+        token = held.lease.token if held.slice.whole else None
+        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, self.soon, token=token)))
+        fabric, phy = FlexFabric(session), FlexFabricPhy(session)
+        return Equipment(fabric, phy) if held.slice.whole else Equipment(*fenced(fabric, phy, held))
+
+    def acting(self, held: HeldLease) -> Equipment:
+        return journalled(self.equipment(held), self.recorder(held))
+
+    def recorder(self, held: HeldLease) -> ActRecorder:
+        return ActRecorder(self.lab, Journal(held.leases.store), f"run {held.lease.id}", lease=held)
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Iterator[Rack]:
+    async def at_the_baseline() -> SwitchPeer:
+        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=BASELINE))
+
+    with SwitchThread(at_the_baseline) as thread, ExitStack() as stack:
+        host, port = thread.call(lambda peer: peer.serve_tcp())
+        yield Rack(stack, tmp_path, f"tcp://{host}:{port}")
+
+
+def part_of(rack: Rack, server: str) -> Slice:
+    return slice_of(rack.lab, [server])
+
+
+def test_a_stale_holder_of_the_rack_is_refused_at_the_switch(rack: Rack) -> None:
+    stale = rack.equipment(rack.holding(slice_of(rack.lab)))
+    stale.fabric.apply(Open(frozenset({1})), rack.soon)
+    thief = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="an outage"))
+    with pytest.raises(LockedOut) as refused:
+        stale.fabric.apply(Open(frozenset({2})), rack.soon)
+    assert refused.value.code == -203
+    with pytest.raises(LockedOut):
+        open_flexfabric(rack.url, CLOCK, rack.soon, token=1)
+    assert thief.fabric.live_map(rack.soon).pairs == BASELINE.without([1])
+
+
+def test_a_stale_holder_of_the_rack_is_refused_in_the_journal_before(rack: Rack) -> None:
+    held = rack.holding(slice_of(rack.lab))
+    stale = rack.acting(held)
+    rack.holding(part_of(rack, "srv2"), steal_why="an outage")
+    with pytest.raises(LeaseLost, match=r"stolen by .* \(an outage\)"):
+        stale.fabric.apply(Open(frozenset({1})), rack.soon)
+    assert Journal(held.leases.store).standing(rack.lab.name) == []
+    assert stale.fabric.live_map(rack.soon).pairs == BASELINE
+
+
+def test_holders_of_parts_share_the_switch_and_see_their_part_alone(rack: Rack) -> None:
+    first, second = (rack.acting(rack.holding(part_of(rack, name))) for name in ("srv1", "srv2"))
+    for _ in range(3):
+        first.fabric.apply(Partial(PortMap.of([(1, 102)])), rack.soon)
+        second.fabric.apply(Full(PortMap.of([(5, 104), (6, 103)])), rack.soon)
+        assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
+        assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
+        first.fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), rack.soon)
+    assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
+
+
+def test_nothing_outside_the_part_is_touched(rack: Rack) -> None:
+    held = rack.holding(part_of(rack, "srv1"))
+    acting, bare = rack.acting(held), rack.equipment(held)
+    for fabric in (acting.fabric, bare.fabric):
+        for change in (
+            Open(frozenset({5})),
+            Partial(PortMap.of([(1, 103)])),
+            Full(PortMap.of([(1, 101), (2, 104)])),
+        ):
+            with pytest.raises(BadInput, match=r"not in the lease|is not in lease"):
+                fabric.apply(change, rack.soon)
+        with pytest.raises(NotSupported, match="shared with other leases"):
+            fabric.save_boot_map(rack.soon)
+    assert acting.phy
+    with pytest.raises(BadInput, match="is not in lease"):
+        acting.phy.drop([5], 0.01, rack.soon, request_id=1)
+    assert Journal(held.leases.store).standing(rack.lab.name) == []
+    whole = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="to look"))
+    assert whole.fabric.live_map(rack.soon).pairs == BASELINE
+
+
+def test_a_part_is_undone_without_what_others_did(rack: Rack) -> None:
+    mine, theirs = rack.holding(part_of(rack, "srv1")), rack.holding(part_of(rack, "srv2"))
+    other = rack.acting(theirs)
+    with undoing(rack.equipment(mine), rack.recorder(mine), CLOCK) as acting:
+        acting.fabric.apply(Partial(PortMap.of([(1, 102)])), rack.soon)
+        other.fabric.apply(Open(frozenset({5})), rack.soon)
+        assert acting.phy
+        acting.phy.drop([2], 0.05, rack.soon, request_id=7)
+    assert rack.equipment(mine).fabric.live_map(rack.soon).pairs == PortMap.of([(1, 101), (2, 102)])
+    assert other.fabric.live_map(rack.soon).pairs == PortMap.of([(6, 104)])
+    assert [entry.run for entry in Journal(theirs.leases.store).standing(rack.lab.name)] == [f"run {theirs.lease.id}"]
+
+
+def test_who_lost_the_rack_leaves_it_as_it_is_for_who_has_it(rack: Rack) -> None:
+    mine = rack.holding(part_of(rack, "srv1"))
+
+    def work() -> None:
+        with undoing(rack.equipment(mine), rack.recorder(mine), CLOCK) as acting:
+            acting.fabric.apply(Open(frozenset({1})), rack.soon)
+            rack.holding(part_of(rack, "srv1"), steal_why="an outage")
+
+    with pytest.raises(LeaseLost, match="stolen"):
+        work()
+    assert len(Journal(mine.leases.store).standing(rack.lab.name)) == 1
+
+
+def test_an_act_by_hand_waits_for_who_has_the_port(rack: Rack) -> None:
+    rack.holding(part_of(rack, "srv1"))
+    leases = Leases(rack.store(), rack.lab.name)
+    assert (
+        leases.request(slice_of_ports(rack.lab, [101, 5]), rack.holding(part_of(rack, "srv2")).lease.holder).lease
+        is None
+    )
