@@ -94,6 +94,7 @@ def test_an_unknown_fault_is_refused_with_a_guess() -> None:
         (FaultSpec("fail_slow", "d01", {"extra_us": -1}), "extra_us: expected between 1 and 6e+07, found -1"),
         (FaultSpec("fail_slow", "d01", {"extra_us": "much"}), "extra_us: expected a number, found 'much'"),
         (FaultSpec("fail_slow", "d01", {"extra_us": True}), "extra_us: expected a number, found True"),
+        (FaultSpec("fail_slow", "d01", {"extra_us": 5, "factor": 2}), "give extra_us or factor, not both"),
         (FaultSpec("media_error", "d01", {"lba": 1.5}), "lba: expected a whole number, found 1.5"),
         (FaultSpec("media_error", "d01", {"mode": "for ever"}), "mode: expected one of once, times, until_rewritten"),
         (FaultSpec("miswire", "srv1.p0"), "miswire needs with: the other port or drive"),
@@ -112,7 +113,7 @@ def test_a_wrong_specification_is_told_what_is_wrong(lab: Lab, spec: FaultSpec, 
 
 
 def test_every_problem_of_a_specification_is_told(lab: Lab) -> None:
-    spec = FaultSpec("fail_slow", "srv9", {"extra_us": 0, "factor": 2})
+    spec = FaultSpec("fail_slow", "srv9", {"extra_us": 0, "factors": 2})
     assert len(KINDS["fail_slow"].problems(lab, spec)) == 3
 
 

@@ -76,8 +76,11 @@ _ALL = (
         "fail_slow",
         "a drive takes longer for each request",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "slow", adds_up=True),
-        {"extra_us": Parameter(5000.0, "how much longer, in microseconds", least=1, most=60e6)},
+        ways.SlowDown(),
+        {
+            "extra_us": Parameter(None, "how much longer, in microseconds; 5000 without factor", least=1, most=60e6),
+            "factor": Parameter(None, "how many times as long it is at work, queueing included", least=1, most=1e6),
+        },
     ),
     FaultKind(
         "hang",

@@ -21,6 +21,7 @@ Named = Callable[["Lab", Target], str]
 
 # The longest that the reference switch takes a signal away for.
 _UNTIL_ENDED_S = 3600.0
+_SLOWER_US = 5000.0
 
 
 class OfPort:
@@ -108,6 +109,21 @@ class BreakPart(OfTargetAlone):
         if part is None or self.kind not in part.kinds:
             raise NotSupported(f"nothing in the rack {lab.name} can break {name} as {self.kind}")
         return part
+
+
+class SlowDown(BreakPart):
+    """Has a drive take ``extra_us`` longer for each request, or ``factor`` times as long."""
+
+    def __init__(self) -> None:
+        super().__init__(of_drive, "slow", adds_up=True)
+
+    def check(self, _lab: Lab, wanted: Wanted) -> list[str]:
+        """It is one or the other."""
+        return ["give extra_us or factor, not both"] if len(wanted.parameters) > 1 else []
+
+    def details(self, _lab: Lab, wanted: Wanted) -> dict[str, Any]:
+        """What was given, or else enough to be noticed."""
+        return dict(wanted.parameters) or {"extra_us": _SLOWER_US}
 
 
 class BreakPort(OfPort, BreakPart):
