@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, NotSupported
 from rackloop_models.disaggregation import (
     HDFS_WINDOW_S,
     History,
@@ -45,16 +45,16 @@ def test_the_designs_take_as_many_drives_as_they_are_defined_to_have() -> None:
 
 def test_a_design_that_needs_more_ports_than_a_switch_has_is_refused() -> None:
     assert Shape(tuple(SERVERS), tuple(PORTS), tuple(DRIVES[:136])).needed_ports == 160
-    with pytest.raises(BadInput, match="need 161 ports, the switch has 160"):
+    with pytest.raises(NotSupported, match="need 161 ports, the switch has 160"):
         Shape(tuple(SERVERS), tuple(PORTS), tuple(DRIVES[:136]), ("spare",))
 
 
 def test_a_design_that_has_too_few_drives_or_odd_ports_is_refused() -> None:
-    with pytest.raises(BadInput, match="4 for each at least; found 15"):
+    with pytest.raises(NotSupported, match="4 for each at least; found 15"):
         complete(SERVERS[:2], PORTS[:2], DRIVES[:15])
-    with pytest.raises(BadInput, match=r"wants 8 .* \(nk/3\), found 7"):
+    with pytest.raises(NotSupported, match=r"wants 8 .* \(nk/3\), found 7"):
         elastic(SERVERS, PORTS, DRIVES[:7])
-    with pytest.raises(BadInput, match="an even number; found 3"):
+    with pytest.raises(NotSupported, match="an even number; found 3"):
         failure(SERVERS, PORTS[:3], DRIVES, spares=1)
     with pytest.raises(BadInput, match="each named once"):
         Shape(("s1", "s1"), ("p0",), ("d1",))
