@@ -71,7 +71,7 @@ def test_every_rule_is_measured_by_its_name() -> None:
 
 
 def test_a_broken_rule_is_the_products_failure_before_one_that_is_not_known() -> None:
-    with pytest.raises(ProductFailed, match="^broken: d1 was lost; d2 was lost$"):
+    with pytest.raises(ProductFailed, match=r"^broken: d1 was lost; d2 was lost$"):
         required([("unseen", unseen), ("broken", broken), ("fine", fine)])
 
 
