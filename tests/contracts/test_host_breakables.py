@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from rackloop.abilities import Host
 from rackloop.contracts import breakable
-from rackloop.errors import GuardRefused
+from rackloop.errors import GuardRefused, LabError, NotSupported, ToolError
 from rackloop.lab import load_lab
 from rackloop.state import LabState
 from rackloop_drivers.host_faults import HostFaults
@@ -141,4 +143,59 @@ def test_another_drive_than_the_one_described_stays(bench: MockBench) -> None:
     with pytest.raises(GuardRefused, match="the serial is described as RL999999"):
         part.break_as("test/3", {"kind": "removed"}, soon())
     assert MOCK["slot:node1/p0"].is_seen(bench)
+    assert part.standing(soon()) == {}
+
+
+def test_a_note_that_cannot_be_read_is_named(bench: MockBench) -> None:
+    """What it was about may stand: somebody has to look."""
+    host, slot = bench.host("node1"), bench.equipment.breakable["slot:node1/p0"]
+    note = "/var/lib/rackloop/faults/slot%3Anode1%2Fp0/half.json"
+    host.run(["mkdir", "-p", note.rpartition("/")[0]], soon())
+    host.write_file(note, b'{"key": "run/1", "fa', soon())
+    with pytest.raises(LabError, match=r'node1: a note in .*/slot%3Anode1%2Fp0 cannot be read: \'{"key": "run/1"'):
+        slot.standing(soon())
+    host.run(["rm", note], soon())
+    assert slot.standing(soon()) == {}
+
+
+class Toolless:
+    """A server that has no tools of storage."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def find(self, program: str) -> str | None:
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+@pytest.mark.parametrize(
+    ("server", "device", "drive", "kind", "package"),
+    [
+        ("node2", "/dev/disk/by-id/wwn-0x5000c500b0000006", "shelf1-1", "device_off", "sg_ses .* sg3-utils"),
+        ("node1", "pci-0000:11:00.0", "fast1", "link_disabled", "setpci .* pciutils"),
+    ],
+)
+def test_a_missing_tool_is_named_with_its_package(
+    bench: MockBench, server: str, device: str, drive: str, kind: str, package: str
+) -> None:
+    host = cast("Host", Toolless(bench.host(server)))
+    part = HostFaults(host, "slot:test", HostSlot(host, device, drive_id=drive, serial=bench.lab.drives[drive].serial))
+    with pytest.raises(ToolError, match=package):
+        part.break_as("test/4", {"kind": kind}, soon())
+    assert part.standing(soon()) == {}
+
+
+def test_a_place_that_cannot_do_it_says_why(bench: MockBench) -> None:
+    host = bench.host("node1")
+    part = HostFaults(host, "slot:test", HostSlot(host, "pci-0000:12:00.0", drive_id="sas1", serial="RL100003"))
+    for kind, reason in (
+        ("device_off", "is in no enclosure"),
+        ("slot_power_off", "which is no PCIe drive"),
+        ("link_disabled", "which is no PCIe drive"),
+    ):
+        with pytest.raises(NotSupported, match=f"node1:pci-0000:12:00.0 .*{reason}"):
+            part.break_as("test/5", {"kind": kind}, soon())
     assert part.standing(soon()) == {}

@@ -249,8 +249,16 @@ def test_a_function_is_removed_and_found_by_a_rescan(rack: WatchedRack, tmp_path
     function = "bus/pci/devices/0000:12:00.0"
     write(rack, tmp_path / "a", f"{function}/remove", "1\n", lambda: not has_drive(), "srv1")
     assert not (written(rack, tmp_path / "b").sys / function).exists()
+    said = len(rack.watch.view("srv1").kernel_log)
     write(rack, tmp_path / "c", "bus/pci/rescan", "1\n", has_drive, "srv1")
     assert (written(rack, tmp_path / "d").sys / function).exists()
+    # As a real kernel says when it is told to look: nothing of the slot, which has seen nothing.
+    assert [line.text for line in rack.watch.view("srv1").kernel_log[said:]] == [
+        "pci 0000:12:00.0: [1b36:0010] type 00 class 0x010802",
+        "nvme nvme0: pci function 0000:12:00.0",
+        "nvme 0000:12:00.0: enabling device (0000 -> 0002)",
+        "nvme nvme0: 1/0/0 default/read/poll queues",
+    ]
 
 
 def test_a_slot_of_an_nvme_drive_is_switched_off_and_on(rack: WatchedRack, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import count
@@ -122,7 +122,7 @@ class Kernel:
         self.changes += 1
         for place in sorted(self._online, key=lambda place: place[1] or 0):
             if place[0] == port:
-                self._find(t_ns, place)
+                self._find(t_ns, place, tell=says.found_again)
 
     def remove_function(self, t_ns: int, port: str) -> None:
         """Forget a port's PCI function and all at it, on request."""
@@ -214,7 +214,9 @@ class Kernel:
         self._expanders[port] = expander
         self._say(t_ns, says.expander_attached(expander))
 
-    def _find(self, t_ns: int, place: Place) -> None:
+    def _find(
+        self, t_ns: int, place: Place, tell: Callable[[AttachedDrive], Iterable[Message]] = says.attached
+    ) -> None:
         if self.boot_id is None or place in self._drives or not self.ports[place[0]].is_present:
             return
         drive_id, drive = self._online[place]
@@ -246,7 +248,7 @@ class Kernel:
             generic=None if is_nvme else self._free_generic(),
         )
         self._drives[place] = self._last_at[place] = found
-        self._say(t_ns, says.attached(found))
+        self._say(t_ns, tell(found))
 
     def _free_generic(self) -> str:
         taken = {drive.generic for drive in self._drives.values()}

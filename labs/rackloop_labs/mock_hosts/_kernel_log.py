@@ -39,7 +39,10 @@ def booting(ports: Sequence[HbaPort]) -> Iterator[Message]:
 def attached(drive: AttachedDrive) -> Iterator[Message]:
     """A drive that was found."""
     if drive.protocol == "nvme":
-        yield from _nvme_attached(drive)
+        slot = f"pcieport {drive.port.bridge_address}: pciehp: Slot({drive.port.index}):"
+        yield Message(f"{slot} Card present")
+        yield Message(f"{slot} Link Up")
+        yield from _nvme_found(drive)
         return
     yield from _sata_found(drive) if drive.transport == "sata" else _sas_found(drive)
     unit, name = f"sd {drive.hctl}:", drive.kernel_name
@@ -72,6 +75,11 @@ def detached(drive: AttachedDrive) -> Iterator[Message]:
         yield Message(f"{ata_name(drive.port)}.00: detaching (SCSI {drive.hctl})", _WARNING)
     else:
         yield Message(f"mptsas: ioc{drive.number}: removing {_sas_place(drive)}")
+
+
+def found_again(drive: AttachedDrive) -> Iterator[Message]:
+    """A drive that somebody asked the kernel to look for: its slot has nothing to tell."""
+    yield from _nvme_found(drive) if drive.protocol == "nvme" else attached(drive)
 
 
 def removed(drive: AttachedDrive) -> Iterator[Message]:
@@ -157,11 +165,8 @@ def ata_name(port: HbaPort) -> str:
     return f"ata{port.index + 1}"
 
 
-def _nvme_attached(drive: AttachedDrive) -> Iterator[Message]:
-    slot = f"pcieport 0000:00:{0x10 + drive.port.index:02x}.0: pciehp: Slot({drive.port.index}):"
+def _nvme_found(drive: AttachedDrive) -> Iterator[Message]:
     address = drive.port.pci_address
-    yield Message(f"{slot} Card present")
-    yield Message(f"{slot} Link Up")
     yield Message(f"pci {address}: [1b36:0010] type 00 class 0x010802")
     yield Message(f"nvme {drive.kernel_name}: pci function {address}")
     yield Message(f"nvme {address}: enabling device (0000 -> 0002)")
