@@ -1,0 +1,142 @@
+"""A bench without what is out of service: what is not offered, and what of the switch is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import FabricError, StaleGeneration
+from rackloop.heal import heal
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, Equipment, journalled
+from rackloop.lab import Lab
+from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.store import open_store
+from rackloop.upkeep import Gear
+from rackloop_labs.in_service import BenchInService, is_about_what_is_out, whole
+from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described
+
+D01, SRV2 = Gear.drive("d01"), Gear.server("srv2")
+
+
+class SimBench:
+    """As much of a bench as is reduced."""
+
+    def __init__(self, lab: Lab, rack: SimRack) -> None:
+        self.lab = lab
+        self.rack = rack
+
+        self.power = {f"server:{name}": SimOutlet() for name in lab.servers}
+
+    @property
+    def equipment(self) -> Equipment:
+        return replace(self.rack.equipment, power=self.power)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def rack(clock: VirtualClock) -> SimRack:
+    return SimRack(clock)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, rack: SimRack) -> BenchInService:
+    return BenchInService(cast(Any, SimBench(described(tmp_path), rack)), {D01})
+
+
+def _soon(clock: VirtualClock) -> Deadline:
+    return Deadline.after(clock, 10.0)
+
+
+def test_what_is_out_is_neither_described_nor_offered(bench: BenchInService) -> None:
+    assert "d01" not in bench.lab.drives
+    assert not {name for name in (*bench.equipment.power, *bench.equipment.breakable) if name.endswith(":d01")}
+    assert "port:101" not in bench.equipment.breakable
+    assert {"drive:d03", "server:srv1"} <= set(bench.equipment.breakable)
+    bench.take_out({Gear.server("srv1")})
+    assert set(bench.lab.servers) == {"srv2"}
+    assert set(bench.equipment.power) == {"server:srv2"}
+    assert set(bench.equipment.breakable) == {"drive:d03", "cabling", "control"}
+    bench.put_back({D01, Gear.server("srv1")})
+    assert bench.lab == whole(bench).lab
+    assert bench.equipment == whole(bench).equipment
+
+
+def test_the_switch_shows_the_circuits_of_what_is_in_service(bench: BenchInService, clock: VirtualClock) -> None:
+    assert bench.equipment.fabric.live_map(_soon(clock)).pairs == bench.lab.baseline_map() == BASELINE.without({101})
+    bench.take_out({SRV2})
+    assert bench.equipment.fabric.live_map(_soon(clock)).pairs == bench.lab.baseline_map() == PortMap.of([(2, 102)])
+
+
+def test_a_full_map_leaves_the_circuits_of_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock
+) -> None:
+    bench.equipment.fabric.apply(Full(PortMap.of([(2, 103)])), _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 101), (2, 103)])
+    bench.equipment.fabric.apply(Full(PortMap.of([(1, 103)])), _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 103)])
+
+
+@pytest.mark.parametrize(
+    "change", [Full(PortMap.of([(2, 101)])), Partial(PortMap.of([(2, 101)])), Open(frozenset({101}))]
+)
+def test_nobody_joins_or_opens_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, change: Any
+) -> None:
+    with pytest.raises(FabricError, match="ports 101 belong to what is out of service"):
+        bench.equipment.fabric.apply(change, _soon(clock))
+    assert rack.switch.live == BASELINE
+
+
+def test_a_full_map_for_another_generation_is_refused(bench: BenchInService, clock: VirtualClock) -> None:
+    with pytest.raises(StaleGeneration):
+        bench.equipment.fabric.apply(Full(PortMap()), _soon(clock), if_generation=99)
+
+
+def test_a_rack_is_healed_around_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, tmp_path: Path
+) -> None:
+    bench.put_back({D01})
+    journal = Journal(open_store(tmp_path / "store.sqlite", clock))
+    by_hand = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "by hand"))
+    by_hand.power["server:srv2"].turn_off(_soon(clock))
+    by_hand.fabric.apply(Open(frozenset({2})), _soon(clock))
+    bench.take_out({SRV2})
+    rack.parts["drive:d01"].break_as("somebody", {"kind": "hang"}, _soon(clock))
+    bench.take_out({D01})
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert report.problems == ()
+    assert rack.parts["drive:d01"].broken
+    assert rack.switch.live == BASELINE
+    assert not whole(bench).equipment.power["server:srv2"].is_on(_soon(clock))
+    assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_out"),
+    [
+        ("d01", True),
+        ("d02", False),
+        ("srv1", False),
+        ("srv1 p0", True),
+        ("srv1 p0 phy-0:0", True),
+        ("srv1 p1", False),
+        ("srv1 p0 p1", False),
+        ("srv2", True),
+        ("srv2 p0", True),
+        ("srv1 serial OTHER", False),
+    ],
+)
+def test_what_is_out_is_not_judged(bench: BenchInService, subject: str, is_out: bool) -> None:
+    bench.take_out({SRV2})
+    assert is_about_what_is_out(bench, subject) == is_out
+    assert not is_about_what_is_out(whole(bench), subject)
