@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from rackloop.distribution import Distribution
 from rackloop.events import Measured
 from rackloop.units import parse_size
+from rackloop_reports.broken import broken_parts
 from rackloop_reports.characterized import drawings
 from rackloop_reports.record import RunRecord, TestRecord
 
@@ -25,6 +26,7 @@ LATENESS = "replay.lateness"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
 _TIMELINE = "Timeline of remaps and I/O"
+_FAULTS = "Timeline of faults and I/O"
 _EVIDENCE = "Evidence: "
 # Beyond this many remaps, or lines of evidence, a timeline is smaller and quicker to look at as pixels.
 _VECTOR_MARKS = 200
@@ -53,12 +55,13 @@ class Gallery:
 
     def plots_of(self, tests: Sequence[TestRecord]) -> list[Plot]:
         """The plots that the measurements and remaps of ``tests`` allow, most telling first."""
-        timed = [test for test in tests if test.remaps or test.series]
+        broken = [test for test in tests if test.faults]
+        timed = [test for test in tests if test.remaps or (test.series and not test.faults)]
         remapping = [test for test in timed if test.remaps]
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
         characterizing = [test for test in tests if test.rounds]
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
-        if not (timed or latency or throughput or characterizing or failed):
+        if not (timed or broken or latency or throughput or characterizing or failed):
             return []
         from rackloop_reports import plots
 
@@ -70,6 +73,7 @@ class Gallery:
             ("Throughput by block size", throughput, lambda: plots.figure_3(_throughputs(throughput), source)),
             ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
             (_TIMELINE, timed, lambda: self._timeline(timed, source)),
+            (_FAULTS, broken, lambda: self._faults(broken, source)),
         ]
         for test in tests:
             wanted += [
@@ -102,6 +106,13 @@ class Gallery:
         acts = [act for test in tests for act in test.acts]
         series = [entry for test in tests for entry in test.series]
         return plots.remap_timeline(remaps, acts, series, self._run.started_ns, source)
+
+    def _faults(self, tests: Sequence[TestRecord], source: Source) -> Figure:
+        from rackloop_reports import plots
+
+        parts = broken_parts(phase for test in tests for phase in test.faults)
+        series = [entry for test in tests for entry in test.series]
+        return plots.fault_timeline(parts, series, self._run.started_ns, self._run.ended_ns, source)
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
@@ -177,6 +188,8 @@ def _marks(plot: str, test: TestRecord) -> int:
     """How many marks a test has on a timeline; other plots have few."""
     if plot == _TIMELINE:
         return len(test.remaps)
+    if plot == _FAULTS:
+        return len(test.faults)
     if plot.startswith(_EVIDENCE) and test.evidence is not None:
         return sum(len(moments) for moments in test.evidence.lanes.values())
     return 0

@@ -18,6 +18,7 @@ from rackloop.events import (
     DriveSeen,
     EvidenceGathered,
     Exchange,
+    FaultPhase,
     HealthCompared,
     IoSeries,
     Measured,
@@ -75,6 +76,7 @@ class TestRecord:
     drives: list[DriveSeen] = field(default_factory=list)
     attachments: list[Attached] = field(default_factory=list)
     tasks: list[TaskRan] = field(default_factory=list)
+    faults: list[FaultPhase] = field(default_factory=list)
     health: HealthCompared | None = None
     evidence: EvidenceGathered | None = None
     is_finished: bool = False
@@ -212,6 +214,8 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).measurements.append(event)
             case RemapSeen() as event:
                 self._test(event.test, stamped.t_ns).remaps.append(event)
+            case FaultPhase() as event:
+                self._test(event.test, stamped.t_ns).faults.append(event)
             case IoSeries() as event:
                 self._test(event.test, stamped.t_ns).series.append(event)
             case RoundsMeasured() as event:

@@ -1,4 +1,4 @@
-"""What was done to the rack as Allure steps: acts with their switch commands and remaps, tasks of playbooks."""
+"""What was done to the rack as Allure steps: acts with their switch commands and remaps, faults, tasks of playbooks."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from typing import Any
 
 from rackloop.events import Exchange, RemapSeen, TaskRan
 from rackloop.units import counted
+from rackloop_reports.broken import BrokenPart, broken_parts
 from rackloop_reports.record import Act, RunRecord, TestRecord
 from rackloop_reports.wording import value_text
 
 TITLE = "What was done to the rack"
 TASKS_TITLE = "How the servers were provisioned"
+FAULTS_TITLE = "What was broken on purpose"
 #: More acts than this are shown by their first and last; the attachments have them all.
 MOST_ACTS = 200
+MOST_FAULTS = 200
 _LONGEST_LINE = 160
 
 Json = dict[str, Any]
 
 
 def steps_of(test: TestRecord, run: RunRecord) -> list[Json]:
-    """One step that holds all acts of ``test`` in order, one that holds all tasks of its playbook; none without any."""
-    return [*_of_acts(test, run), *_of_tasks(test.tasks, run)]
+    """One step that holds all acts of ``test`` in order, one for its faults, one for the tasks of its playbook.
+
+    None for what it has none of.
+    """
+    return [*_of_acts(test, run), *_of_faults(test, run), *_of_tasks(test.tasks, run)]
 
 
 def _of_acts(test: TestRecord, run: RunRecord) -> list[Json]:
@@ -44,7 +50,36 @@ def _of_acts(test: TestRecord, run: RunRecord) -> list[Json]:
 
 def is_ours(step: Mapping[str, Any]) -> bool:
     """Whether a step of a result was made here."""
-    return str(step.get("name", "")).startswith((TITLE, TASKS_TITLE))
+    return str(step.get("name", "")).startswith((TITLE, FAULTS_TITLE, TASKS_TITLE))
+
+
+def _of_faults(test: TestRecord, run: RunRecord) -> list[Json]:
+    parts = broken_parts(test.faults)
+    if not parts:
+        return []
+    steps = [_fault_step(part, run) for part in parts[:MOST_FAULTS]]
+    if len(parts) > MOST_FAULTS:
+        last = steps[-1]["stop"]
+        steps.append(_step(f"... {len(parts) - MOST_FAULTS} faults more: see the events", last, last))
+    is_ok = all(part.healed_ns is not None for part in parts if part.stood)
+    return [_spanning(f"{FAULTS_TITLE} ({counted(len(parts), 'fault')})", steps, is_ok=is_ok)]
+
+
+def _fault_step(part: BrokenPart, run: RunRecord) -> Json:
+    details = ", ".join(f"{name} {value}" for name, value in part.parameters.items())
+    said = [f"{part.kind} of {part.target}" + (f" ({details})" if details else "")]
+    if not part.stood:
+        said.append("was not made")
+    elif part.effect is not None:
+        after = value_text((part.effect.at_ns - part.began_ns) / 1e9, "s")
+        said.append(f"first seen by {part.effect.clock} after {after}")
+    if part.stood:
+        healed_ns = part.healed_ns
+        took = "nobody saw it mended" if healed_ns is None else value_text((healed_ns - part.began_ns) / 1e9, "s")
+        said.append(took if healed_ns is None else f"mended after {took}")
+    ended_ns = part.healed_ns or (run.ended_ns if part.stood else part.began_ns)
+    is_ok = part.healed_ns is not None or not part.stood
+    return _step(", ".join(said), run.wall_ms(part.began_ns), run.wall_ms(ended_ns), is_ok=is_ok)
 
 
 def _of_tasks(tasks: Sequence[TaskRan], run: RunRecord) -> list[Json]:
@@ -141,6 +176,10 @@ def wording(act: Act) -> str:
             return f"Drop the PHY of ports {_ports(ports)} for {down_ms} ms"
         case "phy", {"do": "flap", "ports": [*ports], "down_ms": down_ms, "up_ms": up_ms, "count": count}:
             return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
+        case "fault", {"do": "break", "resource": part, "kind": kind}:
+            return f"Break {part} as {kind}"
+        case "power", {"do": "turn_on" | "turn_off" as do, "resource": port}:
+            return f"Turn {port} {do.removeprefix('turn_')}"
         case "drive", {"do": "sanitize", "resource": drive, "method": method}:
             return f"Have {drive} erase itself by {method}"
         case "drive", {"do": "trim", "resource": drive}:

@@ -14,6 +14,7 @@ from rackloop_reports.plots.characterize import (
 )
 from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 from rackloop_reports.plots.evidence import evidence_timeline
+from rackloop_reports.plots.faults import fault_timeline
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.replay import Replayed, replay_fidelity
@@ -36,6 +37,7 @@ __all__ = [
     "drive_model_sheet",
     "encode",
     "evidence_timeline",
+    "fault_timeline",
     "figure_2",
     "figure_3",
     "in_paper_order",

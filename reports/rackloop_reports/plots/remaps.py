@@ -141,7 +141,7 @@ def remap_timeline(
             _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
     _lanes(whole[0], remaps, lanes, start_ns)
     _marks(whole[0], acts, start_ns, len(lanes))
-    _io(list(whole[1:]), series, start_ns)
+    io_panels(list(whole[1:]), series, start_ns)
     whole[0].set_title(source.title("Remaps and I/O"))
     whole[-1].set_xlabel("Time since the run started, s")
     hidden = len({(remap.server, remap.port) for remap in remaps}) - len(lanes)
@@ -210,7 +210,8 @@ def _mark_handles() -> list[Line2D]:
     ]
 
 
-def _io(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int) -> None:
+def io_panels(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int) -> None:
+    """Each quantity of the series on a panel of its own, on the time since ``origin_ns``."""
     quantities = sorted({(entry.quantity, entry.unit) for entry in series})
     for axes, (quantity, unit) in zip(panels, quantities, strict=True):
         scale, shown_unit = {"s": (1e3, "ms"), "B/s": (1e-6, "MB/s")}.get(unit, (1.0, unit))

@@ -1,0 +1,72 @@
+"""Faults as they were made, over the I/O that went on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from rackloop.events import IoSeries
+from rackloop.units import counted
+from rackloop_reports.broken import BrokenPart
+from rackloop_reports.plots._style import BLACK, CYCLE, Source, blank, put_caption, styled
+from rackloop_reports.plots.remaps import io_panels
+
+_LANES_AT_MOST = 24
+_LANE_IN = 0.3
+_PANEL_IN = 1.25
+_LEAST_SHARE = 0.002
+
+
+@styled
+def fault_timeline(
+    parts: Sequence[BrokenPart], series: Sequence[IoSeries], start_ns: int, end_ns: int, source: Source
+) -> Figure:
+    """A lane for each target with a bar for each fault, from its command until it was mended; I/O on the same axis.
+
+    A line marks the first effect that somebody saw. A fault that was not seen mended lasts to the end of the run.
+    """
+    stood = [part for part in parts if part.stood]
+    targets = list(dict.fromkeys(part.target for part in stood))
+    lanes, kinds = targets[:_LANES_AT_MOST], list(dict.fromkeys(part.kind for part in stood))
+    panels = len({entry.quantity for entry in series})
+    heights = [0.6 + _LANE_IN * len(lanes), *[_PANEL_IN] * panels]
+    figure = blank(11.5, sum(heights) + 1.7)
+    whole = figure.add_gridspec(1 + panels, 1, height_ratios=heights).subplots(sharex=True, squeeze=False)[:, 0]
+    axes = whole[0]
+    axes.grid(visible=False, axis="y")
+    least_s = _LEAST_SHARE * (end_ns - start_ns) / 1e9
+    for part in stood:
+        if part.target in lanes:
+            row, left = lanes.index(part.target), (part.began_ns - start_ns) / 1e9
+            lasts_s = ((part.healed_ns or end_ns) - part.began_ns) / 1e9
+            # A fault of milliseconds is seen all the same.
+            axes.barh(row, max(lasts_s, least_s), 0.62, left=left, color=_color(kinds, part.kind), alpha=0.85)
+            if part.effect is not None:
+                seen_s = (part.effect.at_ns - start_ns) / 1e9
+                axes.plot([seen_s, seen_s], [row - 0.38, row + 0.38], color=BLACK, linewidth=1.2)
+    axes.set_yticks(range(len(lanes)), lanes)
+    axes.invert_yaxis()
+    axes.set_title(source.title("Faults and I/O"))
+    io_panels(list(whole[1:]), series, start_ns)
+    whole[-1].set_xlabel("Time since the run started, s")
+    hidden = len(targets) - len(lanes)
+    put_caption(
+        figure,
+        source.caption(
+            f"{counted(len(stood), 'fault')} on {counted(len(targets), 'target')}"
+            + (f" ({hidden} not shown)" if hidden else "")
+            + ", from the command until it was mended and read back."
+        ),
+        [
+            *(Patch(color=_color(kinds, kind), label=kind) for kind in kinds),
+            Line2D([], [], color=BLACK, marker="|", markersize=8, linestyle="none", label="first effect seen"),
+        ],
+    )
+    return figure
+
+
+def _color(kinds: list[str], kind: str) -> str:
+    return CYCLE[kinds.index(kind) % len(CYCLE)]
