@@ -69,8 +69,8 @@ def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
 def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, Breakable]:
     """What servers can break of themselves, by the names of faults.
 
-    That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:EXPANDER/SLOT`` for one behind an
-    expander.
+    That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:SERVER/PORT/SLOT`` for one in a slot
+    of the expander there.
     """
     broken: dict[str, Breakable] = {}
     for (server, port), path in _sas_ports(lab).items():
@@ -107,4 +107,5 @@ def _slot_of(lab: Lab, drive: Drive) -> tuple[str, str, str] | None:
     expander = lab.expanders[drive.expander] if drive.expander is not None else None
     if expander is None or expander.attached is None or drive.wwn is None:
         return None
-    return f"slot:{drive.expander}/{drive.slot}", expander.attached[0], f"/dev/disk/by-id/wwn-0x{drive.wwn}"
+    server, port = expander.attached
+    return f"slot:{server}/{port}/{drive.slot}", server, f"/dev/disk/by-id/wwn-0x{drive.wwn}"

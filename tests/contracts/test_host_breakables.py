@@ -42,7 +42,7 @@ MOCK = {
     "slot:node1/p0": Arm("slot:node1/p0", "node1", "ssd1"),
     "slot:node1/p1": Arm("slot:node1/p1", "node1", "fast1"),
     "slot:node1/p2": Arm("slot:node1/p2", "node1", "sas1"),
-    "slot:shelf1/1": Arm("slot:shelf1/1", "node2", "shelf1-1"),
+    "slot:node2/p0/1": Arm("slot:node2/p0/1", "node2", "shelf1-1"),
     "phy:node1/p0": Arm("phy:node1/p0", "node1", "ssd1"),
     "phy:node2/p0": Arm("phy:node2/p0", "node2", "shelf1-0"),
 }
@@ -52,8 +52,8 @@ IN_SHORT = [
     ("slot:node1/p1", "removed"),
     ("slot:node1/p1", "link_disabled"),
     ("slot:node1/p2", "removed"),
-    ("slot:shelf1/1", "removed"),
-    ("slot:shelf1/1", "device_off"),
+    ("slot:node2/p0/1", "removed"),
+    ("slot:node2/p0/1", "device_off"),
     ("phy:node2/p0", "disabled"),
 ]
 
@@ -101,7 +101,7 @@ def test_a_real_server(clause: Callable[[breakable.BreakableArm], None], tmp_pat
                     clause(arm_of(bench, Arm(f"slot:{server}/{port}", server, drive), kind))
 
 
-@pytest.mark.parametrize(("part", "kind"), [("slot:node1/p1", "slot_power_off"), ("slot:shelf1/1", "device_off")])
+@pytest.mark.parametrize(("part", "kind"), [("slot:node1/p1", "slot_power_off"), ("slot:node2/p0/1", "device_off")])
 def test_a_drive_that_is_switched_off_has_no_power(bench: MockBench, part: str, kind: str) -> None:
     drive = f"drive:{MOCK[part].drive}"
     slot = bench.equipment.breakable[part]

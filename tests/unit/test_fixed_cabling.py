@@ -69,8 +69,8 @@ def test_what_servers_can_break_follows_from_where_drives_are(tmp_path: Path) ->
             "slot:node1/p1": ["link_disabled", "removed", "slot_power_off"],
             "slot:node1/p2": ["removed"],
             "slot:node2/p1": ["removed"],
-            "slot:shelf1/0": ["device_off", "removed"],
-            "slot:shelf1/1": ["device_off", "removed"],
+            "slot:node2/p0/0": ["device_off", "removed"],
+            "slot:node2/p0/1": ["device_off", "removed"],
         }
         assert host_phys(lab, hosts) is not None
         # An AHCI port, an NVMe drive, and a port whose path nobody gave: no PHY that could be found.

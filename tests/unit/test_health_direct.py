@@ -36,7 +36,7 @@ drives:
 """
 CABLES = PortMap.of([(1, 4), (2, 5), (3, 6)])
 KINDS = ("device_off", "disabled", "removed", "slot_power_off")
-PARTS = ("slot:node1/p1", "slot:shelf1/1", "phy:node2/p0")
+PARTS = ("slot:node1/p1", "slot:node2/p0/1", "phy:node2/p0")
 
 
 class SimPhys(SimSwitch):
@@ -105,11 +105,11 @@ def broken(part: str, kind: str) -> Callable[[World], None]:
             Disturbed(linked_ports=frozenset({("node1", "p1")}), linked_drives=frozenset({"d02"})),
         ),
         (
-            broken("slot:shelf1/1", "removed"),
+            broken("slot:node2/p0/1", "removed"),
             Disturbed(linked_ports=frozenset({("node2", "p0")}), linked_drives=frozenset({"d04"})),
         ),
         (
-            broken("slot:shelf1/1", "device_off"),
+            broken("slot:node2/p0/1", "device_off"),
             Disturbed(
                 linked_ports=frozenset({("node2", "p0")}),
                 linked_drives=frozenset({"d04"}),

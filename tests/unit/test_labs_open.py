@@ -50,8 +50,8 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
         assert {name: part.kinds for name, part in bench.equipment.breakable.items()} == {
             "slot:node1/p0": {"removed"},
             "slot:node1/p1": {"link_disabled", "removed", "slot_power_off"},
-            "slot:shelf1/0": {"device_off", "removed"},
-            "slot:shelf1/1": {"device_off", "removed"},
+            "slot:node2/p0/0": {"device_off", "removed"},
+            "slot:node2/p0/1": {"device_off", "removed"},
         }
         for refused in (bench.attach_log, lambda: bench.announce([1])):
             with pytest.raises(NotSupported, match="physical server"):

@@ -19,11 +19,11 @@ smp() {
     smp_phy_control --phy="${of##*:}" --op="$2" "$device"
 }
 
-disable() {
+switch_off() {
     if [ "$via" = smp ]; then smp "$1" dis; else echo 0 >"$class/$1/enable"; fi
 }
 
-enable() {
+switch_on() {
     if [ "$via" = smp ]; then smp "$1" lr; else echo 1 >"$class/$1/enable"; fi
 }
 
@@ -112,12 +112,12 @@ swing)
     while [ "$count" -gt 0 ]; do
         taken=
         for phy in "$@"; do
-            [ -e "$requests/$id/$phy" ] && disable "$phy" && taken="$taken $phy"
+            [ -e "$requests/$id/$phy" ] && switch_off "$phy" && taken="$taken $phy"
         done
         for phy in $taken; do await 0 "$phy"; done
         : >"$requests/$id/down"
         sleep "$down_s"
-        for phy in $taken; do enable "$phy"; done
+        for phy in $taken; do switch_on "$phy"; done
         for phy in $taken; do await 1 "$phy"; done
         for phy in $taken; do await_signal "$phy"; done
         count=$((count - 1))
@@ -127,7 +127,7 @@ swing)
     ;;
 disable)
     all_of "$@"
-    for phy in "$@"; do disable "$phy" || exit 1; done
+    for phy in "$@"; do switch_off "$phy" || exit 1; done
     for phy in "$@"; do await 0 "$phy"; done
     ;;
 enable)
@@ -135,7 +135,7 @@ enable)
     # A flap that goes on would take them away again.
     for phy in "$@"; do rm -f "$requests"/*/"$phy"; done
     for phy in "$@"; do
-        is_disabled "$phy" && { enable "$phy" || exit 1; }
+        is_disabled "$phy" && { switch_on "$phy" || exit 1; }
     done
     for phy in "$@"; do await 1 "$phy"; done
     ;;

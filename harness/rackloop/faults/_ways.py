@@ -203,11 +203,10 @@ def of_switch_port(lab: Lab, target: Target) -> str:
 
 
 def of_slot(lab: Lab, target: Target) -> str:
-    """``slot:node1/p0``, of a drive behind an expander ``slot:shelf1/3``."""
-    described = lab.drives.get(target.name) if target.kind is TargetKind.DRIVE else None
-    if described is not None and described.expander is not None:
-        return f"slot:{described.expander}/{described.slot}"
-    return "slot:{}/{}".format(*server_port_of(lab, target))
+    """``slot:node1/p0``, of a drive in slot 3 of the expander there ``slot:node1/p0/3``."""
+    described = lab.drives[target.name] if target.kind is TargetKind.DRIVE else None
+    within = f"/{described.slot}" if described is not None and described.expander is not None else ""
+    return "slot:{}/{}".format(*server_port_of(lab, target)) + within
 
 
 def of_phy(lab: Lab, target: Target) -> str:

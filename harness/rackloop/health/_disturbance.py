@@ -144,16 +144,13 @@ class _Reach:
                 self._links |= gone
                 self._drives |= gone if fault["kind"] in {"slot_power_off", "device_off"} else set()
 
-    def _slot(self, owner: str, place: str) -> set[str]:
-        """The drives at a server's port, or in a slot of an expander, whose uplink is touched too."""
-        lab = self._lab
-        if owner not in lab.expanders:
-            self._server_ports.add((owner, place))
-            far = lab.joined(owner).get(place)
-            return {drive for drive in lab.drives if far in {drive, lab.drives[drive].expander}}
-        if (uplink := lab.expanders[owner].attached) is not None:
-            self._server_ports.add(uplink)
-        return {name for name, drive in lab.drives.items() if (drive.expander, drive.slot) == (owner, place)}
+    def _slot(self, server: str, port: str, slot: str | None = None) -> set[str]:
+        """The drives at a server's port, or the one in a slot of the expander there; the port is touched either way."""
+        self._server_ports.add((server, port))
+        drives = self._lab.drives
+        far = self._lab.joined(server).get(port)
+        at = {name for name, drive in drives.items() if far in {name, drive.expander}}
+        return at if slot is None else {name for name in at if drives[name].slot == slot}
 
     def _power(self, resource: str) -> None:
         kind, _, name = resource.partition(":")
