@@ -19,10 +19,12 @@ from rackloop.events import (
     EvidenceGathered,
     Exchange,
     FaultPhase,
+    GearOut,
     HealthCompared,
     IoSeries,
     Measured,
     RemapSeen,
+    RetestDone,
     RoundsMeasured,
     RunFinished,
     RunStarted,
@@ -79,6 +81,7 @@ class TestRecord:
     faults: list[FaultPhase] = field(default_factory=list)
     health: HealthCompared | None = None
     evidence: EvidenceGathered | None = None
+    retests: list[RetestDone] = field(default_factory=list)
     is_finished: bool = False
 
 
@@ -87,7 +90,8 @@ class RunRecord:
     """A whole run. Stamps are nanoseconds on the run's clock; :meth:`wall` gives the time of day.
 
     ``tests`` stand in the order they began. Of a run that was killed between two tests, the last entry is a test
-    named ``run``, unknown by the harness, so that no view of the run is green.
+    named ``run``, unknown by the harness, so that no view of the run is green. ``gear_out`` are the parts of the rack
+    that were not used, in the order they were taken out.
     """
 
     started: RunStarted
@@ -96,6 +100,7 @@ class RunRecord:
     tests: list[TestRecord]
     exchanges: list[Exchange]
     finished: RunFinished | None
+    gear_out: list[GearOut] = field(default_factory=list)
 
     @property
     def is_simulated(self) -> bool:
@@ -228,6 +233,10 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).health = event
             case EvidenceGathered() as event:
                 self._test(event.test, stamped.t_ns).evidence = event
+            case RetestDone() as event:
+                self._test(event.test, stamped.t_ns).retests.append(event)
+            case GearOut() as event:
+                self.run.gear_out.append(event)
             case Attached() as event:
                 self._test(event.test, stamped.t_ns).attachments.append(event)
             case RunFinished() as event:

@@ -65,8 +65,24 @@ class TestSummary:
 
 
 @dataclass(frozen=True)
+class GearSummary:
+    """A part of the rack that was not used: ``state`` is maintenance, quarantine or broken.
+
+    ``test`` is the one it was taken out after or before, None where it was out before the run.
+    """
+
+    gear: str
+    state: str
+    reason: str
+    test: str | None
+
+
+@dataclass(frozen=True)
 class Summary:
-    """A run, as ``summary.json`` holds it. ``started`` is ISO 8601, ``wall_s`` how long it took."""
+    """A run, as ``summary.json`` holds it. ``started`` is ISO 8601, ``wall_s`` how long it took.
+
+    ``out_of_service`` is in the file only where something was not used.
+    """
 
     schema: int
     plan: str
@@ -79,6 +95,7 @@ class Summary:
     versions: Mapping[str, str]
     duts: Sequence[DutSummary]
     tests: Sequence[TestSummary]
+    out_of_service: Sequence[GearSummary] = ()
 
 
 def summarize(run: RunRecord) -> Summary:
@@ -95,12 +112,16 @@ def summarize(run: RunRecord) -> Summary:
         versions=run.started.versions,
         duts=[_dut(dut) for dut in run.started.duts],
         tests=[_test(test) for test in run.tests],
+        out_of_service=[GearSummary(out.gear, out.state, out.reason, out.test) for out in run.gear_out],
     )
 
 
 def to_json(summary: Summary) -> str:
     """The text of ``summary.json``."""
-    return json.dumps(asdict(summary), indent=2, ensure_ascii=False) + "\n"
+    document = asdict(summary)
+    if not summary.out_of_service:
+        del document["out_of_service"]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def json_schema() -> str:

@@ -33,6 +33,9 @@ def render(summary: Summary) -> RenderableType:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
         lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in _findings(test))
+    if summary.out_of_service:
+        lines.append(Text("\nnot used"))
+        lines.extend(Padding(Text(out.reason), (0, 0, 0, 2)) for out in summary.out_of_service)
     took = f", {counted(len(summary.tests), 'test')}, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}"
     lines.append(Text.assemble("\nverdict ", (summary.verdict, _STYLES[summary.verdict]), took))
     return Group(*lines)

@@ -1,14 +1,18 @@
 """summary.json: the fields the interface fixes, and nothing green that is not."""
 
+import io
 import json
 from importlib.resources import files
 from pathlib import Path
 
 from pydantic import TypeAdapter
+from rich.console import Console
 
 from rackloop.distribution import Distribution
+from rackloop.events import GearOut, RetestDone
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
+from rackloop_reports.table import render
 from tests.unit.example_stream import ExampleRun, smoke_run
 
 RUN_KEYS = ["schema", "plan", "lab", "lab_kind", "seed", "started", "wall_s", "verdict", "versions", "duts", "tests"]
@@ -54,3 +58,30 @@ def test_a_summary_reads_back_as_it_was_written(tmp_path: Path) -> None:
     summary = summarize(read_run(smoke_run(tmp_path, remaps=3)))
     text = to_json(summary)
     assert to_json(TypeAdapter(Summary).validate_json(text)) == text
+
+
+def test_what_was_not_used_is_in_every_view_of_a_run(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.write(GearOut(None, "drive:d01", "maintenance", "drive d01 is in maintenance, by ada: new firmware"))
+    example.start("a/b", "measure")
+    example.write(RetestDone("a/b", "d02", "drive", ["drive:d02"], [], "the retest says: drive d02"))
+    example.write(GearOut("a/b", "drive:d02", "broken", "drive d02 is broken", ["a/b: no answer"]))
+    example.finish("a/b")
+    example.close()
+    record = read_run(tmp_path)
+    assert [retest.drive for retest in record.tests[0].retests] == ["d02"]
+    written = json.loads(to_json(summarize(record)))
+    assert list(written) == [*RUN_KEYS, "out_of_service"]
+    assert written["out_of_service"] == [
+        {
+            "gear": "drive:d01",
+            "state": "maintenance",
+            "reason": "drive d01 is in maintenance, by ada: new firmware",
+            "test": None,
+        },
+        {"gear": "drive:d02", "state": "broken", "reason": "drive d02 is broken", "test": "a/b"},
+    ]
+    shown = io.StringIO()
+    Console(width=120, file=shown).print(render(summarize(record)))
+    lines = "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
+    assert "not used\n  drive d01 is in maintenance, by ada: new firmware\n  drive d02 is broken" in lines
