@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Event, Lock
 from typing import Any
 
 import pytest
@@ -132,7 +135,7 @@ class Failover:
             storage.history.note(ServerFailed(storage.now_s(), server))
             # The harness plays the server's storage process, which dies with it.
             storage.died(server)
-            self._await_loss(server)
+            listening = self._await_loss(server)
             detected_s = storage.now_s()
             storage.names.forget_server(server)
             moves = self.controller.server_failed(server)
@@ -140,6 +143,8 @@ class Failover:
             mapped_s = storage.now_s()
             self._announce(moves)
             done_s = storage.now_s()
+        for listener in listening:
+            listener.result()
         self.detect_s.append(detected_s - began_s)
         self.remap_s.append(mapped_s - detected_s)
         self.announce_s.append(done_s - mapped_s)
@@ -167,21 +172,35 @@ class Failover:
             StorageClient.on(storage, move.drive, f"first on {move.drive}").step()
             return storage.now_s() - began_s
 
-    def _await_loss(self, server: str) -> None:
-        """Hear every server again and again until one is given up, which must be this one."""
-        storage = self.storage
-        up = self.controller.up
-        beats = Heartbeats(up, self.patience_s, storage.now_s())
-        while not (lost := beats.lost(storage.now_s())):
-            for name in up:
-                try:
+    def _await_loss(self, server: str) -> list[Future[None]]:
+        """Hear every server again and again until one is given up, which must be this one; the listeners, ending."""
+        storage, over, lock = self.storage, Event(), Lock()
+        beats = Heartbeats(self.controller.up, self.patience_s, storage.now_s())
+
+        def listen(name: str) -> None:
+            while not over.is_set():
+                # Who does not answer keeps only its own listener waiting.
+                with suppress(LabError):
                     storage.rack.bench.host(name).run(("true",), storage.rack.deadline(self.patience_s / 2))
-                except LabError:
-                    continue
-                beats.heard(name, storage.now_s())
-            storage.sleep(self.beat_s)
+                    with lock:
+                        beats.heard(name, storage.now_s())
+                storage.sleep(self.beat_s)
+
+        threads = ThreadPoolExecutor(len(self.controller.up), thread_name_prefix="beat")
+        listening = [threads.submit(listen, name) for name in self.controller.up]
+        lost: list[str] = []
+        try:
+            while not lost:
+                storage.sleep(self.beat_s)
+                with lock:
+                    lost = beats.lost(storage.now_s())
+        finally:
+            over.set()
+            # A command to a server that hangs takes its time to end, and nobody has to wait for it.
+            threads.shutdown(wait=False)
         if lost != [server]:
             raise LabError(f"{', '.join(lost)} did not answer for {self.patience_s:g} s, and only {server} was broken")
+        return listening
 
     def _announce(self, moves: Iterable[Move]) -> None:
         self.report(move.drive for move in moves)
