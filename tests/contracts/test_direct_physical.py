@@ -1,0 +1,130 @@
+"""A physical rack without a switch is disturbed by its servers alone, under a lease and not without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackloop.abilities import PortState
+from rackloop.errors import BadInput, NotSupported
+from rackloop.faults import Faults, FaultSpec
+from rackloop.heal import heal
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder
+from rackloop.lab import Lab, load_lab
+from rackloop.leases import HeldLease, leased
+from rackloop.state import LabState
+from rackloop.store import Store, open_store
+from rackloop_labs import Bench, open_lab
+from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
+
+PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
+    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
+        yield rack
+
+
+def described(rack: MockRack, folder: Path) -> Lab:
+    """The simulated rack as a physical one: all that is known of it is how its servers are reached."""
+    login = rack.endpoints["ssh"]
+    reached = {"known_hosts": login["known_hosts"], "key_file": login["key_file"], "user": login["user"]}
+    servers: dict[str, Any] = {
+        name: {"ports": dict.fromkeys(ports), "paths": dict(rack.lab.servers[name].paths), **reached}
+        for name, ports in PORTS.items()
+    }
+    for name, server in servers.items():
+        server["ssh"] = rack.endpoints["servers"][name]["ssh"]
+    drives = {}
+    for name, drive in rack.lab.drives.items():
+        given = {key: value for key in ("wwn", "eui64", "expander", "slot") if (value := getattr(drive, key))}
+        given |= {"attached": "/".join(drive.attached)} if drive.attached else {}
+        same = {"profile": drive.profile, "model": drive.model, "serial": drive.serial, "size": f"{drive.size} B"}
+        drives[name] = {**same, **given, "scratch": True}
+    document = {
+        "name": "real",
+        "kind": "physical",
+        "fabric": {"driver": "static"},
+        "servers": servers,
+        "expanders": {"shelf1": {"attached": "node2/p0", "slots": 12}},
+        "drives": drives,
+    }
+    path = folder / "real.yaml"
+    # Ports without a number, as a person writes them.
+    path.write_text(yaml.safe_dump(document).replace(": null", ":"))
+    return load_lab(path)
+
+
+class Real:
+    """The rack, opened as a physical one."""
+
+    def __init__(self, lab: Lab, bench: Bench, store: Store) -> None:
+        self.lab = lab
+        self.bench = bench
+        self.store = store
+        self.journal = Journal(store)
+
+    def faults(self, lease: HeldLease | None) -> Faults:
+        recorder = ActRecorder(self.lab, self.journal, "run-1", lease=lease)
+        return Faults(self.lab, self.bench.equipment, CLOCK, recorder)
+
+    def serials(self, server: str) -> set[str]:
+        return set(self.bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split())
+
+
+@pytest.fixture
+def real(rack: MockRack, tmp_path: Path) -> Iterator[Real]:
+    lab = described(rack, tmp_path)
+    with ExitStack() as stack:
+        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None))
+        store = open_store(tmp_path / "store.sqlite", CLOCK)
+        stack.callback(store.close)
+        yield Real(lab, bench, store)
+
+
+def test_nothing_is_disturbed_without_a_lease(real: Real) -> None:
+    for spec in (FaultSpec("hot_unplug", "ssd1"), FaultSpec("phy_drop", "node1.p0", {"down_s": 0.01})):
+        with pytest.raises(BadInput, match="lab real is physical"):
+            real.faults(None).begin(spec)
+    assert real.journal.standing("real") == []
+    assert real.lab.drives["ssd1"].serial in real.serials("node1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "drive", "server"),
+    [("hot_unplug", "ssd1", "node1"), ("slot_power_loss", "fast1", "node1"), ("device_off", "shelf1-1", "node2")],
+)
+def test_a_drive_goes_and_comes_under_a_lease(real: Real, kind: str, drive: str, server: str) -> None:
+    serial = real.lab.drives[drive].serial
+    with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
+        with faults.injected(FaultSpec(kind, drive)):
+            assert serial not in real.serials(server)
+        assert serial in real.serials(server)
+    assert real.journal.standing("real") == []
+
+
+def test_what_nobody_mended_is_healed(real: Real) -> None:
+    """Another process heals: it has the journal, and the servers have their notes."""
+    with leased(real.lab, real.store) as lease:
+        lost = real.faults(lease)
+        for spec in (FaultSpec("hot_unplug", "sas1"), FaultSpec("phy_drop", "node2.p1", {"down_s": 600})):
+            lost.begin(spec)
+        assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.DOWN}
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
+    assert (report.problems, len(report.undone)) == ((), 2)
+    assert real.lab.drives["sas1"].serial in real.serials("node1")
+    assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.UP}
+
+
+def test_what_no_server_can_do_is_skipped_with_the_reason(real: Real) -> None:
+    with leased(real.lab, real.store) as lease:
+        for spec in (FaultSpec("server_crash", "node1"), FaultSpec("device_off", "ssd1")):
+            with pytest.raises(NotSupported):
+                real.faults(lease).begin(spec)
