@@ -76,7 +76,7 @@ def test_what_heal_asks_to_turn_on_stays_on(rackloop: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("lab", "status", "said"),
     [
-        ("example-rack", 2, ("lab example-rack is physical",)),
+        ("example-rack", 3, ("tcp://switch.lab.example:5025: no switch there",)),
         ("mock", 3, ("lab mock is not up",)),
         ("nowhere", 2, ("nowhere",)),
     ],

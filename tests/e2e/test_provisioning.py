@@ -106,7 +106,7 @@ def test_what_is_wrong_with_the_command_is_said_before_anything_is_touched(rackl
         (("mock", "--playbook", "gone.yml"), 2, "there is no playbook at gone.yml"),
         (("mock", "--playbook", "own.yml", "--undo"), 2, "--undo takes back the shipped roles"),
         (("mock", "--playbook", "own.yml", "--roles", "helo"), 2, "own.yml has no role 'helo'; did you mean 'hello'?"),
-        (("example-rack",), 2, "lab example-rack is physical"),
+        (("example-rack",), 3, "lab store postgresql://rackloop@db.lab.example/rackloop"),
         (("mock",), 3, "lab mock is not up: start it with `rackloop lab up mock`"),
     ):
         ended = rackloop("lab", "provision", *arguments)

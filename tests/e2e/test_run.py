@@ -84,10 +84,12 @@ def test_a_rack_without_a_switch_skips_what_needs_one(rackloop: CommandLine) -> 
     assert all("fixed cabling" in test["reason"] for test in results.summary["tests"])
 
 
-def test_a_physical_lab_is_not_touched(rackloop: CommandLine) -> None:
-    ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "example-rack", "--out", "new/out")
-    ended.refused(2, "lab example-rack is physical", "run this on a mock")
-    assert not (rackloop.directory / "new").exists()
+def test_a_physical_lab_that_cannot_be_leased_is_not_touched(rackloop: CommandLine) -> None:
+    results = run(rackloop, str(rackloop.plan(IDENTITY)), "--lab", "example-rack", status=3)
+    (test,) = results.summary["tests"]
+    assert test["verdict"] == "blocked"
+    assert "lab store postgresql://rackloop@db.lab.example/rackloop" in test["reason"]
+    assert results.of_kind("act.announced") == []
     assert not (rackloop.state_home / "labs" / "example-rack" / "store.sqlite").exists()
 
 

@@ -48,7 +48,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         for lease in held["leases"]:
             until = _local(lease["until"]) + (" *" if lease["process"] else "")
             table.add_row(
-                *(lease["id"], lease["holder"], lease["slice"]["text"], lease["purpose"]),
+                *(lease["id"], lease["holder"], _has(lease["slice"]), lease["purpose"]),
                 *(_local(lease["granted_at"]), until),
             )
         console.print(table)
@@ -75,6 +75,11 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         for entry in held["standing"]:
             done = f"{entry['ability']} {entry['resource']} {entry['what'].get('do', '')}"
             console.print(f"  {entry['id']}: {done}, {entry['state']} {_local(entry['wall'])} by run {entry['run']}")
+
+
+def _has(part: dict[str, Any]) -> str:
+    """The servers, whose drives and ports go without saying; where there are none, all of it."""
+    return ", ".join(part["servers"]) if part["servers"] and not part["whole"] else part["text"]
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
