@@ -87,7 +87,7 @@ def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
         f"--alluredir={directory / 'allure-results'}",
         *([f"-n{request.workers}"] if request.workers > 1 else []),
     ]
-    with _terminate_as_interrupt():
+    with terminate_as_interrupt():
         pytest_status = _pytest_main(arguments, observer)
     if pytest_status == _USAGE_ERROR:
         _empty(directory)
@@ -241,7 +241,7 @@ def _empty(directory: Path) -> None:
 
 
 @contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
+def terminate_as_interrupt() -> Iterator[None]:
     """Have SIGTERM end a run as Ctrl-C does: the rack is healed and the report written."""
 
     def interrupt(_number: int, _frame: object) -> NoReturn:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, RackloopError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
 from rackloop.events import RunFinished, TestFinished
 from rackloop.lab import load_lab
@@ -18,6 +18,7 @@ from rackloop.schedules import Schedule, Shrunk, bound_problems, shrink, taking_
 from rackloop.schedules._plan_text import plan_yaml
 from rackloop.units import counted
 from rackloop.verdict import Verdict
+from rackloop_cli.run import terminate_as_interrupt
 from rackloop_cli.schedule import Found, Wanted, find, write
 
 _SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
@@ -37,14 +38,15 @@ def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
         trials = _Trials(found, wanted, Path(folder), console, out, times)
         try:
-            shrunk = shrink(
-                found.schedule,
-                trials.fails,
-                times=times,
-                most_runs=runs,
-                is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
-                on_run=trials.tell,
-            )
+            with terminate_as_interrupt():
+                shrunk = shrink(
+                    found.schedule,
+                    trials.fails,
+                    times=times,
+                    most_runs=runs,
+                    is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
+                    on_run=trials.tell,
+                )
         except BadInput as error:
             # Not what the user wrote is wrong: the lab does not show again what it showed before.
             print(f"rackloop: {error}", file=sys.stderr)
@@ -95,21 +97,30 @@ class _Trials:
         command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.wanted.lab}"]
         if self.wanted.testplans is not None:
             command.append(f"--testplans={self.wanted.testplans.absolute()}")
-        ended = subprocess.run(
-            [*command, f"--out={out}", "--no-report"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if ended.returncode == EXIT_INTERRUPTED:
+        status, said = _run_to_its_end([*command, f"--out={out}", "--no-report"])
+        if status == EXIT_INTERRUPTED:
             raise KeyboardInterrupt
         verdict, reason = _judged(out / "events.jsonl")
         if verdict is None:
-            last = ended.stdout.strip().splitlines()[-1:] or [f"it ended with {ended.returncode}"]
+            last = said.strip().splitlines()[-1:] or [f"it ended with {status}"]
             raise LabError(f"the test could not be run again: {last[0]}")
         self.console.print(verdict if reason is None else f"{verdict}: {reason}", markup=False)
         return verdict is Verdict.FAIL
+
+
+def _run_to_its_end(command: list[str]) -> tuple[int, str]:
+    """The exit code of a command and what it said; an interrupt is passed on, and it heals the rack before it ends."""
+    # In a session of its own a Ctrl-C at the terminal reaches it once, from here.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate()
+        except BaseException:
+            process.terminate()
+            process.communicate()
+            raise
+        return process.returncode, said
 
 
 def _judged(events: Path) -> tuple[Verdict | None, str | None]:
@@ -123,8 +134,8 @@ def _judged(events: Path) -> tuple[Verdict | None, str | None]:
                 case RunFinished(verdict=found):
                     verdict = Verdict(found)
                     return verdict, None if verdict in _SAYS_SOMETHING else reason
-    except (RackloopError, FileNotFoundError):
-        pass  # nothing was run, or it was killed in the middle of a line
+    except BadInput:
+        pass  # nothing was run
     return None, None
 
 
