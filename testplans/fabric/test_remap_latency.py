@@ -27,6 +27,13 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [drive for server in _servers(lab, parameters) for drive in lab.drives_of(server)]
 
 
+def needs(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The servers that are the only ones of a stack that is to be measured."""
+    servers = _servers(lab, parameters)
+    stacks = [lab.servers[name].stack for name in servers]
+    return [name for name, stack in zip(servers, stacks, strict=True) if stacks.count(stack) == 1]
+
+
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The slowest stack sets the pace: 200 ms a round, a remap on each of its ports in every round."""
     rounds = max(parameters["remaps"] / max(1, len(lab.servers[name].ports)) for name in _servers(lab, parameters))
