@@ -137,6 +137,7 @@ def test_elastic(
         for client in clients:
             client.read_all()
 
+    storage.plot()
     came_to = savings(shape, storage.history)
     measure("elastic.share_saved", came_to.share_saved, where="rack")
     if taken:

@@ -228,6 +228,7 @@ def test_failure(
                 spare_s = [failover.lose_drive(drive) for drive in idle[: parameters["drive_failures"]]]
             for client in failover.clients:
                 client.read_all()
+        storage.plot()
         _measure(failover, policy, measure, spare_s)
         rules = failure_rules(shape, policy, within_s=parameters["within_s"], drives_fail=bool(spare_s), with_io=True)
         require_rules(measure, "failover.rule_broken", rules, storage.history, policy=policy)
