@@ -7,23 +7,13 @@ the simulated rack itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline
 from rackloop.faults import KINDS, FaultSpec
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal
-from rackloop.lab import Lab
 from rackloop.seed import stream
-from rackloop.store import open_store
-from rackloop_drivers.rackd import RackdControl
-from rackloop_labs import MockLab
 from tests.fault_victim import Nursery, nursery
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
+from tests.faulty_rack import FaultyRack, faulty_rack
 
 SWITCHED = {
     "phy_drop": [FaultSpec("phy_drop", "srv1.p0")],
@@ -55,48 +45,17 @@ SWITCHED = {
         FaultSpec("control_lost", "switch"),
     ],
 }
+DIRECT = {
+    "hot_unplug": [FaultSpec("hot_unplug", "ssd1")],
+    "slot_power_loss": [FaultSpec("slot_power_loss", "fast1")],
+    "link_disable": [FaultSpec("link_disable", "fast1")],
+    "device_off": [FaultSpec("device_off", "shelf1-0")],
+    "phy_disable": [FaultSpec("phy_disable", "node2.p1")],
+    "phy_drop without a switch": [FaultSpec("phy_drop", "node1.p2")],
+    "a server alone": [FaultSpec("hot_unplug", "sas1"), FaultSpec("power_loss", "node2")],
+}
 # Of each a step drawn by chance; the nightly tests make all.
 SAMPLE = ("phy_drop", "miswire", "hang", "server_crash", "switch_power_loss", "no way in", "all dark")
-
-
-class Rack:
-    """A mock rack that is up, what it is like in truth, and how it is healed."""
-
-    def __init__(self, rack: MockRack, journal: Journal) -> None:
-        self.mock = rack
-        self.journal = journal
-        self.root = rack.state.directory.parent.parent
-        self.lab: Lab = rack.lab
-
-    def truth(self) -> dict[str, Any]:
-        """What the simulated rack itself says that it is like."""
-        with self.mock.rackd() as rackd:
-            return {
-                "map": sorted(map(tuple, rackd.request("get_map", soon())["pairs"])),
-                "faults": rackd.request("faults", soon())["faults"],
-                "disturbances": _of_interest(rackd.request("disturbances", soon())),
-                "power": {target: _is_on(rackd, target) for target in self._targets()},
-                "servers": self.mock.control.states(soon()),
-                "parts": self.mock.control.all_standing(soon()),
-            }
-
-    def heal(self) -> HealReport:
-        """Heal it as a new run does."""
-        with closing(MockLab(self.lab, CLOCK, self.mock.state).open(1)) as bench:
-            deadline = Deadline.after(CLOCK, 30)
-            return heal(self.lab, self.journal, bench.equipment, CLOCK, deadline, look_at=bench)
-
-    def _targets(self) -> list[str]:
-        switch = ["switch"] if self.lab.has_switch else []
-        return [*switch, *(f"server:{name}" for name in self.lab.servers), *(f"drive:{n}" for n in self.lab.drives)]
-
-
-def _of_interest(answer: dict[str, Any]) -> dict[str, Any]:
-    return {name: answer[name] for name in ("stuck", "miswired", "training", "dropped")}
-
-
-def _is_on(rackd: RackdControl, target: str) -> bool:
-    return bool(rackd.request("power", soon(), target=target)["on"])
 
 
 @pytest.fixture(scope="module")
@@ -106,20 +65,18 @@ def victims() -> Iterator[Nursery]:
 
 
 @pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
-    yield from _rack(tmp_path_factory.mktemp("killed"), "mock")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
+    with faulty_rack(tmp_path_factory.mktemp("killed")) as ready:
+        yield ready
 
 
-def _rack(root: Path, name: str) -> Iterator[Rack]:
-    with running_mock_rack(root, name) as mock:
-        journal = Journal(open_store(mock.state.store, CLOCK))
-        try:
-            yield Rack(mock, journal)
-        finally:
-            journal.close()
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
+    with faulty_rack(tmp_path_factory.mktemp("direct"), "mock-direct") as ready:
+        yield ready
 
 
-def kill_and_heal(rack: Rack, victims: Nursery, specs: list[FaultSpec], step: int) -> None:
+def kill_and_heal(rack: FaultyRack, victims: Nursery, specs: list[FaultSpec], step: int) -> None:
     before = rack.truth()
     victims.kill_at(rack.lab.name, rack.root, specs, step)
     report = rack.heal()
@@ -129,20 +86,31 @@ def kill_and_heal(rack: Rack, victims: Nursery, specs: list[FaultSpec], step: in
     assert rack.journal.standing(rack.lab.name) == []
 
 
-def test_every_fault_of_a_rack_with_a_switch_is_killed_in() -> None:
-    made = {spec.kind for specs in SWITCHED.values() for spec in specs}
-    only_without_a_switch = {"hot_unplug", "slot_power_loss", "device_off", "link_disable", "phy_disable"}
-    assert made | only_without_a_switch == set(KINDS)
+def test_every_kind_of_fault_is_killed_in() -> None:
+    assert {spec.kind for specs in (*SWITCHED.values(), *DIRECT.values()) for spec in specs} == set(KINDS)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_process_killed_at_some_step_of_a_fault_leaves_nothing(rack: Rack, victims: Nursery, name: str) -> None:
+def test_a_process_killed_at_some_step_of_a_fault_leaves_nothing(rack: FaultyRack, victims: Nursery, name: str) -> None:
     steps = victims.steps(rack.lab.name, rack.root, SWITCHED[name])
     kill_and_heal(rack, victims, SWITCHED[name], stream(20261122, name).randint(2, steps))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SWITCHED)
-def test_a_process_killed_at_any_step_of_a_fault_leaves_nothing(rack: Rack, victims: Nursery, name: str) -> None:
+def test_a_process_killed_at_any_step_of_a_fault_leaves_nothing(rack: FaultyRack, victims: Nursery, name: str) -> None:
     for step in range(1, victims.steps(rack.lab.name, rack.root, SWITCHED[name]) + 1):
         kill_and_heal(rack, victims, SWITCHED[name], step)
+
+
+@pytest.mark.parametrize("name", ["hot_unplug"])
+def test_a_server_that_breaks_its_own_slots_is_healed_of_it(direct: FaultyRack, victims: Nursery, name: str) -> None:
+    steps = victims.steps(direct.lab.name, direct.root, DIRECT[name])
+    kill_and_heal(direct, victims, DIRECT[name], stream(20261122, name).randint(2, steps))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", DIRECT)
+def test_a_process_killed_at_any_step_of_breaking_slots(direct: FaultyRack, victims: Nursery, name: str) -> None:
+    for step in range(1, victims.steps(direct.lab.name, direct.root, DIRECT[name]) + 1):
+        kill_and_heal(direct, victims, DIRECT[name], step)
