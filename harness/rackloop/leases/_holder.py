@@ -35,6 +35,10 @@ class Process:
             return is_of_this_machine
         return self.namespace == _namespace() and _started(self.pid) != self.started
 
+    def is_known_alive(self) -> bool:
+        """Whether it is certain that it has not ended."""
+        return self.boot_id == boot_id() and self.namespace == _namespace() and _started(self.pid) == self.started
+
 
 @dataclass(frozen=True)
 class Holder:

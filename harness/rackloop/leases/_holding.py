@@ -15,7 +15,8 @@ from rackloop.leases._slice import Slice
 from rackloop.upkeep import Gear, Upkeep
 
 _BEATS = 3
-_POLL_S = 0.05
+# The more are in the way, the longer it takes until the last of them is gone.
+_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0
 
 
 class HeldLease:
@@ -157,9 +158,13 @@ def obtain(
 def _awaited(leases: Leases, ticket: Ticket, wait_s: float) -> Lease:
     clock = leases.store.clock
     deadline = Deadline.after(clock, wait_s)
+    heartbeat = Deadline.after(clock, HEARTBEAT_S / _BEATS)
     while ticket.lease is None:
         if deadline.is_over():
             raise RackLeased(leases.lab, ticket.slice, ticket.held_up_by, waited_s=wait_s)
-        clock.sleep_until_ns(min(deadline.at_ns, clock.now_ns() + round(_POLL_S * 1e9)))
-        ticket = leases.poll(ticket)
+        pause_s = min(_LONGEST_LOOK_S, _LOOK_S * len(ticket.held_up_by))
+        clock.sleep_until_ns(min(deadline.at_ns, clock.now_ns() + round(pause_s * 1e9)))
+        if heartbeat.is_over() or deadline.is_over() or leases.may_be_next(ticket):
+            ticket = leases.poll(ticket)
+            heartbeat = Deadline.after(clock, HEARTBEAT_S / _BEATS)
     return ticket.lease

@@ -17,7 +17,10 @@ from rackloop.leases._slice import Slice
 from rackloop.store import Store, Transaction
 
 HEARTBEAT_S = 15.0
-"""A lease bound to a process ends when none of its heartbeats came for so long."""
+"""A lease bound to a process ends when none of its heartbeats came for so long.
+
+One whose process is seen to live, on the same machine, ends after four times that: it may be short of a processor.
+"""
 
 _ID_BYTES = 4
 T = TypeVar("T")
@@ -76,6 +79,16 @@ class Leases:
                 tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", tables.now_s() + row.term_s, row.id)
             return self._look(tables, ticket.id)
 
+    def may_be_next(self, ticket: Ticket) -> bool:
+        """Whether it is worth while to :meth:`poll`: a look that changes nothing, and so disturbs nobody."""
+        with self.store.reading() as tables:
+            now_s = tables.now_s()
+            rows = _table.live_rows(tables, self.lab)
+        private = self.store.is_private
+        live = [row for row in rows if row.id == ticket.id or not row.is_over(now_s, private=private)]
+        mine = next((row for row in live if row.id == ticket.id), None)
+        return mine is None or not _table.in_the_way(live, mine)
+
     def renew(self, lease: Lease) -> Lease:
         """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
 
@@ -120,7 +133,7 @@ class Leases:
                 other for other in _table.in_the_way(rows, row) if other.state == _table.HELD and other.id != row.within
             ]
             _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
-            lease = self._grant(tables, row)
+            lease = self._grant(tables, row, now_s).lease(now_s, clock)
         return lease, tuple(other.lease(now_s, clock) for other in robbed)
 
     def held(self) -> list[Lease]:
@@ -136,7 +149,7 @@ class Leases:
     def thefts(self, last: int = 20) -> list[Theft]:
         """The last leases of the lab that were taken from their holders, newest first."""
         clock = self.store.clock
-        with self.store.transaction(synced=False) as tables:
+        with self.store.reading() as tables:
             now_s = tables.now_s()
             found = tables.rows(
                 "SELECT id, holder, ended_by, slice, ended_s, ended_why FROM lease"
@@ -181,7 +194,7 @@ class Leases:
     def attempts(self, last: int = 20) -> list[Attempt]:
         """The last attempts to overwrite a drive of the lab, newest first."""
         clock = self.store.clock
-        with self.store.transaction(synced=False) as tables:
+        with self.store.reading() as tables:
             now_s = tables.now_s()
             found = tables.rows(
                 "SELECT drive, lease, who, at_s, granted, reasons FROM attempt WHERE lab = ? ORDER BY id DESC LIMIT ?",
@@ -201,9 +214,8 @@ class Leases:
             raise LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
         waits_for = _table.in_the_way(rows, row) if row.state == _table.QUEUED else []
         if not waits_for:
-            if row.state == _table.QUEUED:
-                self._grant(tables, row)
-            return self._known(tables, ticket_id).ticket(now_s, clock)
+            granted = self._grant(tables, row, now_s) if row.state == _table.QUEUED else row
+            return granted.ticket(now_s, clock)
         held_up_by = tuple(
             str(other.lease(now_s, clock))
             if other.state == _table.HELD
@@ -212,14 +224,13 @@ class Leases:
         )
         return row.ticket(now_s, clock, held_up_by)
 
-    def _grant(self, tables: Transaction, row: _table.Row) -> Lease:
-        now_s = tables.now_s()
-        token = _table.raise_token(tables, self.lab)
+    def _grant(self, tables: Transaction, row: _table.Row, now_s: float) -> _table.Row:
+        token, until_s = _table.raise_token(tables, self.lab), now_s + row.term_s
         tables.rows(
             "UPDATE lease SET state = ?, token = ?, granted_s = ?, until_s = ? WHERE id = ?",
-            *(_table.HELD, token, now_s, now_s + row.term_s, row.id),
+            *(_table.HELD, token, now_s, until_s, row.id),
         )
-        return self._known(tables, row.id).lease(now_s, self.store.clock)
+        return replace(row, state=_table.HELD, token=token, granted_s=now_s, until_s=until_s)
 
     def _require_parent(self, tables: Transaction, within: str, wanted: Slice) -> None:
         parent = _table.row_of(tables, within)
@@ -242,7 +253,7 @@ class Leases:
         return row
 
     def _now(self, seen: Callable[[_table.Row, float], T], state: str) -> list[T]:
-        with self.store.transaction(synced=False) as tables:
+        with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
             private = self.store.is_private

@@ -11,6 +11,7 @@ from rackloop.leases._lease import Lease, LeaseLost, Ticket
 from rackloop.leases._slice import Slice
 from rackloop.store import Transaction
 
+_PATIENCE = 3
 QUEUED, HELD, ENDED = "queued", "held", "ended"
 _COLUMNS = (
     "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, granted_s, until_s, "
@@ -41,9 +42,17 @@ class Row:
     ended_why: str | None
 
     def is_over(self, now_s: float, *, private: bool) -> bool:
-        """Whether its time is over or its process is known to have ended."""
-        process = self.holder.process
-        return now_s > self.until_s or (process is not None and process.is_known_dead(is_of_this_machine=private))
+        """Whether its time is over or its process is known to have ended.
+
+        A process that is seen to live may be short of a processor: it is given its term several times over.
+        """
+        process, until_s = self.holder.process, self.until_s
+        if process is not None:
+            if process.is_known_dead(is_of_this_machine=private):
+                return True
+            if process.is_known_alive():
+                until_s += _PATIENCE * self.term_s
+        return now_s > until_s
 
     def lease(self, now_s: float, clock: Clock) -> Lease:
         """As a caller sees it."""

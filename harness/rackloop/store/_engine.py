@@ -29,6 +29,10 @@ class Engine(Protocol):
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]: ...
 
+    def be_ready(self) -> None:
+        """Have a connection that answers, before something is asked outside a transaction."""
+        ...
+
     def begin(self, lab: str | None, *, synced: bool) -> None:
         """Begin a transaction; two of one lab never run at once."""
         ...

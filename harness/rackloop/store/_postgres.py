@@ -43,6 +43,16 @@ class PostgresEngine:
             # All at once: a server's answer is whole or an error.
             return iter(cursor.fetchall() if cursor.description else ())
 
+    def be_ready(self) -> None:
+        """Connect anew where the server was started again."""
+        try:
+            with self._explained():
+                self._db.execute("SELECT 1")
+        except EngineFailed:
+            if not self._db.closed:
+                raise
+            self._db = self._connect()
+
     def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - the server syncs every transaction
         """Begin a transaction, alone among those of its lab."""
         try:

@@ -13,7 +13,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.store._boot import boot_id
 from rackloop.store._engine import EngineFailed, Row
 
-_BUSY_S = 10.0
+_BUSY_S = 30.0
 _POLL_NS = 1_000_000
 _CLOCK = "CREATE TABLE IF NOT EXISTS store_clock (boot_id TEXT PRIMARY KEY, started_ns INTEGER NOT NULL)"
 
@@ -48,6 +48,9 @@ class SqliteEngine:
     def _rows(self, cursor: sqlite3.Cursor) -> Iterator[Row]:
         with _explained():
             yield from cursor
+
+    def be_ready(self) -> None:
+        """A file always answers."""
 
     def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - a file has one writer at a time
         """Begin a transaction that may write."""

@@ -83,9 +83,17 @@ class Store:
                 self._engine.rollback()
                 raise
 
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Queries one after the other, that keep nobody from writing meanwhile; each sees the newest state."""
+        with self._lock, self._explained():
+            self._engine.be_ready()
+            yield Transaction(self._engine)
+
     def read(self, sql: str, *values: object) -> Iterator[Row]:
         """The rows of a query, one after the other, so that those before a damaged page are had."""
         with self._lock, self._explained():
+            self._engine.be_ready()
             yield from self._engine.execute(sql, values)
 
     def now_s(self) -> float:
@@ -95,6 +103,7 @@ class Store:
         machine started, going on by CLOCK_MONOTONIC, so that a clock that is set ends no lease.
         """
         with self._lock, self._explained():
+            self._engine.be_ready()
             return self._engine.now_s()
 
     @contextmanager
