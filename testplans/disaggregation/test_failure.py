@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Any
@@ -43,6 +43,7 @@ from rackloop_models.disaggregation import (
 PARAMETERS: dict[str, Any] = {
     "policies": ["one", "spread"],
     "repeats": 6,
+    "half": True,
     "drive_failures": 1,
     "spares": 2,
     "fault": "power_loss",
@@ -59,6 +60,7 @@ MEASURES = {
     "failover.detect": "s",
     "failover.remap": "s",
     "failover.announce": "s",
+    "failover.half_lost": "s",
     "failover.spare": "s",
     "failover.stall": "s",
     "failover.ios": "1",
@@ -86,14 +88,16 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     times = len(parameters["policies"])
     return [
         f"{times * parameters['repeats']} times a server by {parameters['fault']}",
+        *([f"{times} times half of the servers by {parameters['fault']}"] if parameters["half"] else []),
         f"{times * parameters['drive_failures']} times a drive by fail_stop",
     ]
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A failed server takes the patience of who waits for it and a second and a half to come back."""
     each_s = parameters["patience_s"] + 1.5
-    return float(5 + len(parameters["policies"]) * (2 + parameters["repeats"] * each_s))
+    failures = parameters["repeats"] + parameters["half"] * len(lab.servers) // 2
+    return float(5 + len(parameters["policies"]) * (2 + failures * each_s))
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
@@ -114,6 +118,7 @@ class Failover:
     remap_s: list[float] = field(default_factory=list)
     announce_s: list[float] = field(default_factory=list)
     full_service_s: list[float] = field(default_factory=list)
+    _listening: list[Future[None]] = field(default_factory=list)
 
     def report(self, drives: Iterable[str]) -> None:
         """Have the servers of these drives read what is on them, and tell the name service."""
@@ -128,27 +133,32 @@ class Failover:
                 blocks = {f"{on[drive].name}/{number}" for number in range(len(records))}
             storage.names.report(server, drive, blocks)
 
-    def lose_server(self, server: str, fault: str) -> None:
-        """Break a server, and return when its drives are served by others and it is back with its share of them."""
+    def lose_server(self, server: str, fault: str, standing: ExitStack) -> None:
+        """Break a server until ``standing`` is left, and return when its drives are served by others."""
         storage, began_s = self.storage, self.storage.now_s()
-        with storage.rack.faults.injected(FaultSpec(fault, server, {})):
-            storage.history.note(ServerFailed(storage.now_s(), server))
-            # The harness plays the server's storage process, which dies with it.
-            storage.died(server)
-            listening = self._await_loss(server)
-            detected_s = storage.now_s()
-            storage.names.forget_server(server)
-            moves = self.controller.server_failed(server)
-            storage.move(moves)
-            mapped_s = storage.now_s()
-            self._announce(moves)
-            done_s = storage.now_s()
-        for listener in listening:
-            listener.result()
+        standing.enter_context(storage.rack.faults.injected(FaultSpec(fault, server, {})))
+        storage.history.note(ServerFailed(storage.now_s(), server))
+        # The harness plays the server's storage process, which dies with it.
+        storage.died(server)
+        self._listening += self._await_loss(server)
+        detected_s = storage.now_s()
+        storage.names.forget_server(server)
+        moves = self.controller.server_failed(server)
+        storage.move(moves)
+        mapped_s = storage.now_s()
+        self._announce(moves)
+        done_s = storage.now_s()
         self.detect_s.append(detected_s - began_s)
         self.remap_s.append(mapped_s - detected_s)
         self.announce_s.append(done_s - mapped_s)
         self.full_service_s.append(done_s - began_s)
+
+    def bring_back(self, server: str) -> None:
+        """Give a server that is well again its share of the drives."""
+        storage = self.storage
+        for listener in self._listening:
+            listener.result()
+        self._listening.clear()
         storage.rack.bench.host(server).reconnect(storage.rack.deadline(60))
         storage.history.note(ServerBack(storage.now_s(), server))
         back = self.controller.server_back(server)
@@ -221,15 +231,19 @@ def test_failure(
             victims = [rack.chance.choice(shape.servers) for _ in range(parameters["repeats"])]
             with working(failover.clients, lambda: 0.05):
                 for number, server in enumerate(victims):
-                    failover.lose_server(server, parameters["fault"])
+                    _lose_and_bring_back(failover, [server], parameters["fault"])
                     progress(number + 1, len(victims), f"servers failed ({policy})")
+                alone = len(failover.full_service_s)
+                if parameters["half"]:
+                    half = rack.chance.sample(shape.servers, k=shape.n // 2)
+                    _lose_and_bring_back(failover, half, parameters["fault"])
                 used = {client.drive for client in failover.clients}
                 idle = [drive for drive in failover.controller.placement.at if drive not in used]
                 spare_s = [failover.lose_drive(drive) for drive in idle[: parameters["drive_failures"]]]
             for client in failover.clients:
                 client.read_all()
         storage.plot()
-        _measure(failover, policy, measure, spare_s)
+        _measure(failover, policy, measure, spare_s, alone)
         rules = failure_rules(shape, policy, within_s=parameters["within_s"], drives_fail=bool(spare_s), with_io=True)
         require_rules(measure, "failover.rule_broken", rules, storage.history, policy=policy)
     measure("failover.rebuild_modelled", _rebuild(shape, parameters).seconds, drives=str(shape.k // 2))
@@ -248,11 +262,23 @@ def _deployed(storage: StorageRack, controller: FailureController, parameters: M
     return failover
 
 
-def _measure(failover: Failover, policy: Redistribution, measure: Measure, spare_s: list[float]) -> None:
-    measure("failover.full_service", failover.full_service_s, policy=policy)
-    measure("failover.detect", failover.detect_s, policy=policy)
-    measure("failover.remap", failover.remap_s, policy=policy)
-    measure("failover.announce", failover.announce_s, policy=policy)
+def _lose_and_bring_back(failover: Failover, servers: Sequence[str], fault: str) -> None:
+    """Lose these servers one after the other, none back before the last is served by others; then all come back."""
+    with ExitStack() as standing:
+        for server in servers:
+            failover.lose_server(server, fault, standing)
+    for server in servers:
+        failover.bring_back(server)
+
+
+def _measure(failover: Failover, policy: Redistribution, measure: Measure, spare_s: list[float], alone: int) -> None:
+    """The times of the first ``alone`` failures, each with all other servers up; of the others, in full service."""
+    measure("failover.full_service", failover.full_service_s[:alone], policy=policy)
+    measure("failover.detect", failover.detect_s[:alone], policy=policy)
+    measure("failover.remap", failover.remap_s[:alone], policy=policy)
+    measure("failover.announce", failover.announce_s[:alone], policy=policy)
+    if failover.full_service_s[alone:]:
+        measure("failover.half_lost", failover.full_service_s[alone:], policy=policy)
     if spare_s:
         measure("failover.spare", spare_s, policy=policy)
     measure("failover.stall", [client.longest_s for client in failover.clients], policy=policy)

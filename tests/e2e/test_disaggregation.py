@@ -17,7 +17,7 @@ def entry(name: str, rule_broken: str, **parameters: Any) -> dict[str, Any]:
 
 COMPLETE = entry("complete", "complete", ios=12, direct_ios=10, policies=["least_work"])
 ELASTIC = entry("elastic", "elastic", day_s=4.0, steps=12, trace="demo")
-FAILURE = entry("failure", "failover", repeats=1, policies=["spread"])
+FAILURE = entry("failure", "failover", repeats=1, policies=["spread"], half=False)
 CONFIGURATION = entry("configuration", "configuration", power=["switch"])
 
 
