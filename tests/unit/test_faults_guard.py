@@ -219,6 +219,12 @@ def test_what_is_broken_already_is_not_broken_again(bench: Bench, spec: FaultSpe
         bench.faults.begin(spec)
 
 
+def test_a_cable_that_is_swapped_is_not_swapped_on(bench: Bench) -> None:
+    bench.faults.begin(FaultSpec("miswire", "srv1.p0", {"with": "srv1.p1"}))
+    with pytest.raises(FaultRefused, match="the cable of port 2 is swapped already"):
+        bench.faults.begin(FaultSpec("miswire", "srv2.p0", {"with": "srv1.p1"}))
+
+
 def test_others_may_object_to_a_fault(bench: Bench) -> None:
     bench.objections = ["drive d01 is in maintenance"]
     with pytest.raises(FaultRefused, match="d01 is in maintenance"):

@@ -146,6 +146,13 @@ class SwapCables(BreakPart):
             return []
         return ["with names the same port: give another"] if low == high else []
 
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+        """A cable that is in another's place already is not moved on."""
+        ports = self.ports(lab, wanted)
+        standing = self._part(lab, equipment, wanted).standing(deadline).values()
+        moved = sorted({port for fault in standing for port in fault.get("ports", ()) if port in ports})
+        return [f"the cable of port {port} is swapped already" for port in moved]
+
     def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
         """Both cables and what is at their ends."""
         low, high = self.ports(lab, wanted)
