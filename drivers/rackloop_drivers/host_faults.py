@@ -12,12 +12,11 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
 
-__all__ = ["Breaking", "HostFaults", "require_tool"]
+__all__ = ["Breaking", "HostFaults", "missing_tool", "require_tool"]
 
 _PACKAGES = {
     "setpci": "pciutils",
     "sg_ses": "sg3-utils",
-    "smp_discover": "smp-utils",
     "smp_phy_control": "smp-utils",
 }
 # What is switched off stays off when its server reboots, so what is known of it must stay too.
@@ -126,7 +125,12 @@ class HostFaults:
 def require_tool(host: Host, program: str) -> None:
     """Return where the server has ``program``. Raises ToolError naming the package it is in where not."""
     if host.find(program) is None:
-        raise ToolError(f"{program} was not found on {host.name}: install its package {_PACKAGES[program]} there")
+        raise missing_tool(host, program)
+
+
+def missing_tool(host: Host, program: str) -> ToolError:
+    """The error that names the package to install on a server."""
+    return ToolError(f"{program} was not found on {host.name}: install its package {_PACKAGES[program]} there")
 
 
 def _file_name(key: str) -> str:

@@ -14,13 +14,15 @@ from importlib.resources import files
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported
+from rackloop_drivers.host_faults import missing_tool
 
 _PATH = re.compile(r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)(?:-sas-phy(?P<phy>\d+))?(?:-|$)")
+_NO_TOOL = 5
 _TRAINS = frozenset({"Spinup hold", "Reset in progress"})
 
 
 class PhyVia(StrEnum):
-    """How a PHY is told: by the kernel's SAS classes, or by smp_utils where a driver does not let sysfs do it."""
+    """How a PHY is told: by the kernel's SAS classes, and by smp_utils where they do not have it; or by smp_utils."""
 
     SYSFS = "sysfs"
     SMP = "smp"
@@ -88,9 +90,11 @@ def list_phys(host: Host, deadline: Deadline) -> list[SasPhy]:
 
 
 def run_phy(host: Host, via: PhyVia, what: str, *arguments: str, deadline: Deadline) -> str:
-    """Do what ``phy.sh`` does. Raises LabError where the server did not."""
+    """Do what ``phy.sh`` does. Raises LabError where the server did not, ToolError where it lacks smp_utils."""
     script = files("rackloop_drivers.phy").joinpath("phy.sh").read_text(encoding="utf-8")
     completed = host.run(["sh", "-c", script, "phy", script, via, what, *arguments], deadline)
+    if completed.status == _NO_TOOL:
+        raise missing_tool(host, "smp_phy_control")
     if completed.status:
         said = completed.stderr.strip() or f"exit status {completed.status}"
         raise LabError(f"{host.name}: {what} of its PHYs failed: {said}; it takes root on the server")

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError
-from rackloop_drivers.host_faults import require_tool
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, run_phy
 
 
@@ -17,7 +16,8 @@ class HostPhys:
     A drop disables a PHY, waits, and enables it; the server does all three by itself once it was asked, so the signal
     comes back whatever becomes of the harness. ``down_s`` is the least it is away: commands on the server take their
     time. Drops are counted as losses of dword synchronization, which a link also has for reasons of its own. Needs
-    root on the servers, and smp_utils with ``via`` SMP; raises ToolError where they are missing.
+    root on the servers, and smp_utils where ``via`` says so or sysfs has no such attribute; raises ToolError where
+    they are missing.
     """
 
     def __init__(self, ports: Mapping[int, HostPhy], via: PhyVia = PhyVia.SYSFS) -> None:
@@ -70,11 +70,7 @@ class HostPhys:
         """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
         if deadline.is_over():
             raise DeadlineExceeded("there was no time left to tell the servers' PHYs anything")
-        found = [(host, [phy.name for phy in phys.values()]) for host, phys in self._by_host(ports, deadline)]
-        if self._via is PhyVia.SMP:
-            for host, _ in found:
-                require_tool(host, "smp_phy_control")
-        return found
+        return [(host, [phy.name for phy in phys.values()]) for host, phys in self._by_host(ports, deadline)]
 
     def _by_host(self, ports: Collection[int], deadline: Deadline) -> Iterator[tuple[Host, dict[int, SasPhy]]]:
         hosts: dict[int, tuple[Host, list[int]]] = {}

@@ -7,7 +7,6 @@ from typing import Any
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
-from rackloop_drivers.host_faults import require_tool
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 
 
@@ -27,8 +26,6 @@ class PhySwitchedOff:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._phy} takes no {', '.join(surplus)}")
-        if self._via is PhyVia.SMP:
-            require_tool(self._phy.host, "smp_phy_control")
         return {"phy": self._name(deadline)}
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:

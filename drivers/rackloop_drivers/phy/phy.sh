@@ -9,26 +9,35 @@ requests=/run/rackloop-phy
 # A link is trained or lost in less, a hundredth of a second each.
 most_tries=500
 
+# Not every driver lets sysfs do it: is there an attribute $2 of the PHY?
+by_smp() {
+    [ "$via" = smp ] || [ ! -e "$class/$1/$2" ]
+}
+
 # phy-0:3 is that of a host, phy-0:1:3 that of an expander.
 smp() {
-    of=${1#phy-}
+    tool=$1 of=${2#phy-}
+    shift 2
     case $of in
-    *:*:*) device=/dev/bsg/expander-${of%:*} ;;
-    *) device=/dev/bsg/sas_host${of%:*} ;;
+    *:*:*) "$tool" --phy="${of##*:}" "$@" "/dev/bsg/expander-${of%:*}" ;;
+    *) "$tool" --phy="${of##*:}" "$@" "/dev/bsg/sas_host${of%:*}" ;;
     esac
-    smp_phy_control --phy="${of##*:}" --op="$2" "$device"
 }
 
 switch_off() {
-    if [ "$via" = smp ]; then smp "$1" dis; else echo 0 >"$class/$1/enable"; fi
+    if by_smp "$1" enable; then smp smp_phy_control "$1" --op=dis; else echo 0 >"$class/$1/enable"; fi
 }
 
 switch_on() {
-    if [ "$via" = smp ]; then smp "$1" lr; else echo 1 >"$class/$1/enable"; fi
+    if by_smp "$1" enable; then smp smp_phy_control "$1" --op=lr; else echo 1 >"$class/$1/enable"; fi
 }
 
 is_disabled() {
-    grep -qs disabled "$class/$1/negotiated_linkrate"
+    if by_smp "$1" enable; then
+        smp smp_discover "$1" --list | grep -q '^ *neg_log_lrate=1$'
+    else
+        grep -qs disabled "$class/$1/negotiated_linkrate"
+    fi
 }
 
 await() {
@@ -71,6 +80,9 @@ await_turn() {
 all_of() {
     for phy in "$@"; do
         [ -e "$class/$phy" ] || { echo "there is no $class/$phy any more" >&2 && exit 4; }
+        if by_smp "$phy" enable && ! command -v smp_phy_control >/dev/null; then
+            exit 5
+        fi
     done
 }
 
@@ -144,8 +156,8 @@ reset)
     shift
     all_of "$@"
     for phy in "$@"; do
-        if [ "$via" = smp ]; then
-            smp "$phy" "$(expr "$kind" : '\(.\)')r" || exit 1
+        if by_smp "$phy" "${kind}_reset"; then
+            smp smp_phy_control "$phy" --op="${kind%"${kind#?}"}r" || exit 1
         else
             echo 1 >"$class/$phy/${kind}_reset" || exit 1
         fi

@@ -83,7 +83,10 @@ class HostSlot:
             reasons.append(f"the serial is described as {self._serial}, {found}")
         if reasons:
             raise GuardRefused(self._drive_id, reasons)
-        return self._prepares[str(fault["kind"])](self._locate(deadline), deadline)
+        place = self._locate(deadline)
+        if f"/dev/{place.name}" != seen.device:
+            raise LabError(f"{self._where}: {seen.device} became /dev/{place.name} while it was looked at; try again")
+        return self._prepares[str(fault["kind"])](place, deadline)
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""

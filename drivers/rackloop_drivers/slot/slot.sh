@@ -5,11 +5,16 @@ export PATH LC_ALL=C
 
 # The kernel name of the drive, nothing where it is not there.
 name_of() {
-    case $1 in
-    /*) set -- "$1" ;;
-    *) set -- /dev/disk/by-path/"$1"* ;;
+    given=$1
+    case $given in
+    /*) ;;
+    *) set -- /dev/disk/by-path/"$given"* ;;
     esac
     for link in "$@"; do
+        # The path of port 1 is the beginning of that of port 10 too.
+        case ${link#*"$given"} in
+        [0-9A-Za-z]*) continue ;;
+        esac
         node=$(readlink -f "$link") || continue
         # A partition has no entry of its own in /sys/block.
         if [ -e "/sys/block/${node##*/}" ]; then
