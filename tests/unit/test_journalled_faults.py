@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import DeadlineExceeded, NotSupported
+from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
 from rackloop.journal import EntryState, Journal
 from rackloop.journalled import ActRecorder, UndoFailed, journalled, undo, undoing
 from rackloop.portmap import Partial, PortMap
@@ -56,6 +56,16 @@ def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: Bench) -> None
 def test_a_kind_the_part_does_not_have_leaves_nothing_to_undo(bench: Bench) -> None:
     with pytest.raises(NotSupported):
         bench.acting.breakable["drive:d01"].break_as("k", {"kind": "rust"}, bench.deadline)
+    assert bench.journal.standing("bench") == []
+
+
+def test_parameters_that_the_part_refuses_leave_nothing_to_undo(bench: Bench) -> None:
+    def refuse() -> None:
+        raise BadInput("extra_us must be a number")
+
+    bench.rack.parts["drive:d01"].before = refuse
+    with pytest.raises(BadInput):
+        bench.acting.breakable["drive:d01"].break_as("k", {"kind": "slow"}, bench.deadline)
     assert bench.journal.standing("bench") == []
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.actlog import ActLog
-from rackloop.errors import FabricError, LabError, NotSupported
+from rackloop.errors import BadInput, FabricError, LabError, NotSupported
 from rackloop.guard import require_may_disturb
 from rackloop.journal import Entry, Journal, touched_ports
 
@@ -105,4 +105,4 @@ class ActRecorder:
 
 def _is_refusal(error: BaseException) -> bool:
     """Whether the box said that it did nothing. A FabricError without the switch's own number does not say that."""
-    return isinstance(error, NotSupported) or (isinstance(error, FabricError) and error.code != 0)
+    return isinstance(error, (NotSupported, BadInput)) or (isinstance(error, FabricError) and error.code != 0)
