@@ -1,0 +1,77 @@
+"""What nobody's journal explains in a mock rack: heal mends it, says so, and reads back the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from rackloop.faults import Faults, FaultSpec
+from rackloop.journalled import ActRecorder
+from rackloop_labs import MockLab
+from tests.faulty_rack import FaultyRack, faulty_rack
+from tests.mock_rack import CLOCK, soon
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
+    with faulty_rack(tmp_path_factory.mktemp("healed")) as ready:
+        yield ready
+
+
+def ask_rackd(rack: FaultyRack, op: str, **fields: object) -> None:
+    with rack.mock.rackd() as rackd:
+        rackd.request(op, soon(), **fields)
+
+
+BY_HAND: dict[str, tuple[Callable[[FaultyRack], object], str]] = {
+    "crash": (lambda rack: rack.mock.control.crash("srv2", soon()), "crash of server:srv2"),
+    "hang": (lambda rack: rack.mock.control.hang("srv3", soon()), "hang of server:srv3"),
+    "drive": (lambda rack: ask_rackd(rack, "fault", drive="d01", fault={"kind": "hang"}), "hang of drive:d01"),
+    "stuck": (lambda rack: ask_rackd(rack, "stick", port=9, stuck=True), "stuck of port:9"),
+    "slow": (lambda rack: ask_rackd(rack, "training", ports=[3], factor=9), "slow_training of port:3"),
+    "miswired": (lambda rack: ask_rackd(rack, "miswire", ports=[1, 5]), "miswire of cabling"),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_was_broken_by_hand_is_mended_and_told(rack: FaultyRack, name: str) -> None:
+    before = rack.truth()
+    break_it, told = BY_HAND[name]
+    break_it(rack)
+    assert rack.truth() != before
+    report = rack.heal()
+    assert report.problems == ()
+    assert report.mended == (told,)
+    assert rack.truth() == before
+
+
+def test_a_rack_whose_control_link_was_lost_by_hand_can_be_taken_over(rack: FaultyRack) -> None:
+    before = rack.truth()
+    rack.mock.control.break_as("control", "by-hand", {"kind": "lost"}, soon())
+    report = rack.heal()
+    assert report.problems == ()
+    assert rack.truth() == before
+
+
+def test_a_drop_is_ended_with_its_fault_and_the_drive_is_back(rack: FaultyRack) -> None:
+    with closing(MockLab(rack.lab, CLOCK, rack.mock.state).open(None)) as bench:
+        faults = Faults(rack.lab, bench.equipment, CLOCK, ActRecorder(rack.lab, rack.journal, "drop"))
+        with faults.injected(FaultSpec("phy_drop", "srv1.p0")):
+            with rack.mock.rackd() as rackd:
+                dropped = rackd.request("disturbances", soon())["dropped"]
+            assert set(dropped) & {1, 101}
+        assert rack.truth()["disturbances"]["dropped"] == []
+        assert rack.heal().problems == ()
+
+
+def test_a_switch_that_lost_its_power_has_the_map_again_that_it_had(rack: FaultyRack) -> None:
+    with closing(MockLab(rack.lab, CLOCK, rack.mock.state).open(None)) as bench:
+        faults = Faults(rack.lab, bench.equipment, CLOCK, ActRecorder(rack.lab, rack.journal, "power"))
+        ask_rackd(rack, "map", pairs=[[1, 119], [2, 118]], full=False)
+        changed = rack.truth()["map"]
+        with faults.injected(FaultSpec("switch_power_loss", "switch")):
+            assert not rack.truth()["power"]["switch"]
+        assert rack.truth()["map"] == changed
+    assert rack.heal().restored_ports == (1, 2, 101, 102, 118, 119)
