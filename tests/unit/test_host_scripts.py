@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from rackloop.clock import Deadline, RealClock
 from tests.meta.tree import ROOT
+
+CLOCK = RealClock()
 
 DRIVERS = ROOT / "drivers" / "rackloop_drivers"
 
@@ -68,23 +72,84 @@ esac
 """
 
 
+def switched_by_smp(folder: Path, phy: str) -> None:
+    """A server with a PHY that sysfs cannot switch, and smp_utils that can and note what they are asked."""
+    attributes = folder / "sys/class/sas_phy" / phy
+    for made in (attributes, folder / "bin"):
+        made.mkdir(parents=True)
+    (attributes / "negotiated_linkrate").write_text("6.0 Gbit\n")
+    (folder / "state").write_text("10\n")
+    for tool in ("smp_phy_control", "smp_discover"):
+        (folder / "bin" / tool).write_text(SMP)
+        (folder / "bin" / tool).chmod(0o755)
+
+
+def controls(folder: Path) -> list[str]:
+    """The operations that were asked for, in order."""
+    asked = (folder / "asked").read_text().splitlines()
+    return [line.partition("--op=")[2].partition(" ")[0] for line in asked if line.startswith("smp_phy_control")]
+
+
+def swings(folder: Path) -> bool:
+    """Whether a drop still runs on this server."""
+    mine = str(folder).encode()
+    return any(mine in words and b"swing" in words.split(b"\0") for words in map(command_line, Path("/proc").iterdir()))
+
+
+def command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = Deadline.after(CLOCK, 60)
+    while not is_so():
+        assert not deadline.is_over()
+        CLOCK.sleep_until_ns(CLOCK.now_ns() + 5_000_000)
+
+
+def test_a_drop_that_was_ended_does_not_touch_the_phy_again(tmp_path: Path) -> None:
+    """What slept for an hour would reset the link of whoever uses it then."""
+    switched_by_smp(tmp_path, "phy-0:0")
+    begun = run(
+        DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", "begin", "7", "1", "3600.000000", "0.000000", "phy-0:0"
+    )
+    assert (begun.returncode, controls(tmp_path), swings(tmp_path)) == (0, ["dis"], True), begun.stderr
+    assert run(DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", "enable", "phy-0:0").returncode == 0
+    until(lambda: not swings(tmp_path))
+    assert controls(tmp_path) == ["dis", "lr"]
+
+
+def test_a_drop_of_hours_is_not_forgotten_by_the_next_request(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    switched_by_smp(tmp_path / "other", "phy-0:1")
+    (tmp_path / "other/sys/class/sas_phy/phy-0:1").rename(tmp_path / "sys/class/sas_phy/phy-0:1")
+    script = DRIVERS / "phy/phy.sh"
+    run(script, tmp_path, "phy", "sysfs", "begin", "7", "1", "9999.000000", "0.000000", "phy-0:0")
+    old = tmp_path / "run/rackloop-phy/7"
+    over = tmp_path / "run/rackloop-phy/6"
+    over.mkdir()
+    for request in (old, over):
+        os.utime(request, (1, 1))
+    run(script, tmp_path, "phy", "sysfs", "begin", "8", "1", "0.001000", "0.000000", "phy-0:1")
+    assert (old.is_dir(), over.exists()) == (True, False)
+    run(script, tmp_path, "phy", "sysfs", "enable", "phy-0:0")
+    until(lambda: not swings(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("phy", "device"), [("phy-2:3", "--phy=3 {} /dev/bsg/sas_host2"), ("phy-2:0:7", "--phy=7 {} /dev/bsg/expander-2:0")]
 )
 def test_a_phy_that_sysfs_does_not_switch_is_told_by_smp(tmp_path: Path, phy: str, device: str) -> None:
-    folder = tmp_path / "sys/class/sas_phy" / phy
-    for made in (folder, tmp_path / "bin"):
-        made.mkdir(parents=True)
-    (tmp_path / "state").write_text("10\n")
-    for tool in ("smp_phy_control", "smp_discover"):
-        (tmp_path / "bin" / tool).write_text(SMP)
-        (tmp_path / "bin" / tool).chmod(0o755)
+    switched_by_smp(tmp_path, phy)
     for what in (("disable", phy), ("enable", phy), ("reset", "link", phy), ("reset", "hard", phy)):
         done = run(DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", *what)
         assert done.returncode == 0, done.stderr
     asked = (tmp_path / "asked").read_text().splitlines()
-    controls = [line for line in asked if line.startswith("smp_phy_control")]
-    assert controls == [f"smp_phy_control {device.format(f'--op={op}')}" for op in ("dis", "lr", "lr", "hr")]
+    told = [line for line in asked if line.startswith("smp_phy_control")]
+    assert told == [f"smp_phy_control {device.format(f'--op={op}')}" for op in ("dis", "lr", "lr", "hr")]
     assert (tmp_path / "state").read_text() == "10\n"
 
 

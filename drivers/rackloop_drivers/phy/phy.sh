@@ -77,6 +77,33 @@ await_turn() {
     done
 }
 
+# Those of the request's PHYs that nobody has ended it for.
+wanted() {
+    taken=
+    for phy in $phys; do
+        [ -e "$requests/$id/$phy" ] && taken="$taken $phy"
+    done
+}
+
+# Sleeps for as long as anything is wanted: a number of seconds with six decimals.
+pause() {
+    sleep "0.${1#*.}"
+    seconds=${1%.*}
+    while [ "$seconds" -gt 0 ] && wanted && [ -n "$taken" ]; do
+        sleep 1
+        seconds=$((seconds - 1))
+    done
+}
+
+forget_old() {
+    for request in "$requests"/*; do
+        # One that still takes a PHY away is not old, however long it does.
+        if [ -n "$(find "$request" -maxdepth 0 -mmin +60)" ] && ! ls "$request"/phy-* >/dev/null 2>&1; then
+            rm -rf "$request"
+        fi
+    done
+}
+
 all_of() {
     for phy in "$@"; do
         [ -e "$class/$phy" ] || { echo "there is no $class/$phy any more" >&2 && exit 4; }
@@ -98,7 +125,7 @@ begin)
     shift 4
     all_of "$@"
     mkdir -p "$requests" || exit 1
-    find "$requests" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
+    forget_old
     [ -e "$requests/$id" ] && exit 0
     for phy in "$@"; do await_turn "$phy"; done
     mkdir "$requests/$id" 2>/dev/null || exit 0
@@ -121,19 +148,24 @@ begin)
 swing)
     id=$1 count=$2 down_s=$3 up_s=$4
     shift 4
+    phys=$*
     while [ "$count" -gt 0 ]; do
-        taken=
-        for phy in "$@"; do
-            [ -e "$requests/$id/$phy" ] && switch_off "$phy" && taken="$taken $phy"
-        done
+        wanted
+        for phy in $taken; do switch_off "$phy"; done
+        # Who ended it in between has enabled them too early.
+        before=$taken
+        wanted
+        for phy in $before; do [ -e "$requests/$id/$phy" ] || switch_on "$phy"; done
         for phy in $taken; do await 0 "$phy"; done
         : >"$requests/$id/down"
-        sleep "$down_s"
+        pause "$down_s"
+        wanted
         for phy in $taken; do switch_on "$phy"; done
         for phy in $taken; do await 1 "$phy"; done
         for phy in $taken; do await_signal "$phy"; done
         count=$((count - 1))
-        [ "$count" -gt 0 ] && sleep "$up_s"
+        [ -n "$taken" ] || count=0
+        [ "$count" -gt 0 ] && pause "$up_s"
     done
     for phy in "$@"; do rm -f "$requests/$id/$phy"; done
     ;;
