@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class SimDevice:
     used: BlockUsage = field(default_factory=BlockUsage)
     holder: str = ""
     claims: list[int] = field(default_factory=list)
+    when_claimed: Callable[[], None] = lambda: None
 
     def fio_options(self) -> dict[str, str]:
         return {"ioengine": "null"}
@@ -61,6 +62,7 @@ class SimDevice:
     def claim_exclusive(self) -> int | None:
         if self.holder:
             raise LabError(f"cannot be claimed: {self.holder} holds it")
+        self.when_claimed()
         self.claims.append(os.open("/dev/null", os.O_RDONLY))
         return self.claims[-1]
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackloop import guard
 from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.clock import VirtualClock
+from rackloop.errors import GuardRefused
+from rackloop.guard import Leased
 from rackloop.lab import Lab, LabKind
+from rackloop.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
+from rackloop.seed import Stream, stream
+from rackloop.store import open_store
 from tests.unit.guard_case import Case, SimDevice, is_open
 from tests.unit.sim_rack import described
 
@@ -43,6 +52,34 @@ class World:
     holder: str
     clone_wwn: str | None
     later_serial: str | None
+    lease: str
+
+
+# What is right comes first; the rest is what a bench, a description or a holder can have wrong.
+VALUES: dict[str, tuple[object, ...]] = {
+    "kind": (LabKind.MOCK, LabKind.VIRTUAL, LabKind.PHYSICAL),
+    "drive_id": ("d01", "d99", ""),
+    "scratch": (True, False),
+    "described_wwn": ("5000c500a0000001", None, "5000c500a0000002"),
+    "described_slot": (None, "4"),
+    "other_serial": ("RL000004", "RL000001"),
+    "model": ("RL SATA SSD", "RL  SATA SSD ", "OTHER"),
+    "serial": ("RL000001", " RL000001 ", "RL000002", "", "rl000001"),
+    "wwn": ("5000c500a0000001", "0x5000C500A0000001", None, "5000c500a0000002", "0" * 16, "junk"),
+    "slot": (None, "4", "04", "5"),
+    "size": (8 << 30, 4 << 30),
+    "path_bytes": (8 << 30, 16 << 30, 4 << 30),
+    "node_bytes": (None, 8 << 30, 4 << 30),
+    "node_wwn": (None, "naa.5000c500a0000001", "naa.5000c500a0000002"),
+    "device_at": ("srv1.p0", "srv1.p1"),
+    "claims": ((), ("sda is held by md array md0",)),
+    "is_boot": (False, True),
+    "holder": ("", "zpool"),
+    "clone_wwn": (None, "5000C500A0000001", "5000c500a0000077"),
+    "later_serial": (None, "RL000002"),
+    "lease": ("whole", "server", "other", "none", "stolen", "over", "stolen between the looks"),
+}
+_WRONG = 0.1
 
 
 def mostly(good: object, *bad: object) -> st.SearchStrategy[object]:
@@ -50,29 +87,7 @@ def mostly(good: object, *bad: object) -> st.SearchStrategy[object]:
     return st.sampled_from([good] * 12 + list(bad))
 
 
-WORLDS = st.builds(
-    World,
-    kind=mostly(LabKind.MOCK, LabKind.VIRTUAL, LabKind.PHYSICAL),
-    drive_id=mostly("d01", "d99", ""),
-    scratch=mostly(True, False),
-    described_wwn=mostly("5000c500a0000001", None, "5000c500a0000002"),
-    described_slot=mostly(None, "4"),
-    other_serial=mostly("RL000004", "RL000001"),
-    model=mostly("RL SATA SSD", "RL  SATA SSD ", "OTHER"),
-    serial=mostly("RL000001", " RL000001 ", "RL000002", "", "rl000001"),
-    wwn=mostly("5000c500a0000001", "0x5000C500A0000001", None, "5000c500a0000002", "0" * 16, "junk"),
-    slot=mostly(None, "4", "04", "5"),
-    size=mostly(8 << 30, 4 << 30),
-    path_bytes=mostly(8 << 30, 16 << 30, 4 << 30),
-    node_bytes=mostly(None, 8 << 30, 4 << 30),
-    node_wwn=mostly(None, "naa.5000c500a0000001", "naa.5000c500a0000002"),
-    device_at=mostly("srv1.p0", "srv1.p1"),
-    claims=mostly((), ("sda is held by md array md0",)),
-    is_boot=mostly(False, True),
-    holder=mostly("", "zpool"),
-    clone_wwn=mostly(None, "5000C500A0000001", "5000c500a0000077"),
-    later_serial=mostly(None, "RL000002"),
-)
+WORLDS = st.builds(World, **{name: mostly(*values) for name, values in VALUES.items()})
 
 
 def digits(wwn: str | None) -> str | None:
@@ -99,12 +114,55 @@ def may_be_written(world: World) -> bool:
     )
     unused = not world.claims and not world.is_boot and not world.holder
     fits = world.size == 8 << 30 and world.path_bytes >= 8 << 30 and world.node_bytes in {None, 8 << 30}
-    allowed = world.drive_id == "d01" and world.scratch
+    allowed = world.drive_id == "d01" and world.scratch and world.lease in {"whole", "server"}
     return identified and alone and unused and fits and allowed
 
 
-@given(world=WORLDS)
-def test_nothing_is_minted_unless_every_condition_holds(lab: Lab, world: World) -> None:
+class Leasing:
+    """A store, and the lease that a world says its writer has: really granted, stolen, or over."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.clock = VirtualClock()
+        self.store = open_store(":memory:", self.clock)
+        self.leases = Leases(self.store, lab.name)
+        self.kind, self.held = "", cast("HeldLease | None", None)
+        self.whole, self.mine, self.others = slice_of(lab), slice_of(lab, ["srv1"]), slice_of(lab, ["srv2"])
+
+    def lease_of(self, world: World, case: Case) -> Leased | None:
+        if world.lease == "none":
+            return None
+        if world.lease == self.kind and self.held is not None:
+            return self.held
+        for lease in self.leases.held():
+            self.leases.release(lease)
+        part = {"whole": self.whole, "other": self.others}.get(world.lease, self.mine)
+        ticket = self.leases.request(part, Holder("ann", "here"))
+        assert ticket.lease is not None
+        if world.lease == "stolen":
+            self.steal()
+        elif world.lease == "over":
+            self.clock.advance(HEARTBEAT_S + 1)
+        elif world.lease == "stolen between the looks":
+            case.device.when_claimed = self.steal
+        held = HeldLease(self.leases, ticket.lease)
+        # One that nothing happens to serves the next world too.
+        self.kind, self.held = (world.lease, held) if world.lease in {"whole", "server", "other"} else ("", None)
+        return held
+
+    def steal(self) -> None:
+        """Somebody else takes the rack."""
+        self.leases.steal(self.leases.request(self.whole, Holder("eve", "elsewhere")), "an outage")
+
+
+@pytest.fixture(scope="module")
+def leasing(lab: Lab) -> Iterator[Leasing]:
+    made = Leasing(lab)
+    yield made
+    made.store.close()
+
+
+def attempt(world: World, lab: Lab, leasing: Leasing) -> tuple[bool, Case]:
+    """Whether the guard minted in this world; every attempt under a lease is on record, with its reasons."""
     case = Case.sound(lab)
     case.lab = case.lab.model_copy(update={"kind": world.kind})
     case.describe("d01", scratch=world.scratch, wwn=world.described_wwn, slot=world.described_slot)
@@ -120,8 +178,63 @@ def test_nothing_is_minted_unless_every_condition_holds(lab: Lab, world: World) 
     used = BlockUsage(world.claims, world.is_boot)
     case.device = SimDevice(world.path_bytes, world.device_at, world.node_bytes, reported, used, world.holder)
     case.drive_id = world.drive_id
-    if may_be_written(world):
+    case.lease = leasing.lease_of(world, case)
+    try:
         case.mint().close()
-    else:
-        assert case.reasons()
+        reasons: tuple[str, ...] = ()
+    except GuardRefused as refused:
+        reasons = refused.reasons
+        assert reasons
+    if case.lease is not None:
+        [last] = leasing.leases.attempts(1)
+        assert (last.drive, last.reasons) == (world.drive_id, reasons)
     assert not any(is_open(claim) for claim in case.device.claims)
+    return not reasons, case
+
+
+@given(world=WORLDS)
+def test_nothing_is_minted_unless_every_condition_holds(lab: Lab, leasing: Leasing, world: World) -> None:
+    minted, _ = attempt(world, lab, leasing)
+    assert minted == may_be_written(world)
+
+
+def adversarial(chance: Stream) -> World:
+    """A world in which anything may be wrong, drawn from the lists the strategies above draw from."""
+    drawn: dict[str, object] = {}
+    for name, (good, *bad) in VALUES.items():
+        drawn[name] = chance.choice(bad) if bad and chance.random() < _WRONG else good
+    return World(**drawn)  # type: ignore[arg-type]
+
+
+def test_of_ten_thousand_adversarial_worlds_none_lets_a_drive_be_written_that_must_not_be(
+    lab: Lab, leasing: Leasing
+) -> None:
+    chance = stream(5, "adversarial worlds")
+    minted = 0
+    for _ in range(10_000):
+        world = adversarial(chance)
+        was_minted, _ = attempt(world, lab, leasing)
+        assert was_minted == may_be_written(world), world
+        minted += was_minted
+    # Neither does it refuse all: what is sound is written.
+    assert minted > 500
+
+
+@pytest.mark.parametrize(
+    ("check", "nothing"),
+    [
+        ("lease_refusals", lambda _lease, _drive: []),
+        ("mismatches", lambda _described, _reported: iter(())),
+        ("conflicts", lambda _expected, _reported, _who: iter(())),
+        ("_shared_on_bench", lambda _identity, _seen: iter(())),
+        ("_shared_in_description", lambda _lab, _drive, _identity: iter(())),
+        ("_size_reasons", lambda _described, _found: iter(())),
+    ],
+)
+def test_without_a_check_a_drive_would_be_written_that_must_not_be(
+    check: str, nothing: object, lab: Lab, leasing: Leasing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, check, nothing)
+    chance = stream(5, "adversarial worlds")
+    worlds = (adversarial(chance) for _ in range(10_000))
+    assert any(attempt(world, lab, leasing)[0] and not may_be_written(world) for world in worlds)

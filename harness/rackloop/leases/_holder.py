@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from rackloop.store import boot_id
@@ -26,18 +27,16 @@ class Process:
         pid = os.getpid()
         return cls(pid, _started(pid) or 0, _namespace(), boot_id())
 
-    def is_known_dead(self, *, is_of_this_machine: bool) -> bool:
-        """Whether it is certain that it has ended; where it cannot be looked at, it is not.
+    def is_living(self, *, private: bool) -> bool | None:
+        """Whether it lives; None where it cannot be looked at from here.
 
-        ``is_of_this_machine`` says that it cannot be of another one: then one of an earlier boot has ended.
+        ``private`` says that it cannot be of another machine: then one of an earlier boot has ended.
         """
         if self.boot_id != boot_id():
-            return is_of_this_machine
-        return self.namespace == _namespace() and _started(self.pid) != self.started
-
-    def is_known_alive(self) -> bool:
-        """Whether it is certain that it has not ended."""
-        return self.boot_id == boot_id() and self.namespace == _namespace() and _started(self.pid) == self.started
+            return False if private else None
+        if self.namespace != _namespace():
+            return None
+        return _started(self.pid) == self.started
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,7 @@ def _started(pid: int) -> int | None:
     return None if fields[0] in {"Z", "X"} else int(fields[19])
 
 
+@cache
 def _namespace() -> str:
     try:
         return str(Path("/proc/self/ns/pid").readlink())

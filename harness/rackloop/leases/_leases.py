@@ -84,10 +84,11 @@ class Leases:
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
-        private = self.store.is_private
-        live = [row for row in rows if row.id == ticket.id or not row.is_over(now_s, private=private)]
-        mine = next((row for row in live if row.id == ticket.id), None)
-        return mine is None or not _table.in_the_way(live, mine)
+        mine = next((row for row in rows if row.id == ticket.id), None)
+        if mine is None:
+            return True
+        ahead = _table.in_the_way(rows, mine)
+        return not ahead or bool(_table.over(ahead, now_s, private=self.store.is_private))
 
     def renew(self, lease: Lease) -> Lease:
         """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
@@ -256,10 +257,10 @@ class Leases:
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
-            private = self.store.is_private
-            parents = {row.id for row in rows if not row.is_over(now_s, private=private)}
+            ended = _table.over(rows, now_s, private=self.store.is_private)
+            live = {row.id for row in rows} - {row.id for row in ended}
         return [
             seen(row, now_s)
             for row in rows
-            if row.state == state and row.id in parents and (row.within is None or row.within in parents)
+            if row.state == state and row.id in live and (row.within is None or row.within in live)
         ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 
 from rackloop.clock import Clock
 from rackloop.leases._holder import Holder
@@ -40,19 +43,6 @@ class Row:
     ended_how: str | None
     ended_by: str | None
     ended_why: str | None
-
-    def is_over(self, now_s: float, *, private: bool) -> bool:
-        """Whether its time is over or its process is known to have ended.
-
-        A process that is seen to live may be short of a processor: it is given its term several times over.
-        """
-        process, until_s = self.holder.process, self.until_s
-        if process is not None:
-            if process.is_known_dead(is_of_this_machine=private):
-                return True
-            if process.is_known_alive():
-                until_s += _PATIENCE * self.term_s
-        return now_s > until_s
 
     def lease(self, now_s: float, clock: Clock) -> Lease:
         """As a caller sees it."""
@@ -100,6 +90,23 @@ def row_of(tables: Transaction, lease_id: str) -> Row | None:
     return _row(found[0]) if found else None
 
 
+def over(rows: Iterable[Row], now_s: float, *, private: bool) -> list[Row]:
+    """Those whose time is over, or whose process is known to have ended.
+
+    A process that is seen to live may be short of a processor: it is given its term several times over. ``private``
+    says that every process is one of this machine.
+    """
+    rows = list(rows)
+    living = {process: process.is_living(private=private) for row in rows if (process := row.holder.process)}
+    found: list[Row] = []
+    for row in rows:
+        lives = living.get(row.holder.process) if row.holder.process else None
+        patience_s = _PATIENCE * row.term_s if lives else 0.0
+        if lives is False or now_s > row.until_s + patience_s:
+            found.append(row)
+    return found
+
+
 def end(tables: Transaction, lease_ids: list[str], how: str, now_s: float, by: str = "", why: str = "") -> None:
     """End these leases, and with each those that are parts of it."""
     for lease_id in lease_ids:
@@ -113,10 +120,10 @@ def end(tables: Transaction, lease_ids: list[str], how: str, now_s: float, by: s
 def sweep(tables: Transaction, lab: str, now_s: float, *, private: bool) -> list[Row]:
     """End what is over; the rest, those who are next first."""
     rows = live_rows(tables, lab)
-    over = [row for row in rows if row.is_over(now_s, private=private)]
-    if not over:
+    ended = over(rows, now_s, private=private)
+    if not ended:
         return rows
-    end(tables, [row.id for row in over], "lapsed", now_s)
+    end(tables, [row.id for row in ended], "lapsed", now_s)
     return live_rows(tables, lab)
 
 
@@ -192,8 +199,11 @@ def _wall(at_s: float, now_s: float, clock: Clock) -> datetime:
     return clock.wall() + timedelta(seconds=at_s - now_s)
 
 
-def _row(values: tuple[object, ...]) -> Row:
+def _row(values: tuple[Any, ...]) -> Row:
     fields = dict(zip(Row.__dataclass_fields__, values, strict=True))
-    fields["holder"] = Holder.of_json(str(fields["holder"]))
-    fields["slice"] = Slice.of_json(str(fields["slice"]))
-    return Row(**fields)  # type: ignore[arg-type]
+    return Row(**{**fields, "holder": _holder(fields["holder"]), "slice": _slice(fields["slice"])})
+
+
+# A queue of a hundred is read again and again by a hundred.
+_holder = lru_cache(1024)(Holder.of_json)
+_slice = lru_cache(1024)(Slice.of_json)

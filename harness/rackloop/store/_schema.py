@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS lease (
     ended_why TEXT
 )
 """,
+    "CREATE INDEX IF NOT EXISTS lease_place ON lease (lab, place)",
     "CREATE INDEX IF NOT EXISTS lease_live ON lease (lab, place) WHERE state IN ('queued', 'held')",
     """
 CREATE TABLE IF NOT EXISTS attempt (
