@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.errors import FaultRefused
+from rackloop.errors import FaultRefused, LabError
 from rackloop.faults import Faults, FaultSpec
 from rackloop.journalled import ActRecorder
 from rackloop.seed import Stream, stream
@@ -85,6 +85,10 @@ def _begin(guard: Faults, spec: FaultSpec) -> bool:
         guard.begin(spec)
     except FaultRefused:
         # Another that stands has taken what this one would: no signal is left to drop.
+        return False
+    except LabError:
+        # Without its control link the switch can be told nothing, and one without sense says nothing.
+        assert any(made.stands and made.spec.kind.startswith("control_") for made in guard.made), spec
         return False
     return True
 
