@@ -79,7 +79,11 @@ def test_the_same_seed_draws_the_same_and_it_is_read_back(rackloop: CommandLine,
     assert "█" in shown.out
     assert (plan.parent / "drawn" / "schedule.png").read_bytes().startswith(b"\x89PNG")
     dry = rackloop("run", plan, "--testplans", plan.parent, "--lab", "mock", "--seed", "7", "--dry-run")
-    assert "hang of d" in dry.out
+    shown = rackloop("schedule", "show", plan, "--testplans", plan.parent, "--lab", "mock", "--seed", "7")
+    foreseen = [line.split() for line in dry.out.splitlines() if " of " in line and " at " in line]
+    rows = [line.split() for line in shown.out.splitlines() if line[:4].strip().isdigit()]
+    assert [(row[5], row[6], float(row[1])) for row in rows] == [(w[0], w[2], float(w[4])) for w in foreseen]
+    assert len(rows) > 5
 
 
 def test_what_the_lab_cannot_have_is_refused_before_anything_is_touched(rackloop: CommandLine, plan: Path) -> None:

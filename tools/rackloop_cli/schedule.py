@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -13,7 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from rackloop.description import compose_file
+from rackloop.description._testplans import files_by_name, read_declared
 from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.event_log import read_events
+from rackloop.events import TestFinished
 from rackloop.lab import Lab, load_lab
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
@@ -23,6 +25,7 @@ from rackloop.units import counted, format_quantity
 
 FOLDER = "schedules"
 _WIDEST = 72
+_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def find(wanted: Wanted, lab: Lab) -> list[Found]:
     """The schedules of a file or of a run, drawn. Raises BadInput where there is none."""
     source = wanted.source
     if source.is_dir():
-        found = [each for path in _played(source) for each in _of_plan(wanted, path, lab)]
+        found = list(_played(wanted, lab))
     elif _is_schedule(source):
         seed = wanted.seed if wanted.seed is not None else choose_seed()
         given = load_schedule(source)
@@ -102,34 +105,51 @@ def _is_schedule(source: Path) -> bool:
     return not (isinstance(written, dict) and "plan" in written)
 
 
-def _played(directory: Path) -> list[Path]:
-    """The plans that a run left of what it played, those of tests that failed first."""
-    found = sorted((directory / FOLDER).glob("*.yaml"))
-    if not found:
-        raise BadInput(f"{directory} has no {FOLDER}/: it is no directory of a run that played a schedule")
-    failed = set()
-    try:
-        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
-        failed = {test["id"] for test in summary["tests"] if test["verdict"] == "fail"}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # a run that was killed has no summary; what it played is there all the same
+def _played(wanted: Wanted, lab: Lab) -> Iterator[Found]:
+    """What a run left of the schedules it played, those of tests that failed first."""
     from rackloop_fixtures._schedules import file_name
 
-    names = {file_name(test) for test in failed}
-    return sorted(found, key=lambda path: (path.name not in names, path.name))
+    directory = wanted.source
+    plans = sorted((directory / FOLDER).glob("*.yaml"))
+    if not plans:
+        raise BadInput(f"{directory} has no {FOLDER}/: it is no directory of a run that played a schedule")
+    verdicts = _verdicts(directory)
+    tests = {file_name(test): test for test in verdicts}
+    for path in sorted(plans, key=lambda path: (verdicts.get(tests.get(path.name, "")) != "fail", path.name)):
+        for found in _of_plan(replace(wanted, seed=None), path, lab):
+            yield replace(found, title=tests.get(path.name, found.title))
+
+
+def _verdicts(directory: Path) -> dict[str, str]:
+    """The verdict of each test of a run, as far as it came."""
+    try:
+        events = [stamped.event for stamped in read_events(directory / "events.jsonl")]
+    except BadInput:
+        return {}
+    return {event.test: event.verdict for event in events if isinstance(event, TestFinished)}
 
 
 def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
+    """The schedules of a plan's tests, drawn as a run with this seed draws them."""
     root = find_testplans(wanted.testplans)
     plan = load_plan(source, root)
     chosen = wanted.seed if wanted.seed is not None else plan.seed
     seed = choose_seed() if chosen is None else chosen
-    for entry in plan.tests:
-        if entry.schedule is not None:
-            name = entry.function.removeprefix("test_") if entry.function else entry.file.rpartition("/")[2]
-            title = f"{entry.file}::{name}"
-            schedule = on_lab(entry.schedule, lab, seed, title)
-            yield Found(title, schedule, seed, plan, entry)
+    files = files_by_name(root)
+    for file in dict.fromkeys(entry.file for entry in plan.tests if entry.schedule is not None):
+        for function in sorted(read_declared(files[file]).playing):
+            entries = [
+                entry
+                for entry in plan.tests
+                if entry.file == file and entry.function in {None, function}
+                for _ in range(entry.repeats)
+            ]
+            for number, entry in enumerate(entries, 1):
+                turn = f"[{number}]" if len(entries) > 1 else ""
+                title = f"{file}::{function.removeprefix('test_')}{turn}"
+                one = replace(entry, function=function, repeats=1)
+                if entry.schedule is not None:
+                    yield Found(title, on_lab(entry.schedule, lab, seed, title), seed, plan, one)
 
 
 def _show(console: Console, found: Found, lab: Lab) -> None:
@@ -146,7 +166,9 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("", "begins", "stands"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("fault", "target", "with", "takes"):
+    for name in ("fault", "target"):
+        table.add_column(name, no_wrap=True)
+    for name in ("with", "takes"):
         table.add_column(name)
     for number, step in enumerate(schedule.steps, 1):
         taken = taking(step.fault)
@@ -157,12 +179,18 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
             step.fault.kind,
             step.fault.target,
             ", ".join(f"{name}: {value}" for name, value in step.fault.parameters.items()),
-            ", ".join((*sorted(taken.servers), *sorted(taken.drives))),
+            ", ".join(filter(None, [_named(taken.servers, "server"), _named(taken.drives, "drive")])),
         )
     console.print(table)
     for line in time_line(schedule):
         console.print(line, soft_wrap=True, markup=False)
     console.print()
+
+
+def _named(names: Iterable[str], noun: str) -> str:
+    """A few names, or how many there are."""
+    found = sorted(names)
+    return ", ".join(found) if len(found) <= _NAMES else counted(len(found), noun)
 
 
 def time_line(schedule: Schedule) -> Iterator[str]:

@@ -26,6 +26,7 @@ GREY = "#6B6B6B"
 
 _SHEET = Path(__file__).with_name("rackloop.mplstyle")
 _CAPTION_CHARACTERS_PER_INCH = 17.5
+_LEGEND_COLUMNS = 8
 
 # What the paper's Figure 2 calls the driver stacks, in its order.
 STACK_TITLES = {"vanilla": "Vanilla", "no_timeouts": "No timeouts", "warm_port": "Warm port", "comreset": "COMRESET"}
@@ -83,8 +84,9 @@ def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = ()) -> Non
     room = (0.17 * len(lines) + 0.08) / height
     figure.text(0.012, 0.06 / height, "\n".join(lines), fontsize=8, color=GREY, va="bottom", linespacing=1.35)
     if legend:
-        figure.legend(handles=legend, loc="lower left", bbox_to_anchor=(0.005, room), ncols=len(legend))
-        room += 0.34 / height
+        columns = min(len(legend), _LEGEND_COLUMNS)
+        figure.legend(handles=legend, loc="lower left", bbox_to_anchor=(0.005, room), ncols=columns)
+        room += (0.34 + 0.22 * ((len(legend) - 1) // columns)) / height
     figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))
 
 
