@@ -77,7 +77,7 @@ class Bench:
             events=self.events,
             test="faults/all",
             watch=self.seen,
-            objections=lambda _radius: self.objections,
+            objections=lambda _spec: self.objections,
         )
 
     @property

@@ -75,7 +75,7 @@ class Faults:
     """Breaks what ``equipment`` has of ``lab`` and mends it; a context manager that ends on leaving what still stands.
 
     What it does is journalled by ``recorder``. The phases of each fault go to ``events`` as those of ``test``.
-    ``objections`` may give reasons of others against a fault that reaches so far. Safe to use from several threads.
+    ``objections`` may give reasons of others against a fault. Safe to use from several threads.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Faults:
         events: EventSink | None = None,
         test: str = "",
         watch: EffectWatch | None = None,
-        objections: Callable[[BlastRadius], list[str]] = lambda _radius: [],
+        objections: Callable[[FaultSpec], list[str]] = lambda _spec: [],
     ) -> None:
         self._lab = lab
         self._equipment = equipment
@@ -134,7 +134,7 @@ class Faults:
         kind = kind_of_fault(spec)
         deadline = Deadline.after(self._clock, _BEGIN_S)
         radius = kind.blast_radius(self._lab, spec)
-        reasons = [*kind.preconditions(self._lab, self._equipment, spec, deadline), *self._objections(radius)]
+        reasons = [*kind.preconditions(self._lab, self._equipment, spec, deadline), *self._objections(spec)]
         if reasons:
             raise FaultRefused(str(spec), reasons)
         now_ns = self._clock.now_ns()
