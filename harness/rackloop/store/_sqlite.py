@@ -8,13 +8,18 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from rackloop.clock import Clock, Deadline
+from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.store._boot import boot_id
 from rackloop.store._engine import EngineFailed, Row
 
 _BUSY_S = 30.0
+# SQLite's own patience grows slower and slower, so that of a hundred the longest waiting would get nothing.
+_TRY_AGAIN_NS = 5_000_000
 _POLL_NS = 1_000_000
+# Another process writes in real time, whatever the clock of a test says.
+_REAL = RealClock()
 _CLOCK = "CREATE TABLE IF NOT EXISTS store_clock (boot_id TEXT PRIMARY KEY, started_ns INTEGER NOT NULL)"
 
 
@@ -29,10 +34,10 @@ class SqliteEngine:
         self._clock = clock
         self._started_ns: int | None = None
         with _explained():
-            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
             with _explained():
-                self._db.execute("PRAGMA journal_mode = WAL")
+                self._execute("PRAGMA journal_mode = WAL")
         except BaseException:
             self._db.close()
             raise
@@ -42,8 +47,19 @@ class SqliteEngine:
         with _explained():
             text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
             # A statement is carried out whether or not somebody reads its rows.
-            cursor = self._db.execute(text, tuple(values))
+            cursor = self._execute(text, tuple(values))
         return self._rows(cursor)
+
+    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Carry out a statement, once whoever writes now is done."""
+        deadline = Deadline.after(_REAL, _BUSY_S)
+        while True:
+            try:
+                return self._db.execute(sql, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or deadline.is_over():
+                    raise
+            _REAL.sleep_until_ns(_REAL.now_ns() + _TRY_AGAIN_NS)
 
     def _rows(self, cursor: sqlite3.Cursor) -> Iterator[Row]:
         with _explained():
@@ -55,19 +71,19 @@ class SqliteEngine:
     def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - a file has one writer at a time
         """Begin a transaction that may write."""
         with _explained():
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-            self._db.execute("BEGIN IMMEDIATE")
+            self._execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """End it, on disk if it was to be."""
         with _explained():
-            self._db.execute("COMMIT")
+            self._execute("COMMIT")
 
     def rollback(self) -> None:
         """End it as if it had never begun."""
         with _explained():
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+                self._execute("ROLLBACK")
 
     def now_s(self) -> float:
         """The wall clock of the store's first use since the machine started, and what passed since."""
@@ -97,9 +113,9 @@ class SqliteEngine:
         here = boot_id()
         wall_ns = round(self._clock.wall().timestamp() * 1e9)
         with _explained():
-            self._db.execute(_CLOCK)
-            self._db.execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, wall_ns - self._clock.now_ns()))
-            (started_ns,) = self._db.execute("SELECT started_ns FROM store_clock WHERE boot_id = ?", (here,)).fetchone()
+            self._execute(_CLOCK)
+            self._execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, wall_ns - self._clock.now_ns()))
+            (started_ns,) = self._execute("SELECT started_ns FROM store_clock WHERE boot_id = ?", (here,)).fetchone()
         return int(started_ns)
 
 
