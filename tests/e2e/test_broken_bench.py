@@ -190,6 +190,6 @@ def test_a_disk_that_is_full(rackloop: CommandLine) -> None:
     assert "Traceback" not in ended.err, ended
     (test,) = Results(rackloop.directory / "out").summary["tests"]
     assert (test["verdict"], test["cause"]) == ("unknown", "lab")
-    assert "undo journal" in test["reason"]
+    assert "lab store" in test["reason"]
     assert "nothing may be done to the lab without it" in test["reason"]
     assert "the baseline stands" in rackloop("heal", "mock").out

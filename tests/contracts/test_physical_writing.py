@@ -1,0 +1,123 @@
+"""A physical rack with a switch is written and disturbed under a lease, and not without: real drivers, mock peers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, GuardRefused
+from rackloop.guard import Guard
+from rackloop.heal import heal
+from rackloop.journal import Journal
+from rackloop.journalled import ActRecorder, journalled, undoing
+from rackloop.lab import Lab, load_lab
+from rackloop.leases import HeldLease, LeaseTerms, leased
+from rackloop.portmap import Open
+from rackloop.state import LabState
+from rackloop.store import Store, open_store
+from rackloop_cli.main import main
+from rackloop_labs import Bench, MockLab, open_lab, open_leased
+
+CLOCK = RealClock()
+SRV1 = LeaseTerms(servers=("srv1",))
+
+
+def soon() -> Deadline:
+    return Deadline.after(CLOCK, 60)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The mock rack as `lab discover` describes it, a physical one, whose owner let two of its drives be erased."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RACKLOOP_STATE_HOME", str(tmp_path_factory.mktemp("home")))
+        mock = MockLab(load_lab("mock"), CLOCK)
+        mock.up()
+        try:
+            file = tmp_path_factory.mktemp("found") / "found.yaml"
+            assert main(["lab", "discover", "mock", "--name", "found", "--out", str(file)]) == 0
+            found = load_lab(file)
+            erasable = ("RL000001", "RL000003")
+            drives = {
+                name: drive.model_copy(update={"scratch": drive.serial in erasable})
+                for name, drive in found.drives.items()
+            }
+            yield found.model_copy(update={"drives": drives})
+        finally:
+            mock.down()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path / "store.sqlite", CLOCK)
+    yield store
+    store.close()
+
+
+def bench_of(stack: ExitStack, lab: Lab, held: HeldLease) -> Bench:
+    return stack.enter_context(open_leased(lab, CLOCK, LabState.of(lab.name), held))
+
+
+def named(lab: Lab, serial: str) -> str:
+    return next(name for name, drive in lab.drives.items() if drive.serial == serial)
+
+
+def refused(lab: Lab, held: HeldLease | None, bench: Bench, server: str) -> tuple[str, ...]:
+    """Why the drive at the server's first port may not be written; none where it may be."""
+    drive = bench.drive(server, "p0")
+    name = named(lab, drive.identify(soon()).serial)
+    try:
+        Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon()).close()
+    except GuardRefused as error:
+        return error.reasons
+    return ()
+
+
+def test_nothing_is_disturbed_without_a_lease(lab: Lab, store: Store) -> None:
+    journal = Journal(store)
+    with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
+        acting = journalled(bench.equipment, ActRecorder(lab, journal, "run"))
+        with pytest.raises(BadInput, match=r"found is physical: nothing is written .* without a lease"):
+            acting.fabric.apply(Open(frozenset({1})), soon())
+        with pytest.raises(BadInput, match="without a lease"):
+            heal(lab, journal, bench.equipment, CLOCK, soon())
+        [reason] = refused(lab, None, bench, "srv1")
+        assert reason == "it is not leased; lease the rack, or the server that has it"
+        assert bench.equipment.fabric.live_map(soon()).pairs == lab.baseline_map()
+    assert journal.standing(lab.name) == []
+
+
+@pytest.mark.parametrize("terms", [LeaseTerms(), SRV1], ids=["the rack", "one server"])
+def test_under_a_lease_it_is_disturbed_and_given_back(lab: Lab, store: Store, terms: LeaseTerms) -> None:
+    journal = Journal(store)
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store, terms))
+        bench = bench_of(stack, lab, held)
+        before = bench.equipment.fabric.live_map(soon()).pairs
+        recorder = ActRecorder(bench.lab, journal, "run", lease=held)
+        with undoing(bench.equipment, recorder, CLOCK) as acting:
+            acting.fabric.apply(Open(frozenset({1})), soon())
+            assert acting.fabric.live_map(soon()).pairs == before.without([1])
+        assert bench.equipment.fabric.live_map(soon()).pairs == before
+        assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(), lease=held).undone == ()
+    assert journal.standing(lab.name) == []
+
+
+def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, store: Store) -> None:
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store, SRV1))
+        bench = bench_of(stack, lab, held)
+        assert refused(lab, held, bench, "srv1") == ()
+        with open_lab(lab, CLOCK, LabState.of(lab.name), None) as whole:
+            [reason] = refused(lab, held, whole, "srv2")
+        assert reason.startswith(f"it is not in lease {held.lease.id}, which has srv1; drives ")
+        granted, not_granted = reversed(held.leases.attempts())
+        assert (granted.drive, granted.reasons) == (named(lab, "RL000001"), ())
+        assert (not_granted.drive, not_granted.reasons) == (named(lab, "RL000003"), (reason,))
+        held.leases.release(held.lease)
+        [lost] = refused(lab, held, bench, "srv1")
+        assert "is over: released" in lost
