@@ -133,3 +133,20 @@ def test_a_storm_on_the_mock_rack_harms_nothing_and_is_left_as_a_plan(rackloop: 
     assert isinstance(played, Schedule)
     for phase in ("commanded", "acknowledged", "healed"):
         assert sum(each.phase == phase for each in phases) == len(played.steps)
+
+
+def test_a_storm_that_leaves_a_wrong_byte_fails(rackloop: CommandLine) -> None:
+    corrupt = {"at": "0 s", "lasts": "500 ms", "fault": "corrupt", "target": "d01", "with": {"sectors": "2048"}}
+    plan = rackloop.plan(
+        {
+            "test": "faults/storm",
+            "with": {"settle_s": "0.2"},
+            "limits": [{"measure": "storm.wrong", "quantile": "max", "max": "0"}],
+            "schedule": {"steps": [corrupt]},
+        }
+    )
+    ended = rackloop("run", plan, "--lab", "mock", "--seed", "1", "--out", "results")
+    assert ended.status == 1, ended
+    assert (
+        "storm.wrong{server=srv1}" in Results(rackloop.directory / "results").tests()["faults/storm::storm"]["reason"]
+    )
