@@ -48,7 +48,7 @@ PARAMETERS: dict[str, Any] = {
     "headroom": 1.2,
     "hold_s": 7200.0,
     "remap_s": 2.0,
-    "within_s": 5.0,
+    "within_s": 10.0,
 }
 MEASURES = {
     "elastic.server_hours_saved": "h",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Any
@@ -190,8 +190,12 @@ class Failover:
         def listen(name: str) -> None:
             while not over.is_set():
                 # Who does not answer keeps only its own listener waiting.
-                with suppress(LabError):
-                    storage.rack.bench.host(name).run(("true",), storage.rack.deadline(self.patience_s / 2))
+                try:
+                    storage.rack.bench.host(name).run(("true",), storage.rack.deadline(2 * self.patience_s))
+                except LabError:
+                    with lock:
+                        beats.missed(name)
+                else:
                     with lock:
                         beats.heard(name, storage.now_s())
                 storage.sleep(self.beat_s)

@@ -148,12 +148,24 @@ def test_a_failure_told_twice_and_a_server_that_never_failed_move_nothing() -> N
 
 
 def test_a_server_is_given_up_when_it_was_silent_for_too_long_and_only_once() -> None:
-    beats = Heartbeats(["s0", "s1"], patience_s=3.0, now_s=0.0)
+    beats = Heartbeats(["s0", "s1"], patience_s=3.0, now_s=0.0, misses=0)
     beats.heard("s1", 2.0)
     assert beats.lost(2.9) == []
     assert beats.lost(3.0) == ["s0"]
     assert beats.lost(4.9) == []
     assert beats.lost(5.0) == ["s1"]
+
+
+def test_silence_alone_does_not_give_a_server_up() -> None:
+    beats = Heartbeats(["s0"], patience_s=3.0, now_s=0.0, misses=2)
+    beats.missed("s0")
+    assert beats.lost(100.0) == []
+    beats.heard("s0", 100.0)
+    beats.missed("s0")
+    assert beats.lost(200.0) == []
+    beats.missed("s0")
+    assert beats.lost(102.9) == []
+    assert beats.lost(103.0) == ["s0"]
 
 
 def test_beyond_half_of_the_servers_nothing_is_claimed() -> None:

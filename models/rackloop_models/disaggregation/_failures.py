@@ -101,19 +101,34 @@ def _evenly(drives: dict[str, int], room: dict[str, int], count: int) -> list[st
 
 
 class Heartbeats:
-    """Gives a server up that was not heard of for ``patience_s``. Times are the caller's."""
+    """Gives a server up that was not heard of for ``patience_s`` and did not answer ``misses`` questions in a row.
 
-    def __init__(self, servers: Iterable[str], patience_s: float, now_s: float) -> None:
+    Silence alone is not enough: who was kept from listening for a while hears nobody, and has asked in vain once at
+    most. Times are the caller's.
+    """
+
+    def __init__(self, servers: Iterable[str], patience_s: float, now_s: float, *, misses: int = 2) -> None:
         self._patience_s = patience_s
+        self._misses = misses
         self._heard_s = dict.fromkeys(servers, now_s)
+        self._missed = dict.fromkeys(self._heard_s, 0)
 
     def heard(self, server: str, t_s: float) -> None:
         """The server answered at ``t_s``."""
         self._heard_s[server] = max(t_s, self._heard_s.get(server, t_s))
+        self._missed[server] = 0
+
+    def missed(self, server: str) -> None:
+        """The server was asked, and did not answer."""
+        self._missed[server] = self._missed.get(server, 0) + 1
 
     def lost(self, now_s: float) -> list[str]:
         """The servers that are given up, each once."""
-        gone = [server for server, heard_s in self._heard_s.items() if now_s - heard_s >= self._patience_s]
+        gone = [
+            server
+            for server, heard_s in self._heard_s.items()
+            if now_s - heard_s >= self._patience_s and self._missed[server] >= self._misses
+        ]
         for server in gone:
             del self._heard_s[server]
         return gone
