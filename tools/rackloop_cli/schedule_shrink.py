@@ -52,6 +52,8 @@ def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
             print(f"rackloop: {error}", file=sys.stderr)
             return EXIT_LAB_FAILED
     trials.keep(shrunk.schedule, _said(shrunk))
+    if shrunk.is_interrupted:
+        console.print("interrupted")
     console.print(f"{_said(shrunk)}: {out}")
     return EXIT_INTERRUPTED if shrunk.is_interrupted else EXIT_PASS
 
