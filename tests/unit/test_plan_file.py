@@ -71,7 +71,7 @@ def root(tmp_path: Path) -> Path:
 
 def load(text: str, root: Path) -> Plan:
     (root / "nightly.yaml").write_text(text, encoding="utf-8")
-    return load_plan("nightly", root)
+    return load_plan(root / "nightly.yaml", root)
 
 
 def test_a_plan_says_what_to_run_and_what_to_reach(root: Path) -> None:
