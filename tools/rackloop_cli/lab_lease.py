@@ -10,7 +10,7 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, LeaseTerms, obtain
+from rackloop.leases import Holder, Leases, obtain, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import parse_quantity
@@ -37,9 +37,9 @@ def take(request: Request) -> int:
     """Take a lease that outlives the command. Raises RackLeased where somebody else has what it is for."""
     lab, clock = load_lab(request.lab), RealClock()
     term_s = _term_s(request.term)
+    wanted = slice_of(lab, names_in(request.servers) or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = Leases(store, lab.name)
-        wanted = LeaseTerms(servers=names_in(request.servers)).part_of(lab, leases)
         why = why_steal(leases, wanted, request.purpose or "a lease", yes=request.yes) if request.steal else None
         lease, stolen = obtain(
             leases,

@@ -1,0 +1,87 @@
+"""A clock that is set ends no lease and lengthens none; a machine that starts anew ends those of its processes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput
+from rackloop.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
+from rackloop.store import open_store
+
+WHOLE = Slice(whole=True)
+
+
+class SetClock(VirtualClock):
+    """A clock whose time of day somebody sets."""
+
+    set_by = timedelta()
+
+    def wall(self) -> datetime:
+        return super().wall() + self.set_by
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=3), timedelta(days=-3)], ids=["forwards", "back"])
+def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(tmp_path: Path, jump: timedelta) -> None:
+    clock = SetClock()
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        leases = Leases(store, "lab")
+        leases.request(WHOLE, Holder("ann", "here"), term_s=60.0)
+        clock.set_by = jump
+        with closing(open_store(tmp_path / "store.sqlite", clock)) as again:
+            [lease] = Leases(again, "lab").held()
+        # It is told by the clock that people look at now.
+        assert abs((lease.until - clock.wall()).total_seconds() - 60) < 1e-3
+        clock.advance(61)
+        assert leases.held() == []
+
+
+def test_a_process_of_an_earlier_boot_has_ended(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    here = Holder.here()
+    assert here.process
+    before = replace(here, process=replace(here.process, boot_id="00000000-0000-0000-0000-000000000000"))
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        leases = Leases(store, "lab")
+        leases.request(WHOLE, here)
+        with store.transaction("lab") as tables:
+            tables.rows("UPDATE lease SET holder = ?", before.as_json())
+        assert leases.held() == []
+        assert leases.request(WHOLE, here).lease
+
+
+def test_a_process_that_cannot_be_looked_at_is_believed_for_its_term(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    elsewhere = Holder("ann", "there", Process(1, 1, "pid:[1]", Holder.here().process.boot_id))  # type: ignore[union-attr]
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        leases = Leases(store, "lab")
+        assert leases.request(WHOLE, elsewhere).lease
+        clock.advance(HEARTBEAT_S - 1)
+        ticket = leases.request(WHOLE, Holder.here())
+        assert ticket.lease is None
+        clock.advance(2)
+        assert leases.poll(ticket).lease
+
+
+def test_a_process_that_lives_is_given_time_for_its_heartbeat_and_not_for_ever(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        leases = Leases(store, "lab")
+        leases.request(WHOLE, Holder.here())
+        clock.advance(3 * HEARTBEAT_S)
+        assert len(leases.held()) == 1
+        clock.advance(2 * HEARTBEAT_S)
+        assert leases.held() == []
+
+
+def test_a_lease_that_nobody_holds_is_not_found(tmp_path: Path) -> None:
+    with (
+        closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
+        pytest.raises(BadInput, match="no lease '1a2b' of lab lab is held; held: none is"),
+    ):
+        Leases(store, "lab").find("1a2b")
