@@ -20,7 +20,7 @@ from rackloop.state import LabState
 from rackloop.store import open_store
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
-from tests.e2e.command_line import CLOCK, CommandLine, Results
+from tests.e2e.command_line import CLOCK, CommandLine, Results, wait_until
 from tests.run_nursery import RunNursery, run_nursery
 
 LAB = load_lab("mock")
@@ -77,6 +77,20 @@ class Storm:
             "run", plan, "--testplans", "mine", "--lab", "mock", "--out", out, "--seed", str(seed), "--wait", "30"
         )
 
+    def wait_for_faults(self, out: str, phases: int) -> None:
+        """Return once a run has told of so many phases of faults. Raises AssertionError where it ended instead."""
+        path = self._rackloop.directory / out / "events.jsonl"
+
+        def told(kind: str) -> int:
+            return path.read_text().count(f'"kind":"{kind}"') if path.exists() else 0
+
+        def has_ended() -> str:
+            ended = Results(path.parent).of_kind("test.finished") if path.exists() else []
+            return f"{out}: {told('fault.phase')} of {phases} phases, {ended}"
+
+        wait_until(lambda: told("fault.phase") >= phases or told("run.finished") > 0, has_ended)
+        assert told("run.finished") == 0, has_ended()
+
     def require_recorded(self, out: str, entries: list[Entry]) -> int:
         """Every act of a run that is in the journal is in its event stream, which can be read; how many faults are."""
         directory = self._rackloop.directory / out
@@ -119,7 +133,7 @@ def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
             mark = journal.mark()
             pid = storm.run(f"out-{number}", 1_000_000, seed + number)
             if chance.random() < _IN_THE_MIDST:
-                Results(rackloop.directory / f"out-{number}").wait_for("fault.phase", chance.randint(1, 40))
+                storm.wait_for_faults(f"out-{number}", chance.randint(1, 40))
                 moment_s = chance.uniform(0, 0.1)
             else:
                 moment_s = chance.uniform(0, 1.0)
