@@ -184,7 +184,7 @@ def test_breakable(
         kind, _, name = resource.partition(":")
         return RackdBreakable(bench.rackd, name) if kind == "drive" else LabdBreakable(rack.control, resource)
 
-    clause(BreakableArm(make, fault, lambda: truth(rack, bench)))
+    clause(BreakableArm(make, fault, lambda: truth(rack, bench), stands_once=resource == "cabling"))
 
 
 def test_every_kind_of_a_mock_rack_is_tried_here(bench: MockBench) -> None:

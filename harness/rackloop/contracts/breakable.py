@@ -26,12 +26,14 @@ class BreakableArm:
     """One part and one way to break it.
 
     ``make`` may be called several times and gives drivers of the same part; ``fault`` is of a kind it has;
-    ``is_broken`` is whether the equipment shows the fault at this moment. It has ten seconds to show a change.
+    ``is_broken`` is whether the equipment shows the fault at this moment. It has ten seconds to show a change. A fault
+    that ``stands_once`` is BadInput under a second key, as what it takes is taken already.
     """
 
     make: Callable[[], Breakable]
     fault: Mapping[str, Any]
     is_broken: Callable[[], bool]
+    stands_once: bool = False
 
 
 def is_broken_and_mended(arm: BreakableArm) -> None:
@@ -67,6 +69,25 @@ def mends_only_what_the_key_names(arm: BreakableArm) -> None:
         part.mend(f"{key}/other", soon())
         assert key in part.standing(soon())
         _shows(arm, broken=True)
+
+
+def stays_broken_while_another_key_stands(arm: BreakableArm) -> None:
+    """Of two keys that the same fault stands under one is mended: it stays broken until the other is too."""
+    with _mended_after(arm.make()) as (part, key):
+        last = f"{key}/last"
+        part.break_as(last, arm.fault, soon())
+        if arm.stands_once:
+            with must_raise(BadInput):
+                part.break_as(key, arm.fault, soon())
+        else:
+            part.break_as(key, arm.fault, soon())
+            assert set(part.standing(soon())) == {key, last}
+        part.mend(key, soon())
+        assert set(part.standing(soon())) == {last}, "what stands under another key went with what was mended"
+        _shows(arm, broken=True)
+        part.mend(last, soon())
+        assert part.standing(soon()) == {}
+        _shows(arm, broken=False)
 
 
 def keeps_its_faults_in_the_equipment(arm: BreakableArm) -> None:
@@ -123,6 +144,7 @@ CONTRACT = (
     is_broken_and_mended,
     may_be_told_twice,
     mends_only_what_the_key_names,
+    stays_broken_while_another_key_stands,
     keeps_its_faults_in_the_equipment,
     can_be_broken_again,
     refuses_what_it_does_not_know,

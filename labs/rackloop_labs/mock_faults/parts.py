@@ -79,11 +79,13 @@ class _Server:
     def __init__(self, host: MockHost) -> None:
         self._host = host
 
-    async def begin(self, _key: str, fault: _ServerFault, _standing: Standing) -> None:
-        await (self._host.crash if fault.kind == "crash" else self._host.hang)()
+    async def begin(self, _key: str, fault: _ServerFault, standing: Standing) -> None:
+        if not _of_kind(standing, fault.kind):
+            await (self._host.crash if fault.kind == "crash" else self._host.hang)()
 
-    async def end(self, _key: str, fault: _ServerFault, _remains: Standing) -> None:
-        await (self._host.reset if fault.kind == "crash" else self._host.resume)()
+    async def end(self, _key: str, fault: _ServerFault, remains: Standing) -> None:
+        if not _of_kind(remains, fault.kind):
+            await (self._host.reset if fault.kind == "crash" else self._host.resume)()
 
     async def found(self, known: Standing) -> Standing:
         state = self._host.state
