@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.fencing import next_token
 from rackloop.heal import HealReport, heal
 from rackloop.journal import Journal
 from rackloop.lab import Lab
+from rackloop.leases import raise_token
 from rackloop.store import open_store
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
@@ -46,7 +46,8 @@ class FaultyRack:
 
     def heal(self) -> HealReport:
         """Heal it as a new run does."""
-        token = next_token(self.journal.store, self.lab.name)
+        with self.journal.store.transaction(self.lab.name) as tables:
+            token = raise_token(tables, self.lab.name)
         with closing(MockLab(self.lab, CLOCK, self.mock.state).open(token)) as bench:
             deadline = Deadline.after(CLOCK, 30)
             return heal(self.lab, self.journal, bench.equipment, CLOCK, deadline, look_at=bench)

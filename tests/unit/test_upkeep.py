@@ -79,6 +79,17 @@ def test_a_drive_that_is_out_of_service_may_not_be_written_under_any_lease(tmp_p
             assert "quarantine" in held.refusals("d01")[0]
 
 
+def test_what_stands_is_told_while_somebody_else_writes(
+    tmp_path: Path, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = upkeep.maintain(D01, "new firmware", "ada@bench")
+    _fail(upkeep, 1, D02)
+    monkeypatch.setattr("rackloop.store._sqlite._BUSY_S", 0.0)
+    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as other, other.transaction("mock"):
+        assert upkeep.standing() == {D01: out}
+        assert [failure.number for failure in upkeep.failures(D02)] == [1]
+
+
 def test_labs_of_one_store_have_upkeeps_of_their_own(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store.sqlite", VirtualClock())
     Upkeep(store, "left").maintain(D01, "new firmware", "ada@bench")

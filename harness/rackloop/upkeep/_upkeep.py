@@ -92,7 +92,7 @@ class Upkeep:
 
     def standing(self) -> dict[Gear, OutOfService]:
         """Every part that is out of service now, by its name; of one that is so twice, the maintenance."""
-        with self._store.transaction() as tables:
+        with self._store.reading() as tables:
             standing = self._standing(tables)
         # The maintenance last, which takes the place of the quarantine.
         by_state = sorted(standing.values(), key=lambda out: (out.gear, out.state is State.MAINTENANCE))
@@ -129,7 +129,7 @@ class Upkeep:
 
     def failures(self, gear: Gear) -> list[GearFailure]:
         """What a part failed since its last quarantine ended, in the order of the tests."""
-        with self._store.transaction() as tables:
+        with self._store.reading() as tables:
             return self._failures(tables, gear)
 
     def _failures(self, tables: Transaction, gear: Gear) -> list[GearFailure]:
