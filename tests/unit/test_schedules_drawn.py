@@ -50,6 +50,13 @@ def test_nothing_drawn_exceeds_the_bound_or_lasts_too_long(chances: RandomSchedu
     assert found.lasts_s <= chances.duration_s + 1e-6
 
 
+@given(SEEDS, st.integers(1, 3_000_000))
+def test_a_drawn_schedule_keeps_a_recovery_that_is_no_whole_millisecond(seed: int, recovery_us: int) -> None:
+    chances = replace(STORM, most=Bound(1, 1, 0), recovery_s=recovery_us / 1e6, duration_s=60.0)
+    found = drawn(chances, seed, taking=taking)
+    assert list(bound_problems(found, taking)) == []
+
+
 def test_seeds_and_names_draw_differently() -> None:
     assert len({drawn(STORM, seed, *names).steps[0].at_s for seed, names in ((1, ()), (2, ()), (1, ("other",)))}) == 3
 

@@ -10,8 +10,8 @@ from rackloop.faults import FaultSpec
 from rackloop.schedules._schedule import Bound, Schedule, Step
 from rackloop.units import counted
 
-# Times are written with microseconds; less than that apart is the same moment.
-_SAME_S = 1e-6
+SAME_S = 1e-6
+"""Times are written with microseconds; less than that apart is the same moment."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def bound_problems(schedule: Schedule, taking: Taking = nothing_known) -> Iterat
 
 
 def _problem(earlier: Sequence[Step], step: Step, schedule: Schedule, taking: Taking) -> str | None:
-    standing = [other for other in earlier if other.ends_s > step.at_s + _SAME_S]
+    standing = [other for other in earlier if other.ends_s > step.at_s + SAME_S]
     why = excess([other.fault for other in standing], step.fault, schedule.most, taking)
     if why is not None:
         if not standing:
@@ -76,7 +76,7 @@ def _problem(earlier: Sequence[Step], step: Step, schedule: Schedule, taking: Ta
     if standing or not earlier:
         return None
     ready_s = max(other.ends_s for other in earlier) + schedule.recovery_s
-    if step.at_s < ready_s - _SAME_S:
+    if step.at_s < ready_s - SAME_S:
         return f"begins before the rack had its recovery of {schedule.recovery_s:g} s; begin it at {ready_s:g} s"
     return None
 

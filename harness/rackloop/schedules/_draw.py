@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec
-from rackloop.schedules._bounds import Taking, excess, nothing_known
+from rackloop.schedules._bounds import SAME_S, Taking, excess, nothing_known
 from rackloop.schedules._schedule import SHORTEST_S, RandomSchedule, Schedule, Step
 from rackloop.seed import Stream, stream
 
 _DIGITS = 3
+_PER_SECOND = 1000
 
 
 def drawn(chances: RandomSchedule, seed: int, *names: str, taking: Taking = nothing_known) -> Schedule:
@@ -48,12 +50,17 @@ def _soonest(steps: Sequence[Step], fault: FaultSpec, at_s: float, chances: Rand
     """The first moment from ``at_s`` on at which ``fault`` may begin. Steps begin in order: nothing comes between."""
     ends = sorted({step.ends_s for step in steps if step.ends_s > at_s})
     for moment_s in (at_s, *ends):
-        standing = [step.fault for step in steps if step.ends_s > moment_s]
+        standing = [step.fault for step in steps if step.ends_s > moment_s + SAME_S]
         if standing and excess(standing, fault, chances.most, taking) is None:
             return round(moment_s, _DIGITS)
     if not steps:
         return at_s
-    return round(max(at_s, max(step.ends_s for step in steps) + chances.recovery_s), _DIGITS)
+    return max(at_s, _rounded_up(max(step.ends_s for step in steps) + chances.recovery_s))
+
+
+def _rounded_up(moment_s: float) -> float:
+    """The next whole millisecond: a recovery must not be cut short."""
+    return math.ceil(round(moment_s * _PER_SECOND, 6)) / _PER_SECOND
 
 
 def _require_possible(chances: RandomSchedule, taking: Taking) -> None:

@@ -63,7 +63,10 @@ def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -
             ],
             found.name,
         )
-        return drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking_of(lab))
+        taking = taking_of(lab)
+        chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
+        require_within_bound(chosen, taking)
+        return chosen
     _require_possible(
         lab, [(_place(given.places, index), step.fault) for index, step in enumerate(given.steps)], given.name
     )
