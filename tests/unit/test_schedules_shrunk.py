@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.clock import VirtualClock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.schedules import Schedule, Step, bound_problems, play, shrink
 from rackloop.schedules._ddmin import ddmin
 from tests.unit.schedule_cases import TellingRack, schedule, step, taking
@@ -88,7 +88,7 @@ def test_a_failure_without_any_fault_is_said_to_need_none() -> None:
 
 
 def test_a_schedule_that_does_not_fail_cannot_be_shrunk() -> None:
-    with pytest.raises(BadInput, match=r"did not fail 2 of 2 times, .*: it did not"):
+    with pytest.raises(LabError, match=r"did not fail 2 of 2 times, .*: it did not"):
         shrink(schedule(step(0, 1)), lambda _candidate: False, times=2)
 
 
@@ -150,3 +150,46 @@ def test_repeats_are_written_out_first() -> None:
     assert len(shrunk.schedule.steps) == 3
     assert shrunk.schedule.repeats == 1
     assert all(isinstance(each, Step) for each in shrunk.schedule.steps)
+
+
+def test_fewer_runs_than_one_candidate_takes_are_refused_before_any_run() -> None:
+    ran = []
+
+    def fails(candidate: Schedule) -> bool:
+        ran.append(candidate)
+        return True
+
+    with pytest.raises(BadInput, match="2 runs are too few to see a schedule fail 3 of 3 times; allow more runs"):
+        shrink(schedule(step(0, 1)), fails, times=3, most_runs=2)
+    assert ran == []
+
+
+def test_what_a_fault_needs_is_not_taken_from_it() -> None:
+    ran: list[Schedule] = []
+
+    def fails(candidate: Schedule) -> bool:
+        ran.append(candidate)
+        return any(each.fault.kind == "miswire" for each in candidate.steps)
+
+    miswire = step(0, 0.5, "d01", "miswire", **{"with": "d02"})
+    shrunk = shrink(schedule(miswire, step(1, 1)), fails, is_allowed=lambda found: not [*bound_problems(found, taking)])
+    assert shrunk.is_minimal
+    assert all(each.fault.parameters for found in ran for each in found.steps if each.fault.kind == "miswire")
+
+
+def test_a_candidate_that_the_lab_cannot_have_is_not_run() -> None:
+    """What else a simpler fault may lack only the lab knows."""
+    ran: list[Schedule] = []
+
+    def is_allowed(candidate: Schedule) -> bool:
+        if any("factor" not in each.fault.parameters for each in candidate.steps):
+            raise BadInput("slow needs factor")
+        return True
+
+    def fails(candidate: Schedule) -> bool:
+        ran.append(candidate)
+        return bool(candidate.steps)
+
+    shrunk = shrink(schedule(step(0, 1, factor=2), step(2, 1, factor=2)), fails, is_allowed=is_allowed)
+    assert shrunk.is_minimal
+    assert all(each.fault.parameters == {"factor": 2} for found in ran for each in found.steps)

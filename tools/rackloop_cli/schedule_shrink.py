@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
 from rackloop.events import RunFinished, TestFinished
 from rackloop.lab import load_lab
@@ -37,20 +37,15 @@ def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
     taking = taking_of(lab)
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
         trials = _Trials(found, wanted, Path(folder), console, out, times)
-        try:
-            with terminate_as_interrupt():
-                shrunk = shrink(
-                    found.schedule,
-                    trials.fails,
-                    times=times,
-                    most_runs=runs,
-                    is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
-                    on_run=trials.tell,
-                )
-        except BadInput as error:
-            # Not what the user wrote is wrong: the lab does not show again what it showed before.
-            print(f"rackloop: {error}", file=sys.stderr)
-            return EXIT_LAB_FAILED
+        with terminate_as_interrupt():
+            shrunk = shrink(
+                found.schedule,
+                trials.fails,
+                times=times,
+                most_runs=runs,
+                is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
+                on_run=trials.tell,
+            )
     trials.keep(shrunk.schedule, _said(shrunk))
     if shrunk.is_interrupted:
         console.print("interrupted")

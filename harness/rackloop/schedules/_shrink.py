@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
+from rackloop.faults import KINDS
 from rackloop.schedules._ddmin import ddmin
 from rackloop.schedules._schedule import SHORTEST_S, Schedule, Step
 
@@ -47,14 +48,20 @@ def shrink(
     First steps are left out, all of them to begin with (the test may fail without any), then by delta debugging; then
     what is left is made simpler: without parameters, earlier, shorter, in rounder figures. A candidate counts as
     failing only if it fails ``times`` times of ``times``. Candidates that are not ``is_allowed``, by the bound for one,
-    are not run. ``on_run`` hears, before each run, its number, the candidate and the best so far. KeyboardInterrupt
-    ends the search with the best so far.
+    or of which that raises BadInput, as the lab cannot have them, are not run. ``on_run`` hears, before each run, its
+    number, the candidate and the best so far. KeyboardInterrupt ends the search with the best so far.
 
-    Raises BadInput where ``schedule`` itself does not fail ``times`` times of ``times``.
+    Raises BadInput, before anything is run, where ``most_runs`` are fewer than ``times``; LabError where ``schedule``
+    itself does not fail ``times`` times of ``times``: what it showed before it does not show again.
     """
+    if most_runs < times:
+        raise BadInput(
+            f"{most_runs} runs are too few to see a schedule fail {times} of {times} times; "
+            "allow more runs, or ask for fewer times"
+        )
     search = _Search(schedule.unrolled(), fails, times, most_runs, is_allowed, on_run or (lambda _n, _c, _b: None))
     if not search.fails(search.best):
-        raise BadInput(
+        raise LabError(
             f"schedule {schedule.name} did not fail {times} of {times} times, so that it cannot be shrunk: "
             + ("it failed sometimes; try fewer times" if search.flaky else "it did not")
         )
@@ -115,7 +122,11 @@ class _Search:
 
     def _try(self, candidate: Schedule) -> bool:
         """Take the candidate if it fails."""
-        if not self._is_allowed(candidate) or not self.fails(candidate):
+        try:
+            is_allowed = self._is_allowed(candidate)
+        except BadInput:
+            is_allowed = False
+        if not is_allowed or not self.fails(candidate):
             return False
         self.best = candidate
         return True
@@ -131,7 +142,10 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
     """Candidates that are a little simpler, the boldest first. Each is less by a measure that has an end."""
     steps = schedule.steps
     for index, step in enumerate(steps):
+        known = KINDS[step.fault.kind].parameters if step.fault.kind in KINDS else {}
         for key in step.fault.parameters:
+            if key in known and known[key].is_required:
+                continue
             rest = {name: value for name, value in step.fault.parameters.items() if name != key}
             yield _with(schedule, index, replace(step, fault=replace(step.fault, parameters=rest)))
     for index, step in enumerate(steps):
