@@ -17,9 +17,10 @@ class SmallRack:
 
     now_s: float = 1_000.0
     at: dict[str, str] = field(default_factory=lambda: {"d1": "s1"})
+    first_key: int = 1
 
     def __post_init__(self) -> None:
-        keys = count(1)
+        keys = count(self.first_key)
         self.metadata = MetadataService(lambda: bytes([next(keys)]) * KEY_BYTES, lasts_s=60)
         self.memory = {drive: MemoryBlocks(DRIVE_BLOCKS * BLOCK) for drive in ("d1", "d2")}
         self.drives = {drive: CountedBlocks(memory) for drive, memory in self.memory.items()}
@@ -28,6 +29,12 @@ class SmallRack:
             self.metadata.format_drive("rack", drive, blocks)
         self.servers["s1"].attach("d1", self.drives["d1"])
         self.metadata.create("notes", "d1", 32)
+
+    def format(self, drive: str) -> None:
+        """Make a drive that is attached carry an empty store, with the file ``notes`` in it."""
+        self.metadata.format_drive("rack", drive, self.drives[drive])
+        self.servers[self.at[drive]].attach(drive, self.drives[drive])
+        self.metadata.create("notes", drive, 32)
 
     def wall_s(self) -> float:
         return self.now_s

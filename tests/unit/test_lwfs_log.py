@@ -25,6 +25,7 @@ from rackloop_models.lwfs import (
     StorageServer,
     Tail,
     Token,
+    TokenRefused,
 )
 from tests.unit.lwfs_rack import SmallRack
 
@@ -164,6 +165,32 @@ def test_extents_are_given_out_until_a_drive_is_full() -> None:
     rack.metadata.create("rest", "d1", 31)
     with pytest.raises(NoSuchFile, match="'large'"):
         rack.client().open("large")
+
+
+def test_a_drive_that_was_formatted_again_has_no_record_of_the_store_before() -> None:
+    first = SmallRack()
+    addresses = written(first, [b"old"] * 5)
+    old = first.metadata.open("notes", Rights.READ, first.now_s)
+    second = SmallRack(first_key=100)
+    second.memory["d1"].content[:] = first.memory["d1"].content
+    second.format("d1")
+    file = second.client().open("notes")
+    assert file.recover().records == ()
+    assert file.append(b"new") == Address(1, 3)
+    assert file.recover().records == (Address(1, 3),)
+    with pytest.raises(RecordDamaged, match="no record of this file"):
+        file.read(addresses[1])
+    with pytest.raises(TokenRefused):
+        second.servers["s1"].read("d1", old.token, addresses[1])
+
+
+def test_a_file_is_gone_with_the_store_it_was_in() -> None:
+    rack = SmallRack()
+    rack.metadata.create("others", "d2", 4)
+    rack.metadata.format_drive("rack", "d1", rack.drives["d1"])
+    with pytest.raises(NoSuchFile, match="notes"):
+        rack.client().open("notes")
+    assert rack.client().open("others").drive_id == "d2"
 
 
 def test_a_store_in_a_part_of_a_file_stays(tmp_path: Path) -> None:

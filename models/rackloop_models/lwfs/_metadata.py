@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -54,7 +54,9 @@ class _File:
 class MetadataService:
     """Knows files, and drives by their keys. Asked once a file, not once an I/O: ``calls`` counts how often.
 
-    ``new_key`` makes keys, ``lasts_s`` is how long a token is good. Extents are given out once and never again.
+    ``new_key`` makes keys, which must never repeat: what a drive carried under an earlier key belongs to no file of
+    this one, and no token of then is good. ``lasts_s`` is how long a token is good. Extents are given out once and
+    never again, until the drive is formatted.
     """
 
     def __init__(self, new_key: Callable[[], bytes], *, lasts_s: int = 3600) -> None:
@@ -66,11 +68,16 @@ class MetadataService:
         self._lock = Lock()
 
     def format_drive(self, rack_id: str, drive_id: str, blocks: Blocks) -> None:
-        """Make a drive carry an empty store with a key of its own: all that it carried is lost."""
+        """Make a drive carry an empty store with a key of its own: its files are gone, and no later one finds theirs.
+
+        One block is written. The bytes of earlier records stay until something is written in their place.
+        """
         key = DriveKey(drive_id, 1, self._new_key())
         blocks.write(0, pack_key(key))
         blocks.flush()
-        self._drives[drive_id] = _KnownDrive(rack_id, key, blocks.size_bytes // BLOCK_BYTES)
+        with self._lock:
+            self._files = {name: file for name, file in self._files.items() if file.drive_id != drive_id}
+            self._drives[drive_id] = _KnownDrive(rack_id, key, blocks.size_bytes // BLOCK_BYTES)
 
     def create(self, name: str, drive_id: str, blocks: int) -> None:
         """Give a new file an extent of a drive. Raises NoRoom where the drive has none of that length left."""
@@ -79,7 +86,9 @@ class MetadataService:
             drive = self._drives[drive_id]
             if drive.next_block + blocks > drive.blocks:
                 raise NoRoom(f"{name} needs {blocks} blocks, {drive_id} has {drive.blocks - drive.next_block} left")
-            file_id = hashlib.sha256(f"{drive.rack_id}/{drive_id}/{drive.next_block}/{name}".encode()).digest()[:16]
+            place = f"{drive.rack_id}/{drive_id}/{drive.next_block}/{name}".encode()
+            # The key is in it, so that the same file of an earlier store on this drive was another file.
+            file_id = hmac.digest(drive.key.key, place, "sha256")[:16]
             self._files[name] = _File(file_id, drive_id, Extent(drive.next_block, blocks))
             drive.next_block += blocks
 
