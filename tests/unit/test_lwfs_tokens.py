@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event, Lock
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 from rackloop_models.lwfs import (
     KEY_BYTES,
     Address,
+    Blocks,
+    CountedBlocks,
     Extent,
+    Grant,
     NoStore,
     NotHere,
     Refusal,
@@ -142,6 +147,73 @@ def test_a_new_key_ends_every_token_of_the_old_one_wherever_the_drive_goes() -> 
         assert refused.value.refusal is Refusal.FORGED
     client.forget("notes")
     assert file.read(address) == b"kept"
+
+
+class WatchedLock:
+    """A lock that says when somebody has to wait for it."""
+
+    def __init__(self) -> None:
+        self.wanted = Event()
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.wanted.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+
+class HeldAtTheKey(CountedBlocks):
+    """Blocks on which the writing of a key takes as long as one likes."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        super().__init__(blocks)
+        self.begun, self.may_end = Event(), Event()
+
+    def write(self, offset: int, data: bytes) -> None:
+        if offset == 0:
+            self.begun.set()
+            assert self.may_end.wait(60)
+        super().write(offset, data)
+
+
+def append(server: StorageServer, grant: Grant) -> object:
+    return server.append("d1", grant.token, Tail(grant.extent.first + 1, 1), b"too late")
+
+
+def read(server: StorageServer, grant: Grant) -> object:
+    return server.read("d1", grant.token, Address(grant.extent.first, 4))
+
+
+def recover(server: StorageServer, grant: Grant) -> object:
+    return server.recover("d1", grant.token)
+
+
+@pytest.mark.parametrize("request_on", [append, read, recover])
+def test_a_request_that_waits_while_the_drive_gets_another_key_is_refused(
+    request_on: Callable[[StorageServer, Grant], object],
+) -> None:
+    rack = SmallRack()
+    client = rack.client()
+    client.open("notes").append(b"kept")
+    grant, server = client.grant("notes", Rights.READ | Rights.APPEND), rack.servers["s1"]
+    held, lock = HeldAtTheKey(rack.drives["d1"]), WatchedLock()
+    server.attach("d1", held)
+    vars(server._attached["d1"])["lock"] = lock
+    with ThreadPoolExecutor(2) as threads:
+        revoked = threads.submit(rack.metadata.revoke, "d1", server)
+        assert held.begun.wait(60)
+        ios = held.ios
+        waiting = threads.submit(request_on, server, grant)
+        assert lock.wanted.wait(60)
+        held.may_end.set()
+        revoked.result()
+        with pytest.raises(TokenRefused) as refused:
+            waiting.result()
+    assert refused.value.refusal is Refusal.FORGED
+    assert held.ios - ios == 2  # the key and its flush
 
 
 def test_a_client_asks_for_a_new_token_when_its_own_has_ended() -> None:

@@ -102,9 +102,9 @@ class StorageServer:
         """Write a record at ``tail``; returns where the next one goes. With ``flush``, it stays."""
         attached = self._of(drive_id)
         place = Extent(tail.block, blocks_for(len(payload)))
-        granted = self._granted(attached, token, Rights.APPEND, place)
-        record, crc = pack_record(granted.file_id, tail.sequence, payload, tail.previous_crc)
         with self._working_on(drive_id, attached):
+            granted = self._granted(attached, token, Rights.APPEND, place)
+            record, crc = pack_record(granted.file_id, tail.sequence, payload, tail.previous_crc)
             attached.blocks.write(tail.block * BLOCK_BYTES, record)
             if flush:
                 attached.blocks.flush()
@@ -114,8 +114,8 @@ class StorageServer:
         """The payload of a record. Raises RecordDamaged where it is not what was written there by this file."""
         attached = self._of(drive_id)
         place = Extent(address.block, blocks_for(address.length))
-        granted = self._granted(attached, token, Rights.READ, place)
         with self._working_on(drive_id, attached):
+            granted = self._granted(attached, token, Rights.READ, place)
             raw = attached.blocks.read(place.first * BLOCK_BYTES, place.count * BLOCK_BYTES)
         header = read_header(raw)
         if header is None or (header.file_id, header.length) != (granted.file_id, address.length):
@@ -128,16 +128,16 @@ class StorageServer:
     def recover(self, drive_id: str, token: bytes) -> Recovered:
         """Find the last whole record of the token's file, reading its log from the start."""
         attached = self._of(drive_id)
-        granted = Token.checked(token, attached.key.key)
-        granted.require(Rights.READ, granted.extent, self._wall_s())
         with self._working_on(drive_id, attached):
+            granted = Token.checked(token, attached.key.key)
+            granted.require(Rights.READ, granted.extent, self._wall_s())
             return recovered(attached.blocks, granted.file_id, granted.extent)
 
     def rekey(self, drive_id: str, key: bytes) -> None:
         """Give the drive another key: every token of the old one is refused from now on, here and elsewhere."""
         attached = self._of(drive_id)
-        new = DriveKey(drive_id, attached.key.generation + 1, key)
         with self._working_on(drive_id, attached):
+            new = DriveKey(drive_id, attached.key.generation + 1, key)
             attached.blocks.write(0, pack_key(new))
             attached.blocks.flush()
             attached.key = new
@@ -155,7 +155,10 @@ class StorageServer:
 
     @contextmanager
     def _working_on(self, drive_id: str, attached: _Attached) -> Iterator[None]:
-        """One request on a drive at a time. Raises NotHere where the drive was let go before its turn came."""
+        """One request on a drive at a time. Raises NotHere where the drive was let go before its turn came.
+
+        A token is checked in here: a request that waited while the drive got another key must not be served by the old.
+        """
         with attached.lock:
             if self._attached.get(drive_id) is not attached:
                 raise NotHere(self.name, drive_id)
