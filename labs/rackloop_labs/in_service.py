@@ -20,7 +20,7 @@ from rackloop.abilities import (
     SystemEventLog,
 )
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import FabricError, StaleGeneration
+from rackloop.errors import BadInput, StaleGeneration
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.portmap import Full, MapChange, Open, PortMap
@@ -177,13 +177,11 @@ class FabricInService:
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
         """Make ``change``; a full map leaves the circuits of hidden ports as they are, where it does not need an end.
 
-        Raises FabricError where it names a hidden port, and what the switch raises.
+        Raises BadInput where it names a hidden port, and what the switch raises.
         """
         if named := self._hidden.intersection(change.ports if isinstance(change, Open) else change.pairs.ports()):
             ports = ", ".join(map(str, sorted(named)))
-            raise FabricError(
-                f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why"
-            )
+            raise BadInput(f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why")
         if not isinstance(change, Full):
             return self._fabric.apply(change, deadline, if_generation=if_generation)
         live = self._fabric.live_map(deadline)

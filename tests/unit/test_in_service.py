@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import FabricError, StaleGeneration
+from rackloop.errors import BadInput, StaleGeneration
 from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
@@ -52,6 +54,12 @@ def bench(tmp_path: Path, rack: SimRack) -> BenchInService:
     return BenchInService(cast(Any, SimBench(described(tmp_path), rack)), {D01})
 
 
+@pytest.fixture
+def journal(tmp_path: Path, clock: VirtualClock) -> Iterator[Journal]:
+    with closing(Journal(open_store(tmp_path / "store.sqlite", clock))) as journal:
+        yield journal
+
+
 def _soon(clock: VirtualClock) -> Deadline:
     return Deadline.after(clock, 10.0)
 
@@ -91,9 +99,18 @@ def test_a_full_map_leaves_the_circuits_of_what_is_out(
 def test_nobody_joins_or_opens_what_is_out(
     bench: BenchInService, rack: SimRack, clock: VirtualClock, change: Any
 ) -> None:
-    with pytest.raises(FabricError, match="ports 101 belong to what is out of service"):
+    with pytest.raises(BadInput, match="ports 101 belong to what is out of service"):
         bench.equipment.fabric.apply(change, _soon(clock))
     assert rack.switch.live == BASELINE
+
+
+def test_what_is_refused_for_what_is_out_leaves_nothing_to_undo(
+    bench: BenchInService, clock: VirtualClock, journal: Journal
+) -> None:
+    acting = journalled(bench.equipment, ActRecorder(bench.lab, journal, "run-1"))
+    with pytest.raises(BadInput, match="out of service"):
+        acting.fabric.apply(Partial(PortMap.of([(2, 101)])), _soon(clock))
+    assert journal.standing("bench") == []
 
 
 def test_a_full_map_for_another_generation_is_refused(bench: BenchInService, clock: VirtualClock) -> None:
@@ -102,10 +119,9 @@ def test_a_full_map_for_another_generation_is_refused(bench: BenchInService, clo
 
 
 def test_a_rack_is_healed_around_what_is_out(
-    bench: BenchInService, rack: SimRack, clock: VirtualClock, tmp_path: Path
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
 ) -> None:
     bench.put_back({D01})
-    journal = Journal(open_store(tmp_path / "store.sqlite", clock))
     by_hand = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "by hand"))
     by_hand.power["server:srv2"].turn_off(_soon(clock))
     by_hand.fabric.apply(Open(frozenset({2})), _soon(clock))
@@ -118,7 +134,6 @@ def test_a_rack_is_healed_around_what_is_out(
     assert rack.switch.live == BASELINE
     assert not whole(bench).equipment.power["server:srv2"].is_on(_soon(clock))
     assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
-    journal.close()
 
 
 @pytest.mark.parametrize(

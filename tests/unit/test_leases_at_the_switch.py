@@ -157,6 +157,21 @@ def test_who_lost_the_rack_leaves_it_as_it_is_for_who_has_it(rack: Rack) -> None
     assert len(Journal(mine.leases.store).standing(rack.lab.name)) == 1
 
 
+def test_a_lease_that_is_lost_between_the_journal_and_the_switch_leaves_nothing_to_undo(rack: Rack) -> None:
+    mine = rack.holding(part_of(rack, "srv1"))
+    acting = journalled(rack.equipment(mine), rack.recorder(mine))
+    ask_for_a_token = mine.fresh_token
+
+    def robbed() -> int:
+        rack.holding(part_of(rack, "srv1"), steal_why="an outage")
+        return ask_for_a_token()
+
+    mine.fresh_token = robbed  # type: ignore[method-assign]
+    with pytest.raises(LeaseLost, match="stolen"):
+        acting.fabric.apply(Open(frozenset({1})), rack.soon)
+    assert Journal(mine.leases.store).standing(rack.lab.name) == []
+
+
 def test_an_act_by_hand_waits_for_who_has_the_port(rack: Rack) -> None:
     rack.holding(part_of(rack, "srv1"))
     leases = Leases(rack.store(), rack.lab.name)

@@ -104,5 +104,11 @@ class ActRecorder:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether the box said that it did nothing. A FabricError without the switch's own number does not say that."""
-    return isinstance(error, (NotSupported, BadInput)) or (isinstance(error, FabricError) and error.code != 0)
+    """Whether nothing was done. A FabricError without the switch's own number does not say that.
+
+    A lease that is lost when the switch's turn is asked for is found lost before the act.
+    """
+    from rackloop.leases import LeaseLost
+
+    refusals = (NotSupported, BadInput, LeaseLost)
+    return isinstance(error, refusals) or (isinstance(error, FabricError) and error.code != 0)
