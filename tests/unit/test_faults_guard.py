@@ -159,15 +159,30 @@ def test_an_error_of_the_block_goes_on_with_a_note_of_what_was_not_mended(bench:
     assert any("drive:d01: its hang was told to end" in note for note in raised.value.__notes__)
 
 
-def test_a_fault_whose_answer_was_lost_is_ended_with_the_guard(bench: Bench) -> None:
-    def lose_the_answer() -> None:
-        raise DeadlineExceeded("no answer")
+def _lose_the_answer() -> None:
+    raise DeadlineExceeded("no answer")
 
-    bench.rack.parts["drive:d01"].after = lose_the_answer
-    with pytest.raises(DeadlineExceeded), bench.faults as faults:
-        faults.begin(FaultSpec("hang", "d01"))
+
+def test_a_fault_whose_answer_was_lost_is_mended_at_once(bench: Bench) -> None:
+    bench.rack.parts["drive:d01"].after = _lose_the_answer
+    with pytest.raises(DeadlineExceeded):
+        bench.faults.begin(FaultSpec("hang", "d01"))
     assert bench.truth() == WELL
     assert bench.journal.standing("bench") == []
+    assert not bench.faults.made[0].stands
+
+
+def test_a_fault_whose_answer_was_lost_and_that_stays_is_said_to_stand_and_ended_with_the_guard(bench: Bench) -> None:
+    part = bench.rack.parts["drive:d01"]
+    part.after, part.stays = _lose_the_answer, True
+    with bench.faults as faults:
+        with pytest.raises(
+            UndoFailed, match="hang of d01 may stand, as its begin failed: no answer; .*was told to end"
+        ):
+            faults.begin(FaultSpec("hang", "d01"))
+        assert faults.made[0].stands
+        part.stays = False
+    assert bench.truth() == WELL
 
 
 def test_ending_twice_is_ending_once(bench: Bench) -> None:
@@ -282,6 +297,29 @@ def test_a_fault_ended_while_another_keeps_it_broken_is_mended_with_the_end_of_t
     assert power.stands
     bench.rack.switch.stuck = set()
     bench.faults.end(stuck)
+    assert not power.stands
+    assert bench.truth() == WELL
+
+
+def test_what_touches_no_part_explains_no_part_that_stays_broken(bench: Bench) -> None:
+    bench.faults.begin(FaultSpec("bmc_unreachable", "srv1"))
+    hang = bench.faults.begin(FaultSpec("hang", "d01"))
+    bench.rack.parts["drive:d01"].stays = True
+    with pytest.raises(UndoFailed, match="drive:d01"):
+        bench.faults.end(hang)
+
+
+@pytest.mark.parametrize("other", [FaultSpec("bmc_unreachable", "srv1"), FaultSpec("control_lost", "switch")], ids=str)
+def test_power_that_another_fault_may_keep_away_is_given_back_with_the_end_of_that(
+    bench: Bench, other: FaultSpec
+) -> None:
+    power = bench.faults.begin(FaultSpec("power_loss", "srv1"))
+    hindering = bench.faults.begin(other)
+    bench.rack.outlets["server:srv1"].broken = True
+    bench.faults.end(power)
+    assert power.stands
+    bench.rack.outlets["server:srv1"].broken = False
+    bench.faults.end(hindering)
     assert not power.stands
     assert bench.truth() == WELL
 

@@ -11,7 +11,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, FaultRefused, LabError
+from rackloop.errors import BadInput, FaultRefused, LabError, RackloopError
 from rackloop.events import FaultPhase
 from rackloop.faults._catalogue import KINDS
 from rackloop.faults._radius import BlastRadius
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _BEGIN_S = 10.0
 _END_S = 60.0
 _HARNESS = "harness"
+# They touch no part of the rack, and without what they break no part of it can be told anything.
+_OF_THE_CONTROL_LINK = frozenset({"control_lost", "control_garbled"})
 _NO_KEY = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_RUN = 64
 # Two guards of one process may break the same part under keys that must differ.
@@ -128,8 +130,8 @@ class Faults:
         """Make the fault; it stands when this returns, and its inverse was journalled before.
 
         Raises BadInput where there is no such fault or target, FaultRefused with every reason against it, NotSupported
-        where nothing in the rack can make it, LabError where the equipment fails: then nothing stands, or what may
-        stand is ended with the guard.
+        where nothing in the rack can make it, LabError where the equipment fails, UndoFailed where what may stand then
+        could not be mended at once: it is ended with the guard.
         """
         kind = kind_of_fault(spec)
         deadline = Deadline.after(self._clock, _BEGIN_S)
@@ -147,15 +149,28 @@ class Faults:
         try:
             wanted = kind.wanted(self._lab, spec, key=key, request_id=now_ns)
             kind.way.begin(self._lab, acting, wanted, deadline)
-        except BaseException:
+        except BaseException as error:
             if not injection.entries:
                 # Nothing was made, so that nothing is left to end.
                 with self._lock:
                     injection.healed_ns = now_ns
+            elif isinstance(error, RackloopError):
+                self._give_up(injection, error)
             raise
         injection.acknowledged_ns = self._clock.now_ns()
         self._tell(injection, "acknowledged", injection.acknowledged_ns)
         return injection
+
+    def _give_up(self, injection: Injection, error: RackloopError) -> None:
+        """Mend a fault whose begin failed, and which may stand. Raises UndoFailed from ``error`` where it may still."""
+        try:
+            self.end(injection)
+        except RackloopError as problem:
+            said = problem.problems if isinstance(problem, UndoFailed) else (str(problem),)
+            raise UndoFailed((f"{injection.spec} may stand, as its begin failed: {error}", *said)) from error
+        if injection.stands:
+            kept = f"{injection.spec} may stand, kept by another fault, as its begin failed: {error}"
+            raise UndoFailed((kept,)) from error
 
     def end(self, injection: Injection) -> None:
         """Mend what the fault broke and read back that it is; one that was ended already is left alone.
@@ -221,7 +236,7 @@ class Faults:
         if outcome.problems:
             # What was ended already hinders nobody, or two that cannot be mended would excuse each other.
             hindering = (other for other in others if not other.is_ended)
-            return [] if any(_may_hinder(o.radius, injection.radius) for o in hindering) else list(outcome.problems)
+            return [] if any(_may_hinder(other, injection) for other in hindering) else list(outcome.problems)
         injection.healed_ns = self._clock.now_ns()
         self._tell(injection, "healed", injection.healed_ns, injection.healed_ns - started_ns)
         return []
@@ -244,9 +259,16 @@ class Faults:
             )
 
 
-def _may_hinder(standing: BlastRadius, ended: BlastRadius) -> bool:
-    """Whether a fault may keep another from being mended: they meet, or it is one of what controls the rack."""
-    return standing == BlastRadius() or bool(standing.ports & ended.ports or standing.servers & ended.servers)
+def _may_hinder(standing: Injection, ended: Injection) -> bool:
+    """Whether a fault may keep another from being mended: it is one of the control link, or reaches what mends it."""
+    if standing.spec.kind in _OF_THE_CONTROL_LINK:
+        return True
+    reach, mended = standing.radius, ended.radius
+    at_servers = mended.servers | {server for server, _port in mended.server_ports}
+    if reach.ports & mended.ports or reach.servers & at_servers:
+        return True
+    # A management controller touches no I/O, and may be what gives its server power again.
+    return standing.spec.target in mended.servers
 
 
 def kind_of_fault(spec: FaultSpec) -> FaultKind:
