@@ -126,7 +126,7 @@ def storm(rackloop: CommandLine) -> Iterator[Storm]:
 def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
     """Kill runs one after the other, each of which heals what the one before left; then let one end."""
     chance, nursery = stream(seed, "kills"), storm.nursery
-    made = standing = 0
+    made, standing, broken = 0, 0, ""
     store = open_store(storm.state.store, CLOCK)
     with closing(Journal(store)) as journal:
         for number in range(kills):
@@ -139,7 +139,8 @@ def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
                 moment_s = chance.uniform(0, 1.0)
             assert nursery.kill_after(pid, moment_s) == -9
             mine = [entry for entry in journal.since(mark) if entry.run == f"out-{number}"]
-            made += storm.require_recorded(f"out-{number}", mine)
+            if begun := storm.require_recorded(f"out-{number}", mine):
+                made, broken = made + begun, f"out-{number}"
             standing += bool(journal.standing("mock"))
         assert made > kills
         assert standing
@@ -148,7 +149,7 @@ def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
         assert journal.standing("mock") == []
         assert Leases(store, "mock").held() == []
     assert storm.truth() == {}
-    reported = rackloop("report", "out-0")
+    reported = rackloop("report", broken)
     assert reported.status == 0, reported
 
 
