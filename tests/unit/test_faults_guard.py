@@ -177,7 +177,7 @@ def test_a_fault_whose_answer_was_lost_and_that_stays_is_said_to_stand_and_ended
     part.after, part.stays = _lose_the_answer, True
     with bench.faults as faults:
         with pytest.raises(
-            UndoFailed, match="hang of d01 may stand, as its begin failed: no answer; .*was told to end"
+            UndoFailed, match=r"hang of d01 may stand, as its begin failed: no answer; .*was told to end"
         ):
             faults.begin(FaultSpec("hang", "d01"))
         assert faults.made[0].stands
