@@ -183,6 +183,19 @@ def test_a_part_of_a_lease_is_within_it_and_ends_with_it(leases: Leases) -> None
         leases.request(SRV1, ME, within=whole.id)
 
 
+def test_only_a_lease_that_the_asker_took_for_themselves_has_parts(leases: Leases) -> None:
+    of_a_process = granted(leases.request(SRV1, ME))
+    with pytest.raises(BadInput, match=rf"lease {of_a_process.id} .* is held by .*process"):
+        leases.request(SRV1, ME, within=of_a_process.id)
+    of_another = granted(leases.request(SRV2, Holder("ann", "there"), term_s=60.0))
+    with pytest.raises(
+        BadInput, match=rf"lease {of_another.id} .* is held by ann@there: only a lease that {ME.user} took"
+    ):
+        leases.request(SRV2, ME, within=of_another.id)
+    assert ids(leases.held()) == [of_a_process.id, of_another.id]
+    assert leases.queue() == []
+
+
 def test_stealing_ends_what_is_in_the_way_and_nothing_else_and_is_recorded(leases: Leases) -> None:
     robbed, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
     granted_before = leases.request(SRV1, ME)

@@ -53,13 +53,14 @@ class Leases:
 
         A lease bound to a process lasts as long as it is renewed within ``term_s``, and so does a place in the queue;
         one bound to a person lasts for ``term_s``. With ``within`` it is a part of that lease and ends with it at the
-        latest. Raises BadInput where ``wanted`` is not a part of it, LeaseLost where that lease is over.
+        latest. Raises BadInput where ``wanted`` is not a part of it, or where it is a process's or another user's;
+        LeaseLost where that lease is over.
         """
         lease_id = secrets.token_hex(_ID_BYTES)
         with self.store.transaction(self.lab) as tables:
             now_s = tables.now_s()
             if within is not None:
-                self._require_parent(tables, within, wanted)
+                self._require_parent(tables, within, wanted, holder)
             [(place,)] = tables.rows("SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?", self.lab)
             tables.rows(
                 f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - own constants
@@ -233,10 +234,15 @@ class Leases:
         )
         return replace(row, state=_table.HELD, token=token, granted_s=now_s, until_s=until_s)
 
-    def _require_parent(self, tables: Transaction, within: str, wanted: Slice) -> None:
+    def _require_parent(self, tables: Transaction, within: str, wanted: Slice, holder: Holder) -> None:
         parent = _table.row_of(tables, within)
         if parent is None or parent.lab != self.lab:
             raise BadInput(f"lab {self.lab} has no lease {within!r}; see `rackloop lab status {self.lab}`")
+        if parent.holder.process is not None or parent.holder.user != holder.user:
+            raise BadInput(
+                f"lease {within} of lab {self.lab} is held by {parent.holder}: only a lease that {holder.user} took "
+                f"with `rackloop lab lease {self.lab}` has others within it; wait (--wait) or take it over (--steal)"
+            )
         _table.require_held(tables, parent.lease(tables.now_s(), self.store.clock))
         if not parent.slice.contains(wanted):
             raise BadInput(f"lease {within} is for {parent.slice}, which does not have all of {wanted}")
