@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
 
-__all__ = ["Breaking", "HostFaults", "missing_tool", "require_tool"]
+__all__ = ["Breaking", "HostFaults", "HostRegister", "missing_tool", "require_tool"]
 
 _PACKAGES = {
     "setpci": "pciutils",
@@ -22,8 +22,26 @@ _PACKAGES = {
 # What is switched off stays off when its server reboots, so what is known of it must stay too.
 _FOLDER = "/var/lib/rackloop/faults"
 _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
-_WRITE = 'mkdir -p "$1" && cat > "$1/.new" && mv "$1/.new" "$1/$2"'
-_READ = 'cd "$1" 2>/dev/null || exit 0; for note in *.json; do [ -e "$note" ] && cat "$note" && echo; done; exit 0'
+# It is on the disk before anything is broken: a server that loses its power then must still know.
+_WRITE = """
+mkdir -p "$1" && cat >"$1/.$2.new" && sync "$1/.$2.new" && mv "$1/.$2.new" "$1/$2" && sync "$1" "${1%/*}"
+"""
+# A line for each: the name of its file, and what it says on one line, however it was cut short.
+_READ = """
+cd "$1" 2>/dev/null || exit 0
+for note in *.json; do
+  [ -e "$note" ] && printf '%s ' "$note" && tr '\\n' ' ' <"$note"
+  echo
+done
+"""
+_NOTED = """
+cd "$1" 2>/dev/null || exit 0
+for note in */*.json; do [ -e "$note" ] && echo "${note%/*}"; done
+exit 0
+"""
+# A server that answers at all does within this.
+_ANSWER_S = 5.0
+_UNREADABLE = "unreadable"
 
 
 class Breaking(Protocol):
@@ -46,7 +64,9 @@ class HostFaults:
 
     The server keeps a note of each fault below ``/var/lib/rackloop/faults``, written before anything is broken and
     removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its
-    note is there and the equipment says so. Needs root on the server.
+    note is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``:
+    somebody has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs root
+    on the server.
     """
 
     def __init__(self, host: Host, resource: str, breaking: Breaking) -> None:
@@ -74,7 +94,7 @@ class HostFaults:
             raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
         if deadline.is_over():
             raise DeadlineExceeded(f"{self._host.name}: there was no time left to break anything")
-        notes = self._notes(deadline)
+        notes, _ = self._notes(deadline, of=key)
         if key in notes and self._breaking.stands(notes[key], deadline):
             return
         alike = (note for note in notes.values() if note["fault"]["kind"] == fault["kind"])
@@ -88,7 +108,7 @@ class HostFaults:
 
     def mend(self, key: str, deadline: Deadline) -> None:
         """End the fault of ``key``; nothing where it does not stand, and nothing yet while another of its kind does."""
-        notes = self._notes(deadline)
+        notes, _ = self._notes(deadline, of=key)
         note = notes.pop(key, None)
         if note is None:
             return
@@ -97,22 +117,30 @@ class HostFaults:
         self._sh('rm -f "$1"', f"{self._folder}/{_file_name(key)}", deadline=deadline)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """The faults that a note tells of and the server confirms, by key."""
-        notes = self._notes(deadline)
-        return {key: note["fault"] for key, note in notes.items() if self._breaking.stands(note, deadline)}
+        """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read."""
+        notes, unreadable = self._notes(deadline)
+        confirmed = {key: note["fault"] for key, note in notes.items() if self._breaking.stands(note, deadline)}
+        return confirmed | {key: {"kind": _UNREADABLE, "note": note} for key, note in unreadable.items()}
 
-    def _notes(self, deadline: Deadline) -> dict[str, dict[str, Any]]:
-        notes = {}
-        for line in self._sh(_READ, self._folder, deadline=deadline).splitlines():
+    def _notes(self, deadline: Deadline, of: str | None = None) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """The notes by their keys, and the files of those that cannot be read. Raises LabError where ``of`` is one."""
+        notes: dict[str, dict[str, Any]] = {}
+        unreadable: dict[str, str] = {}
+        for line in filter(None, self._sh(_READ, self._folder, deadline=deadline).splitlines()):
+            name, _, text = line.partition(" ")
+            key, file = unquote(name.removesuffix(".json")), f"{self._folder}/{name}"
             try:
-                note = json.loads(line)
-                notes[str(note["key"])] = note
+                note = json.loads(text)
+                # What is not there is found now, not when it is needed.
+                notes[key] = {**note, "fault": {**note["fault"], "kind": note["fault"]["kind"]}}
             except (ValueError, KeyError, TypeError) as error:
-                raise LabError(
-                    f"{self._host.name}: a note in {self._folder} cannot be read: {line[:80]!r}; look at what it says, "
-                    "mend that by hand, and remove it"
-                ) from error
-        return notes
+                unreadable[key] = file
+                if key == of:
+                    raise LabError(
+                        f"{self._host.name}: the note {file} cannot be read: {text[:80]!r}; look at what it says, "
+                        "mend that by hand, and remove it"
+                    ) from error
+        return notes, unreadable
 
     def _sh(self, script: str, *arguments: str, deadline: Deadline, stdin: str = "") -> str:
         completed = self._host.run(["sh", "-c", script, "note", *arguments], deadline, stdin=stdin)
@@ -120,6 +148,37 @@ class HostFaults:
             said = completed.stderr.strip() or f"exit status {completed.status}"
             raise LabError(f"{self._host.name}: the note of a fault in {self._folder} failed: {said}")
         return completed.stdout
+
+
+class HostRegister:
+    """A :class:`~rackloop.abilities.FaultRegister` of those of ``parts``, by name, that are on the server ``host``.
+
+    A server that does not answer at once, as one that boots, is waited for until the deadline.
+    """
+
+    def __init__(self, host: Host, parts: Mapping[str, HostFaults]) -> None:
+        self._host = host
+        self._parts = dict(parts)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The names of the parts."""
+        return frozenset(self._parts)
+
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """What the notes on the server tell of and its equipment confirms, by part and key."""
+        found = {name: self._parts[name].standing(deadline) for name in self._noted(deadline) if name in self._parts}
+        return {name: faults for name, faults in found.items() if faults}
+
+    def _noted(self, deadline: Deadline) -> list[str]:
+        """The parts that the server has notes of."""
+        argv = ["sh", "-c", _NOTED, "noted", _FOLDER]
+        try:
+            listed = self._host.run(argv, deadline.sooner(_ANSWER_S))
+        except LabError:
+            self._host.reconnect(deadline)
+            listed = self._host.run(argv, deadline)
+        return [unquote(name) for name in dict.fromkeys(listed.stdout.splitlines())]
 
 
 def require_tool(host: Host, program: str) -> None:

@@ -146,14 +146,23 @@ def test_another_drive_than_the_one_described_stays(bench: MockBench) -> None:
     assert part.standing(soon()) == {}
 
 
-def test_a_note_that_cannot_be_read_is_named(bench: MockBench) -> None:
+def test_a_note_that_cannot_be_read_is_named_and_keeps_nobody_from_the_others(bench: MockBench) -> None:
     """What it was about may stand: somebody has to look."""
     host, slot = bench.host("node1"), bench.equipment.breakable["slot:node1/p0"]
     note = "/var/lib/rackloop/faults/slot%3Anode1%2Fp0/half.json"
     host.run(["mkdir", "-p", note.rpartition("/")[0]], soon())
     host.write_file(note, b'{"key": "run/1", "fa', soon())
-    with pytest.raises(LabError, match=r'node1: a note in .*/slot%3Anode1%2Fp0 cannot be read: \'{"key": "run/1"'):
-        slot.standing(soon())
+    assert slot.standing(soon()) == {"half": {"kind": "unreadable", "note": note}}
+    said = f'node1: the note {note} cannot be read: .{{"key": "run/1"'
+    with pytest.raises(LabError, match=said):
+        slot.break_as("half", {"kind": "removed"}, soon())
+    with pytest.raises(LabError, match=said):
+        slot.mend("half", soon())
+    slot.break_as("whole", {"kind": "removed"}, soon())
+    assert set(slot.standing(soon())) == {"half", "whole"}
+    slot.mend("whole", soon())
+    assert set(slot.standing(soon())) == {"half"}
+    assert MOCK["slot:node1/p0"].is_seen(bench)
     host.run(["rm", note], soon())
     assert slot.standing(soon()) == {}
 

@@ -1,0 +1,116 @@
+"""The notes of faults on a server: on its disk before anything is broken there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.abilities import Completed, Host
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import LabError
+from rackloop_drivers import host_faults
+from rackloop_drivers.host_faults import HostFaults
+
+# Each notes that it was called, and with what, before it does it.
+SPY = """#!/bin/sh
+echo "${{0##*/}} $*" >>{log}
+PATH=${{PATH#*:}}
+exec "${{0##*/}}" "$@"
+"""
+
+
+class ThisMachine:
+    """A server whose commands run here, with spies in front of ``sync`` and ``mv``."""
+
+    name = "srv9"
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self._bin = folder / "bin"
+        self._bin.mkdir()
+        for tool in ("mv", "sync"):
+            (self._bin / tool).write_text(SPY.format(log=self.log))
+            (self._bin / tool).chmod(0o755)
+
+    def run(self, argv: Sequence[str], _deadline: Deadline, *, stdin: str = "") -> Completed:
+        path = f"{self._bin}:{os.environ['PATH']}"
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
+        )
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+class Lamp:
+    """Something that burns, or not; it notes when it was put out."""
+
+    kinds = frozenset({"out"})
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self.is_out = False
+
+    def prepare(self, _fault: Mapping[str, Any], _deadline: Deadline) -> dict[str, Any]:
+        return {}
+
+    def start(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
+        self.is_out = True
+        with self._log.open("a") as log:
+            log.write("out\n")
+
+    def stands(self, _note: Mapping[str, Any], _deadline: Deadline) -> bool:
+        return self.is_out
+
+    def end(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
+        self.is_out = False
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(host_faults, "_FOLDER", str(tmp_path / "faults"))
+    return tmp_path
+
+
+def soon() -> Deadline:
+    return Deadline.after(RealClock(), 60)
+
+
+def test_a_note_is_on_the_disk_before_anything_is_broken(folder: Path) -> None:
+    """A server that loses its power at once must still know what it did."""
+    server = ThisMachine(folder)
+    HostFaults(cast("Host", server), "lamp", Lamp(server.log)).break_as("run/1", {"kind": "out"}, soon())
+    notes = folder / "faults/lamp"
+    assert server.log.read_text().splitlines() == [
+        f"sync {notes}/.run%2F1.json.new",
+        f"mv {notes}/.run%2F1.json.new {notes}/run%2F1.json",
+        f"sync {notes} {folder}/faults",
+        "out",
+    ]
+
+
+def test_nothing_is_broken_where_the_note_does_not_reach_the_disk(folder: Path) -> None:
+    server = ThisMachine(folder)
+    (folder / "bin/sync").write_text("#!/bin/sh\necho no space >&2\nexit 1\n")
+    lamp = Lamp(server.log)
+    with pytest.raises(LabError, match=r"srv9: the note of a fault in .* failed: no space"):
+        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", {"kind": "out"}, soon())
+    assert not lamp.is_out
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"key": "run/2"}', '{"fault": "out"}', "[1]", "a\nb\n"])
+def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text: str) -> None:
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    part = HostFaults(cast("Host", server), "lamp", lamp)
+    part.break_as("run/1", {"kind": "out"}, soon())
+    half = folder / "faults/lamp/run%2F2.json"
+    half.write_text(text)
+    assert part.standing(soon()) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": str(half)}}
+    with pytest.raises(LabError, match="cannot be read"):
+        part.mend("run/2", soon())
+    part.mend("run/1", soon())
+    assert (lamp.is_out, set(part.standing(soon()))) == (False, {"run/2"})
