@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, FaultRefused, LabError
 from rackloop.faults import FaultSpec
+from rackloop.journalled import UndoFailed
 from rackloop.names import guess
 from rackloop.schedules._bounds import Taking, excess, nothing_known, require_within_bound
 from rackloop.schedules._schedule import Schedule, Step
@@ -23,7 +24,12 @@ _MICROSECONDS = 6
 
 
 class Breaking(Protocol):
-    """What breaks and mends. ``begin`` returns once the fault stands, ``end`` once it does no longer."""
+    """What breaks and mends.
+
+    ``begin`` returns once the fault stands; where it raises nothing stands, unless it raises UndoFailed. ``end``
+    returns once the fault does no longer stand; or, where what ``begin`` gave says by ``stands`` that it does, another
+    fault keeps it, and with the end of that it is mended too.
+    """
 
     def begin(self, spec: FaultSpec, /) -> Any: ...
 
@@ -101,8 +107,9 @@ def play(
     """Begin and end the faults of ``schedule``, and return once all have ended.
 
     ``conditions`` are those its ``pause`` may name. A fault that may not begin yet, because of a pause, the bound or
-    the recovery, waits, and all after it come later by as much; those that stand end when they should meanwhile. After
-    a fault that could not be ended no other is begun.
+    the recovery, waits, and all after it come later by as much; those that stand end when they should meanwhile. One
+    that another keeps from being mended counts as standing until it is. After a fault that could not be ended no other
+    is begun.
 
     Whatever happens, all that stands is ended before this returns or raises. Raises BadInput, before anything is done,
     for a schedule that exceeds its bound or a pause that is not known; ScheduleFailed where the bench failed; anything
@@ -139,6 +146,7 @@ class _Player:
     pauses: Iterable[Condition]
     on_begin: Callable[[int, Step], None]
     standing: list[_Standing] = field(default_factory=list)
+    kept: list[Done] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
     held_ns: int = 0
     healed_ns: int | None = None
@@ -154,9 +162,11 @@ class _Player:
                 self._begin(index, step, started_ns + round(step.at_s * 1e9))
             while self.standing:
                 self._end_next()
+            self._settle_kept()
         except BaseException as error:
             while self.standing:
                 self._end(self.standing.pop())
+            self._settle_kept()
             for problem in (done.error for done in self.done if done.error):
                 error.add_note(problem)
             raise
@@ -179,9 +189,10 @@ class _Player:
         if any(holds() for holds in self.pauses):
             return now_ns + _POLL_NS
         if not self.standing:
+            self._settle_kept()
             ready_ns = now_ns if self.healed_ns is None else self.healed_ns + round(self.schedule.recovery_s * 1e9)
             return ready_ns if ready_ns > now_ns else None
-        faults = [each.done.fault for each in self.standing]
+        faults = [each.done.fault for each in self.standing] + [done.fault for done in self.kept]
         if excess(faults, step.fault, self.schedule.most, self.taking) is not None:
             return min(each.ends_ns for each in self.standing)
         return None
@@ -199,6 +210,8 @@ class _Player:
         try:
             injection = self.breaking.begin(step.fault)
         except (LabError, FaultRefused) as error:
+            # What may stand and could not be mended is not in the bound's count.
+            self.is_stuck = self.is_stuck or isinstance(error, UndoFailed)
             self.done.append(replace(done, error=f"{step} was not begun: {error}"))
             return
         stood_ns = self.clock.now_ns()
@@ -214,12 +227,42 @@ class _Player:
         self._end(following)
 
     def _end(self, standing: _Standing) -> None:
-        done = replace(standing.done, mending_ns=self.clock.now_ns())
+        self._mend(replace(standing.done, mending_ns=self.clock.now_ns()))
+        for done in [done for done in self.kept if not _stands(done)]:
+            self.kept.remove(done)
+            self._mended(done)
+
+    def _mend(self, done: Done) -> None:
         try:
             self.breaking.end(done.injection)
         except LabError as error:
             self.is_stuck = True
-            self.done.append(replace(done, error=f"{done.fault} was not ended: {error}"))
+            # It may itself be mended, and one that it kept be not.
+            is_mended = getattr(done.injection, "stands", True) is False
+            said = f"with the end of {done.fault}" if is_mended else f"{done.fault} was not ended"
+            ended_ns = self.clock.now_ns() if is_mended else None
+            self.done.append(replace(done, ended_ns=ended_ns, error=f"{said}: {error}"))
             return
+        if _stands(done):
+            self.kept.append(done)
+        else:
+            self._mended(done)
+
+    def _mended(self, done: Done) -> None:
         self.healed_ns = self.clock.now_ns()
         self.done.append(replace(done, ended_ns=self.healed_ns))
+
+    def _settle_kept(self) -> None:
+        """Mend what others kept, now that none of the schedule stands; what stays is kept by something else."""
+        kept, self.kept = self.kept, []
+        for done in kept:
+            self._mend(done)
+        for done in self.kept:
+            self.is_stuck = True
+            self.done.append(replace(done, error=f"{done.fault} was not ended: a fault not of this schedule keeps it"))
+        self.kept = []
+
+
+def _stands(done: Done) -> bool:
+    """Whether what was told to end stands nevertheless."""
+    return getattr(done.injection, "stands", False) is True
