@@ -28,6 +28,12 @@ class LifeOfAFile(RuleBasedStateMachine):
     def append(self, payload: bytes, flush: bool) -> None:
         self.records.append((self.file.append(payload, flush=flush), payload))
 
+    @rule(keeps_servers=st.booleans())
+    def open_again(self, keeps_servers: bool) -> None:
+        """Another client goes on, which looked for nothing."""
+        self.client = self.rack.client(keeps_servers=keeps_servers, tries=2)
+        self.file = self.client.open("notes")
+
     @precondition(lambda self: self.records)
     @rule(data=st.data())
     def read(self, data: st.DataObject) -> None:

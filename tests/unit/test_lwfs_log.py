@@ -167,6 +167,33 @@ def test_extents_are_given_out_until_a_drive_is_full() -> None:
         rack.client().open("large")
 
 
+def test_a_file_that_is_opened_again_goes_on_behind_its_last_record() -> None:
+    rack = SmallRack()
+    before = written(rack, [b"one", b"two" * 2000])
+    file = rack.client().open("notes", Rights.APPEND)
+    after = [file.append(b"three"), file.append(b"four")]
+    reader = rack.client().open("notes")
+    assert reader.recover().records == (*before, *after)
+    assert [reader.read(address) for address in (*before, *after)] == [b"one", b"two" * 2000, b"three", b"four"]
+
+
+def test_the_end_of_a_log_is_looked_for_once() -> None:
+    rack = SmallRack()
+    written(rack, [b"one", b"two"])
+    file = rack.client().open("notes")
+    reads = rack.drives["d1"].reads
+    for _ in range(3):
+        file.append(b"more")
+    assert rack.drives["d1"].reads - reads == 3  # two records, and the block behind them
+
+
+def test_without_a_right_no_log_is_looked_through() -> None:
+    rack = SmallRack()
+    grant = rack.metadata.open("notes", Rights(0), rack.now_s)
+    with pytest.raises(TokenRefused):
+        rack.servers["s1"].recover("d1", grant.token)
+
+
 def test_a_drive_that_was_formatted_again_has_no_record_of_the_store_before() -> None:
     first = SmallRack()
     addresses = written(first, [b"old"] * 5)

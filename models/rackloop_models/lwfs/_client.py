@@ -96,7 +96,10 @@ class LwfsClient:
 
 
 class LwfsFile:
-    """A file of a client: an append-only log of records. One writer at a time knows its tail."""
+    """A file of a client: an append-only log of records. One writer at a time knows its tail.
+
+    The first append looks for the end of the log, which reads all of it; the others go on from there.
+    """
 
     def __init__(self, client: LwfsClient, name: str, rights: Rights) -> None:
         self._client = client
@@ -112,10 +115,12 @@ class LwfsFile:
     def append(self, payload: bytes, *, flush: bool = True) -> Address:
         """Write a record behind the last; with ``flush``, it stays. Raises as StorageServer's does."""
         grant = self._client.grant(self._name, self._rights)
-        tail = self._tail or Tail(grant.extent.first)
-        self._tail = self._client.served(
-            grant.drive_id, lambda server: server.append(grant.drive_id, grant.token, tail, payload, flush=flush)
-        )
+
+        def request(server: StorageServer) -> tuple[Tail, Tail]:
+            tail = self._tail or server.recover(grant.drive_id, grant.token).tail
+            return tail, server.append(grant.drive_id, grant.token, tail, payload, flush=flush)
+
+        tail, self._tail = self._client.served(grant.drive_id, request)
         return Address(tail.block, len(payload))
 
     def read(self, address: Address) -> bytes:
@@ -124,7 +129,10 @@ class LwfsFile:
         return self._client.served(grant.drive_id, lambda server: server.read(grant.drive_id, grant.token, address))
 
     def recover(self) -> Recovered:
-        """Find the end of the log after a writer was lost, and go on there."""
+        """Find the records and the end of the log, and go on there, as after another writer was lost.
+
+        Takes the right to read or to append.
+        """
         grant = self._client.grant(self._name, self._rights)
         found = self._client.served(grant.drive_id, lambda server: server.recover(grant.drive_id, grant.token))
         self._tail = found.tail

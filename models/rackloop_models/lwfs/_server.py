@@ -126,11 +126,15 @@ class StorageServer:
         return payload
 
     def recover(self, drive_id: str, token: bytes) -> Recovered:
-        """Find the last whole record of the token's file, reading its log from the start."""
+        """Find the last whole record of the token's file, reading its log from the start.
+
+        Takes the right to read or to append: it says where records are and how long, not what is in them.
+        """
         attached = self._of(drive_id)
         with self._working_on(drive_id, attached):
             granted = Token.checked(token, attached.key.key)
-            granted.require(Rights.READ, granted.extent, self._wall_s())
+            right = Rights.APPEND if Rights.APPEND in granted.rights else Rights.READ
+            granted.require(right, granted.extent, self._wall_s())
             return recovered(attached.blocks, granted.file_id, granted.extent)
 
     def rekey(self, drive_id: str, key: bytes) -> None:

@@ -21,7 +21,12 @@ _MAC_BYTES = hashlib.sha256().digest_size
 
 
 class Rights(IntFlag):
-    """What a token lets its bearer do."""
+    """What a token lets its bearer do.
+
+    ``READ`` gives the records of the file. ``APPEND`` gives finding the end of its log, and writing records of this
+    file anywhere in its extent: a server keeps no tails, so where the log goes on is the bearer's word, and a writer
+    that names another place destroys what is there. It gives no other file, drive or block.
+    """
 
     READ = 1
     APPEND = 2
