@@ -79,11 +79,12 @@ def heal(
     except JournalDamaged as damage:
         problems.append(str(damage))
         standing = list(damage.readable)
+    known = standing
     if lease is not None:
         # What others hold is theirs to undo.
         standing = [entry for entry in standing if lease.slice.covers(entry.resource, entry.ports)]
     standing = [entry for entry in standing if not leave(entry.resource)]
-    mended, strange = mend_unexplained(lab, standing, equipment, deadline)
+    mended, strange = mend_unexplained(lab, known, equipment.breakable, equipment.registers, deadline)
     problems += strange
     undone: tuple[Entry, ...] = ()
     if standing:
@@ -95,13 +96,17 @@ def heal(
         else:
             undone = outcome.undone
             problems += outcome.problems
+    # What was given power has to boot or spin up before it answers.
+    had_no_power = any(entry.ability == "power" for entry in undone)
+    answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S)
+    on_servers, strange = mend_unexplained(lab, known, equipment.breakable, equipment.server_registers, answer_by)
+    mended += on_servers
+    problems += strange
     asks: list[Callable[[], str | None]] = [
         partial(_power_problem, name, port, deadline) for name, port in equipment.power.items()
     ]
     if look_at is not None and (thorough or standing or mended):
-        # What was given power has to boot or spin up before it answers.
-        had_no_power = any(entry.ability == "power" for entry in undone)
-        asks += look_problems(lab, look_at, deadline if had_no_power else deadline.sooner(_ANSWER_S))
+        asks += look_problems(lab, look_at, answer_by)
     # Each controller, server and drive takes its time to answer, so all are asked at once, while the map is restored.
     with ThreadPoolExecutor(len(asks) or 1) as asking:
         asked = [asking.submit(ask) for ask in asks]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rackloop.abilities import Drive, Host
+from rackloop.abilities import Breakable, Drive, FaultRegister, Host
 from rackloop.errors import LabError, NotSupported
 from rackloop.identity import mismatches
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.journal import Entry
-    from rackloop.journalled import Equipment
     from rackloop.lab import Lab
 
 _POLL_NS = 5_000_000
@@ -29,29 +29,36 @@ class Rack(Protocol):
 
 
 def mend_unexplained(
-    lab: Lab, standing: Sequence[Entry], equipment: Equipment, deadline: Deadline
+    lab: Lab,
+    standing: Sequence[Entry],
+    breakable: Mapping[str, Breakable],
+    registers: Sequence[FaultRegister],
+    deadline: Deadline,
 ) -> tuple[tuple[str, ...], list[str]]:
     """Mend what stands broken and no entry of the journal explains: what that was, and what is still wrong.
 
-    Only a simulated rack is touched; what stands in another is named with what to do.
+    What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
+    named with what to do.
     """
     explained = {
         (entry.resource, act["key"]) for entry in standing for act in entry.inverse if act.get("act") == "mend"
     }
     mended: list[str] = []
     problems: list[str] = []
-    for register in equipment.registers:
+    with ThreadPoolExecutor(len(registers) or 1) as asking:
+        asked = [asking.submit(register.standing, deadline) for register in registers]
+    for answer in asked:
         try:
-            broken = register.standing(deadline)
+            broken = answer.result()
         except (LabError, NotSupported) as error:
             problems.append(f"what stands broken cannot be read: {error}")
             continue
-        for name, key, kind in _unexplained(broken, equipment, explained):
+        for name, key, kind in _unexplained(broken, breakable, explained):
             if lab.kind != "mock":
                 problems.append(f"{name} stands broken as {kind} and no journal entry says why; mend it by hand")
                 continue
             try:
-                equipment.breakable[name].mend(key, deadline)
+                breakable[name].mend(key, deadline)
             except (LabError, NotSupported) as error:
                 problems.append(f"{name} stands broken as {kind} and cannot be mended: {error}")
             else:
@@ -72,11 +79,11 @@ def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[],
 
 
 def _unexplained(
-    broken: Broken, equipment: Equipment, explained: set[tuple[str, str]]
+    broken: Broken, breakable: Mapping[str, Breakable], explained: set[tuple[str, str]]
 ) -> Iterator[tuple[str, str, str]]:
     for name, faults in broken.items():
         for key, fault in faults.items():
-            if name in equipment.breakable and (name, key) not in explained:
+            if name in breakable and (name, key) not in explained:
                 yield name, key, str(fault.get("kind"))
 
 

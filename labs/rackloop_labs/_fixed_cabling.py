@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
 
-from rackloop.abilities import Breakable
 from rackloop.lab import Drive, Expander, FabricDriver, Lab
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshHost
-from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.host_faults import HostFaults, HostRegister
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff
 from rackloop_drivers.slot import HostSlot
 
@@ -66,13 +65,13 @@ def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
     return StaticFabric(numbered(lab).baseline_map(), phys.port_states if phys is not None else None)
 
 
-def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, Breakable]:
+def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
     """What servers can break of themselves, by the names of faults.
 
     That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:SERVER/PORT/SLOT`` for one in a slot
     of the expander there.
     """
-    broken: dict[str, Breakable] = {}
+    broken: dict[str, HostFaults] = {}
     for (server, port), path in _sas_ports(lab).items():
         name = f"phy:{server}/{port}"
         broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path)))
@@ -84,6 +83,12 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, Breakab
             slot = HostSlot(hosts[server], device, drive_id=drive_id, serial=drive.serial, kinds=kinds)
             broken[name] = HostFaults(hosts[server], name, slot)
     return broken
+
+
+def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
+    """What says which of the parts that :func:`host_breakables` gave are broken: one for each server that has any."""
+    of = {server: [name for name in broken if name.partition(":")[2].split("/")[0] == server] for server in hosts}
+    return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
 
 
 def _sas_ports(lab: Lab) -> dict[tuple[str, str], str]:

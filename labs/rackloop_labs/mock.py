@@ -22,7 +22,7 @@ from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
-from rackloop_labs._fixed_cabling import host_breakables, host_phys, numbered, static_fabric
+from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, numbered, static_fabric
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.labd_control import LabdControl
@@ -133,6 +133,7 @@ class MockBench:
             switch_power="switch" if lab.has_switch else None,
             breakable={**parts, **by_host},
             registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
+            server_registers=host_registers(self._hosts, by_host),
         )
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 

@@ -15,7 +15,7 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
-from rackloop_labs._fixed_cabling import host_breakables, host_phys, static_fabric
+from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, static_fabric
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.discovery import inventories
@@ -50,7 +50,13 @@ class PhysicalBench:
         else:
             phys = host_phys(lab, self._hosts)
             breakable = host_breakables(lab, self._hosts)
-            self.equipment = Equipment(static_fabric(lab, phys), phys, power=self.power.ports, breakable=breakable)
+            self.equipment = Equipment(
+                static_fabric(lab, phys),
+                phys,
+                power=self.power.ports,
+                breakable=breakable,
+                server_registers=host_registers(self._hosts, breakable),
+            )
 
     def drive(self, server: str, port: str) -> HostDrive:
         """The drive that the server sees at the port now, asked through the server's tools.

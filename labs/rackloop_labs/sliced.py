@@ -35,6 +35,9 @@ class SlicedBench:
             power={name: port for name, port in whole.power.items() if held.slice.covers(name)},
             breakable={name: part for name, part in whole.breakable.items() if held.slice.covers(name)},
             registers=whole.registers,
+            server_registers=tuple(
+                register for register in whole.server_registers if any(map(held.slice.covers, register.parts))
+            ),
         )
 
     def drive(self, server: str, port: str) -> Drive:

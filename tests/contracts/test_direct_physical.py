@@ -123,6 +123,20 @@ def test_what_nobody_mended_is_healed(real: Real) -> None:
     assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.UP}
 
 
+def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Real) -> None:
+    """Whoever broke it kept another journal; it is the server that remembers."""
+    slot = real.bench.equipment.breakable["slot:node1/p2"]
+    slot.break_as("other/1", {"kind": "removed"}, soon())
+    with leased(real.lab, real.store) as lease:
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
+        assert report.problems == (
+            "slot:node1/p2 stands broken as removed and no journal entry says why; mend it by hand",
+        )
+        assert set(slot.standing(soon())) == {"other/1"}
+        slot.mend("other/1", soon())
+        assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease).problems == ()
+
+
 def test_what_no_server_can_do_is_skipped_with_the_reason(real: Real) -> None:
     with leased(real.lab, real.store) as lease:
         for spec in (FaultSpec("server_crash", "node1"), FaultSpec("device_off", "ssd1")):

@@ -20,6 +20,12 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
         yield ready
 
 
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
+    with faulty_rack(tmp_path_factory.mktemp("direct"), "mock-direct") as ready:
+        yield ready
+
+
 def ask_rackd(rack: FaultyRack, op: str, **fields: object) -> None:
     with rack.mock.rackd() as rackd:
         rackd.request(op, soon(), **fields)
@@ -45,6 +51,27 @@ def test_what_was_broken_by_hand_is_mended_and_told(rack: FaultyRack, name: str)
     assert report.problems == ()
     assert report.mended == (told,)
     assert rack.truth() == before
+
+
+@pytest.mark.parametrize(("part", "kind"), [("slot:node1/p1", "slot_power_off"), ("phy:node1/p2", "disabled")])
+def test_what_a_server_remembers_is_mended_and_told(direct: FaultyRack, part: str, kind: str) -> None:
+    before = direct.truth()
+    with closing(MockLab(direct.lab, CLOCK, direct.mock.state).open(None)) as bench:
+        bench.equipment.breakable[part].break_as("other/1", {"kind": kind}, soon())
+    report = direct.heal()
+    assert (report.problems, report.mended) == ((), (f"{kind} of {part}",))
+    assert direct.truth() == before
+
+
+def test_a_server_that_crashed_is_asked_once_it_is_there_again(direct: FaultyRack) -> None:
+    before = direct.truth()
+    with closing(MockLab(direct.lab, CLOCK, direct.mock.state).open(None)) as bench:
+        faults = Faults(direct.lab, bench.equipment, CLOCK, ActRecorder(direct.lab, direct.journal, "lost"))
+        bench.equipment.breakable["slot:node1/p1"].break_as("other/1", {"kind": "slot_power_off"}, soon())
+        faults.begin(FaultSpec("server_crash", "node1"))
+    report = direct.heal()
+    assert report.problems == ()
+    assert direct.truth() == before
 
 
 def test_a_rack_whose_control_link_was_lost_by_hand_can_be_taken_over(rack: FaultyRack) -> None:

@@ -41,7 +41,8 @@ class Equipment:
 
     ``switch_power`` names the power port that feeds the switch, where one does. The parts of ``breakable`` are called
     ``drive:NAME``, ``port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
-    ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``; ``registers`` know of many of them at once what stands.
+    ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``; ``registers`` know of many of them at once what stands, those of
+    ``server_registers`` by asking a server that has to be up for it.
     """
 
     fabric: Fabric
@@ -50,6 +51,7 @@ class Equipment:
     switch_power: str | None = None
     breakable: Mapping[str, Breakable] = field(default_factory=dict)
     registers: tuple[FaultRegister, ...] = ()
+    server_registers: tuple[FaultRegister, ...] = ()
 
 
 @dataclass(frozen=True)
