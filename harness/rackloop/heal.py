@@ -69,9 +69,12 @@ def heal(
     alone, because somebody works on them, stays in the journal.
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
-    lease, LabError where the journal cannot be written; what the bench refuses is in the report's ``problems``.
+    lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
+    LabError where the journal cannot be written; what the bench refuses is in the report's ``problems``.
     """
     require_may_disturb(lab, lease)
+    check = partial(_require, lease)
+    check()
     started_ns = clock.now_ns()
     problems: list[str] = []
     try:
@@ -89,7 +92,7 @@ def heal(
     undone: tuple[Entry, ...] = ()
     if standing:
         try:
-            outcome = undo(standing, equipment, journal, deadline)
+            outcome = undo(standing, equipment, journal, deadline, check=check)
         except JournalDamaged as damage:
             # What was undone could not be marked so; undoing it again does no harm.
             problems.append(str(damage))
@@ -102,6 +105,7 @@ def heal(
     on_servers, strange = mend_unexplained(lab, known, equipment.breakable, equipment.server_registers, answer_by)
     mended += on_servers
     problems += strange
+    check()
     asks: list[Callable[[], str | None]] = [
         partial(_power_problem, name, port, deadline) for name, port in equipment.power.items()
     ]
@@ -115,6 +119,11 @@ def heal(
     problems += switch_problems
     took_s = (clock.now_ns() - started_ns) / 1e9
     return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s)
+
+
+def _require(lease: HeldLease | None) -> None:
+    if lease is not None:
+        lease.require()
 
 
 def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:

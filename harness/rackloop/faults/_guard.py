@@ -11,7 +11,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, FaultRefused, LabError, RackloopError
+from rackloop.errors import BadInput, FaultRefused, RackloopError
 from rackloop.events import FaultPhase
 from rackloop.faults._catalogue import KINDS
 from rackloop.faults._radius import BlastRadius
@@ -69,7 +69,7 @@ class EffectWatch(Protocol):
     """Somebody who sees faults take effect: the rack's own log, a server's kernel, a job that reads."""
 
     def first_effect(self, injection: Injection) -> Stage | None:
-        """What was first seen of a fault that still stands; None where nothing was."""
+        """What was first seen of a fault, asked once it is mended or could not be; None where nothing was."""
         ...
 
 
@@ -103,6 +103,8 @@ class Faults:
         self._lock = Lock()
         self._ending = RLock()
         self._made: list[Injection] = []
+        # Mended and not told yet: the fault, when that was, and how long it took, in nanoseconds.
+        self._healed: list[tuple[Injection, int, int]] = []
 
     @property
     def made(self) -> tuple[Injection, ...]:
@@ -121,7 +123,7 @@ class Faults:
         except BaseException as error:
             try:
                 self.end(injection)
-            except LabError as problem:
+            except Exception as problem:  # noqa: BLE001 - it is the note of an error that goes on
                 error.add_note(str(problem))
             raise
         self.end(injection)
@@ -176,33 +178,46 @@ class Faults:
         """Mend what the fault broke and read back that it is; one that was ended already is left alone.
 
         Where another fault that stands keeps it from being mended, it is with the end of that one. Raises UndoFailed
-        with every part that could not be mended.
+        with every part that could not be mended. What fails when it is mended, be it that its effect cannot be seen or
+        told, is raised as well.
         """
         with self._ending:
             if not injection.stands:
                 return
-            if self._watch is not None and (seen := self._watch.first_effect(injection)) is not None:
-                self.saw(injection, seen)
             injection.is_ended = True
+            began_ns = self._clock.now_ns()
             problems = self._mend(injection)
             for other in reversed(self.made):
                 if other.is_ended and other.stands and other is not injection:
                     problems += self._mend(other)
-        if problems:
-            raise UndoFailed(tuple(dict.fromkeys(problems)))
+            # Nobody who looks on, and no full disk, may keep a fault from being mended.
+            try:
+                self._look(injection, began_ns)
+                self._tell_healed()
+            finally:
+                if problems:
+                    raise UndoFailed(tuple(dict.fromkeys(problems)))
 
     def end_all(self) -> None:
-        """End what stands, the last first. Raises UndoFailed with everything that could not be mended."""
+        """End what stands, the last first, whatever fails. Raises UndoFailed with all that could not be mended.
+
+        Where all was, the first error of those that look on or take it down is raised.
+        """
         problems: list[str] = []
+        failures: list[Exception] = []
         for injection in reversed(self.made):
             try:
                 self.end(injection)
             except UndoFailed as error:
                 problems += error.problems
-            except LabError as error:
-                problems.append(f"{injection.spec}: {error}")
+            except Exception as error:  # noqa: BLE001 - the others are to be ended too, then it is raised
+                failures.append(error)
+                if injection.stands:
+                    problems.append(f"{injection.spec}: {error}")
         if problems:
-            raise UndoFailed(tuple(dict.fromkeys(problems)))
+            raise UndoFailed(tuple(dict.fromkeys(problems))) from next(iter(failures), None)
+        if failures:
+            raise failures[0]
 
     def saw(self, injection: Injection, effect: Stage) -> None:
         """Take down the first effect that somebody saw, during the fault or afterwards; of several the first told."""
@@ -218,7 +233,7 @@ class Faults:
     ) -> None:
         try:
             self.end_all()
-        except LabError as problem:
+        except Exception as problem:
             if error is None:
                 raise
             error.add_note(str(problem))
@@ -229,17 +244,31 @@ class Faults:
         dark = {port for other in others for port in other.radius.ports}
         started_ns = self._clock.now_ns()
         deadline = Deadline.after(self._clock, _END_S)
-        if self._recorder.lease is not None:
-            # Whoever has the rack now heals it; this run may not touch it any more.
-            self._recorder.lease.require()
-        outcome = undo(injection.entries, self._equipment, self._recorder.journal, deadline, dark=dark)
+        recorder = self._recorder
+        # Once the lease is over, whoever has the rack heals it; this run may not touch it any more.
+        recorder.require_lease()
+        outcome = undo(
+            injection.entries, self._equipment, recorder.journal, deadline, dark=dark, check=recorder.require_lease
+        )
         if outcome.problems:
             # What was ended already hinders nobody, or two that cannot be mended would excuse each other.
             hindering = (other for other in others if not other.is_ended)
             return [] if any(_may_hinder(other, injection) for other in hindering) else list(outcome.problems)
         injection.healed_ns = self._clock.now_ns()
-        self._tell(injection, "healed", injection.healed_ns, injection.healed_ns - started_ns)
+        self._healed.append((injection, injection.healed_ns, injection.healed_ns - started_ns))
         return []
+
+    def _look(self, injection: Injection, mended_ns: int) -> None:
+        """Take down what the watch saw of a fault before its mending began at ``mended_ns``, and not the mending."""
+        if self._watch is None or (seen := self._watch.first_effect(injection)) is None:
+            return
+        if seen.at_ns - seen.error_ns <= mended_ns:
+            self.saw(injection, seen)
+
+    def _tell_healed(self) -> None:
+        while self._healed:
+            injection, at_ns, took_ns = self._healed.pop(0)
+            self._tell(injection, "healed", at_ns, took_ns)
 
     def _tell(self, injection: Injection, phase: str, at_ns: int, error_ns: int = 0, clock: str = _HARNESS) -> None:
         if self._events is not None:

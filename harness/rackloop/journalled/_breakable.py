@@ -38,7 +38,8 @@ class JournalledBreakable:
         )
 
     def mend(self, key: str, deadline: Deadline) -> None:
-        """Mend what stands under ``key``."""
+        """Mend what stands under ``key``. Raises LeaseLost where the lease is over: whoever has the rack heals it."""
+        self._recorder.require_lease()
         self._part.mend(key, deadline)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:

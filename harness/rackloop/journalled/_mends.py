@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
@@ -20,14 +20,22 @@ def is_way_in(resource: str) -> bool:
 
 
 def mend_all(
-    entries: Sequence[Entry], breakable: Mapping[str, Breakable], deadline: Deadline, left: dict[int, str]
+    entries: Sequence[Entry],
+    breakable: Mapping[str, Breakable],
+    deadline: Deadline,
+    left: dict[int, str],
+    check: Callable[[], None],
 ) -> None:
-    """Mend what the inverses of ``entries``, newest first, mend; those that could not be are put into ``left``."""
+    """Mend what the inverses of ``entries``, newest first, mend; those that could not be are put into ``left``.
+
+    ``check`` is called before each part is touched, and what it raises goes on.
+    """
     by_resource: dict[str, list[Entry]] = {}
     for entry in entries:
         if acts_of(entry, "mend"):
             by_resource.setdefault(entry.resource, []).append(entry)
     for resource, its_entries in by_resource.items():
+        check()
         try:
             _mend(resource, its_entries, breakable, deadline, left)
         except (LabError, NotSupported) as error:

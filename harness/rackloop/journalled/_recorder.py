@@ -44,6 +44,11 @@ class ActRecorder:
 
         return replace(self, keep=both)
 
+    def require_lease(self) -> None:
+        """Ask the store whether the lease is held, where there is one. Raises LeaseLost where it is over."""
+        if self.lease is not None:
+            self.lease.require()
+
     def perform(
         self,
         ability: str,

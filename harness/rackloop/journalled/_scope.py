@@ -57,9 +57,8 @@ def undoing(
 def _undo_all(made: list[Entry], equipment: Equipment, recorder: ActRecorder, deadline: Deadline) -> None:
     if not made:
         return
-    if recorder.lease is not None:
-        # Whoever has the rack now heals it; this run may not touch it any more.
-        recorder.lease.require()
-    outcome = undo(made, equipment, recorder.journal, deadline)
+    # Once the lease is over, whoever has the rack heals it; this run may not touch it any more.
+    recorder.require_lease()
+    outcome = undo(made, equipment, recorder.journal, deadline, check=recorder.require_lease)
     if outcome.problems:
         raise UndoFailed(outcome.problems)

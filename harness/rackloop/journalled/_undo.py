@@ -7,7 +7,7 @@ each step stands on the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackloop.abilities import (
@@ -77,21 +77,28 @@ def undo(
     deadline: Deadline,
     *,
     dark: Collection[int] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Give the rack back what ``entries`` took, and mark those that were undone in one transaction.
 
-    The signal of the ports ``dark`` is not waited for: something else keeps it away.
+    The signal of the ports ``dark`` is not waited for: something else keeps it away. ``check`` is called before each
+    part is touched; what it raises, such as LeaseLost, ends the undoing there and nothing is marked.
 
     Reality is asked before anything is changed, so entries that never happened and entries undone before are
     harmless. Errors of the bench are collected, not raised, except where the journal itself refuses.
     """
     newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
     left: dict[int, str] = {}
-    mend_all([entry for entry in newest_first if is_way_in(entry.resource)], equipment.breakable, deadline, left)
-    _restore_power(newest_first, equipment, deadline, left)
-    mend_all([entry for entry in newest_first if not is_way_in(entry.resource)], equipment.breakable, deadline, left)
+    ways_in = [entry for entry in newest_first if is_way_in(entry.resource)]
+    others = [entry for entry in newest_first if not is_way_in(entry.resource)]
+    mend_all(ways_in, equipment.breakable, deadline, left, check)
+    _restore_power(newest_first, equipment, deadline, left, check)
+    mend_all(others, equipment.breakable, deadline, left, check)
+    check()
     _restore_boot_map(newest_first, equipment, deadline, left)
+    check()
     _restore_map(newest_first, equipment, deadline, left)
+    check()
     _settle(newest_first, equipment, journal.boot_id, deadline, left, dark)
     done = tuple(entry for entry in newest_first if entry.id not in left)
     if done:
@@ -121,12 +128,19 @@ def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) ->
     return waiting
 
 
-def _restore_power(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+def _restore_power(
+    entries: Sequence[Entry],
+    equipment: Equipment,
+    deadline: Deadline,
+    left: dict[int, str],
+    check: Callable[[], None],
+) -> None:
     by_name: dict[str, list[Entry]] = {}
     for entry in entries:
         if acts_of(entry, "power"):
             by_name.setdefault(entry.resource, []).append(entry)
     for name, its_entries in by_name.items():
+        check()
         (act,) = acts_of(its_entries[-1], "power")
         try:
             _set_power(name, equipment, deadline, on=bool(act["on"]))
