@@ -102,9 +102,13 @@ class PerIoService:
 
 @dataclass
 class TimedIos:
-    """I/Os through the service, one after the other; times are without the guard's, which is the harness's own."""
+    """I/Os of a client through the service, one after the other.
+
+    Times are without the guard's, which is the harness's own.
+    """
 
     service: PerIoService
+    client: LwfsClient
     moved_s: list[float] = field(default_factory=list)
     stayed_s: list[float] = field(default_factory=list)
     guard_s: list[float] = field(default_factory=list)
@@ -127,11 +131,12 @@ class TimedIos:
                 began_s,
                 ended_s,
                 file.drive_id,
-                assigned.place[0],
+                self.client.served_by,
                 is_write,
                 record,
                 zlib.crc32(content),
                 ok=True,
+                asked_s=self.client.asked_s,
                 io=assigned.io,
             )
         )
@@ -215,14 +220,14 @@ def _per_io(
 ) -> None:
     """Write a record on a drive drawn at random, as often as there are I/Os, and read each again in another order."""
     service = PerIoService(storage, PerIoController(shape, POLICIES[policy]()))
-    client = LwfsClient(storage.metadata, service, storage.servers, storage.wall_s)
+    client = LwfsClient(storage.metadata, service, storage.servers, storage.wall_s, now_s=storage.now_s)
     files = {}
     for drive in shape.drives:
         storage.metadata.create(f"file on {drive}", drive, FILE_BLOCKS)
         files[drive] = client.open(f"file on {drive}")
     chance = storage.rack.chance
     written: list[tuple[str, str, Address, bytes]] = []
-    appends, reads = TimedIos(service), TimedIos(service)
+    appends, reads = TimedIos(service, client), TimedIos(service, client)
     for number in range(parameters["ios"]):
         drive = chance.choice(shape.drives)
         payload = chance.randbytes(PAYLOAD)

@@ -164,8 +164,8 @@ def test_each_rule_finds_what_breaks_it(rule: str, spoil: Callable[[History], Hi
     assert verdicts(spoil(day()))[rule].verdict is Verdict.FAIL
 
 
-IO = Io(10.0, 10.1, "d0", "s0", is_write=True, record="r1", crc=7, ok=True)
-READ = replace(IO, began_s=11.0, ended_s=11.1, is_write=False)
+IO = Io(10.0, 10.1, "d0", "s0", is_write=True, record="r1", crc=7, ok=True, asked_s=10.0)
+READ = replace(IO, began_s=11.0, ended_s=11.1, is_write=False, asked_s=11.0)
 MAPPED = Mapped(0.0, "d0", "s0", "p0")
 
 
@@ -181,6 +181,14 @@ def test_an_answer_counts_only_from_the_server_that_had_the_drive() -> None:
     assert io_verdict(rule, MAPPED, replace(IO, server="s1")) is Verdict.FAIL
     assert io_verdict(rule, MAPPED, left, IO) is Verdict.FAIL
     assert io_verdict(rule, MAPPED, left, replace(IO, ok=False)) is Verdict.UNKNOWN
+
+
+def test_what_was_tried_while_the_drive_was_there_does_not_excuse_an_answer_after_it_left() -> None:
+    rule = "a drive answers only while it is mapped"
+    left = Unmapped(9.0, "d0", "s0")
+    tried_before = replace(IO, began_s=8.0)
+    assert io_verdict(rule, MAPPED, left, tried_before) is Verdict.FAIL
+    assert io_verdict(rule, MAPPED, left, replace(tried_before, asked_s=8.9)) is Verdict.PASS
 
 
 def test_the_mapping_service_must_name_the_server_that_has_the_drive() -> None:

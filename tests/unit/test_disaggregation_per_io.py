@@ -55,7 +55,18 @@ class Rack:
         if is_write:
             self.written.append(record)
         self.history.note(
-            Io(self.now_s, self.now_s + 0.001, drive, server, is_write, record, crc, ok=True, io=assignment.io)
+            Io(
+                self.now_s,
+                self.now_s + 0.001,
+                drive,
+                server,
+                is_write,
+                record,
+                crc,
+                ok=True,
+                asked_s=self.now_s,
+                io=assignment.io,
+            )
         )
         self.now_s += 0.001
         self.controller.finished(assignment)

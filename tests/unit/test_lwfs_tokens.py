@@ -238,6 +238,24 @@ def test_a_client_that_keeps_servers_asks_again_only_after_a_move() -> None:
     assert client.lookups == 2
 
 
+def test_a_client_says_who_answered_and_when_that_one_was_asked() -> None:
+    rack = SmallRack()
+    client = rack.client(keeps_servers=True, tries=2)
+    file = client.open("notes")
+    file.append(b"one")
+    assert (client.served_by, client.asked_s) == ("s1", 1_000.0)
+    rack.move("d1", "s2")
+    found_at = rack.server_of
+
+    def later(drive_id: str) -> str:
+        rack.now_s += 5
+        return found_at(drive_id)
+
+    vars(rack)["server_of"] = later
+    file.append(b"two")
+    assert (client.served_by, client.asked_s) == ("s2", 1_005.0)
+
+
 def test_a_client_that_does_not_keep_servers_asks_at_every_io() -> None:
     rack = SmallRack()
     client = rack.client()

@@ -51,7 +51,9 @@ class Located:
 class Io:
     """One I/O of a client. ``record`` names what was written or read, ``crc`` its content; ``ok`` is its outcome.
 
-    ``io`` numbers it where a policy chose for it.
+    ``io`` numbers it where a policy chose for it. ``server`` is the one that answered, ``asked_s`` the moment at which
+    the request that it answered went to it, later than ``began_s`` where others were tried before or a drive had to
+    come first.
     """
 
     began_s: float
@@ -62,6 +64,7 @@ class Io:
     record: str
     crc: int
     ok: bool
+    asked_s: float
     io: int | None = None
 
 

@@ -34,15 +34,15 @@ def one_drive_a_place(history: History) -> Findings:
 
 
 def answers_only_while_mapped(history: History) -> Findings:
-    """A drive answers a server only while it is mapped to it."""
+    """A drive answers a server only while it is mapped to it: in the request that was answered, not in those before."""
     stays: dict[tuple[str, str], list[Stay]] = {}
     for stay in history.stays():
         stays.setdefault((stay.drive, stay.server), []).append(stay)
     answered = [io for io in history.of(Io) if io.ok]
     broken = [
-        f"{io.drive} answered {io.server} between {io.began_s:g} and {io.ended_s:g} s, and was not mapped to it"
+        f"{io.drive} answered {io.server} between {io.asked_s:g} and {io.ended_s:g} s, and was not mapped to it"
         for io in answered
-        if not any(stay.meets(io.began_s, io.ended_s) for stay in stays.get((io.drive, io.server), ()))
+        if not any(stay.meets(io.asked_s, io.ended_s) for stay in stays.get((io.drive, io.server), ()))
     ]
     return Findings(len(answered), broken)
 

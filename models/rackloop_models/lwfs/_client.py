@@ -26,7 +26,8 @@ class LwfsClient:
 
     ``keeps_servers`` is for designs in which drives stay for minutes: the server of a drive is asked for once, and
     again when it says that the drive is not there any more, up to ``tries`` times with ``pause`` between.
-    ``lookups`` counts how often it was asked for, ``served_by`` is the server that answered last.
+    ``lookups`` counts how often it was asked for. ``served_by`` is the server that answered last, and ``asked_s`` when
+    the request that it answered went to it, by ``now_s``, or by ``wall_s`` where none is given.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class LwfsClient:
         keeps_servers: bool = False,
         tries: int = 1,
         pause: Callable[[], None] = lambda: None,
+        now_s: Callable[[], float] | None = None,
     ) -> None:
         self.lookups = 0
         self.served_by = ""
+        self.asked_s = 0.0
         self._metadata = metadata
         self._locator = locator
         self._servers = servers
@@ -49,6 +52,7 @@ class LwfsClient:
         self._keeps_servers = keeps_servers
         self._tries = tries
         self._pause = pause
+        self._now_s = now_s or wall_s
         self._grants: dict[tuple[str, Rights], Grant] = {}
         self._server_of: dict[str, str] = {}
 
@@ -74,6 +78,7 @@ class LwfsClient:
         for left in reversed(range(self._tries)):
             try:
                 server = self._find(drive_id)
+                asked_s = self._now_s()
                 answer = request(self._servers[server])
             except NotHere:
                 self._server_of.pop(drive_id, None)
@@ -81,7 +86,7 @@ class LwfsClient:
                     raise
                 self._pause()
             else:
-                self.served_by = server
+                self.served_by, self.asked_s = server, asked_s
                 return answer
         raise AssertionError("a client tries once at least")
 
