@@ -241,6 +241,20 @@ def is_move(event: Event) -> bool:
             Redistribution.SPREAD,
         ),
         (
+            "blocks are announced again",
+            # By a server that is up and has not got it.
+            lambda event: replace(event, server="s5") if isinstance(event, Announced) and event.t_s > 0 else event,
+            Redistribution.SPREAD,
+        ),
+        (
+            "blocks are announced again",
+            # By the right server, before it has it.
+            lambda event: (
+                replace(event, t_s=event.t_s - TAKES_S / 2) if isinstance(event, Announced) and event.t_s > 0 else event
+            ),
+            Redistribution.SPREAD,
+        ),
+        (
             "a spare takes a failed drive's place",
             lambda event: None if is_move(event) and event.drive == "d12" else event,
             Redistribution.ONE,

@@ -128,7 +128,10 @@ def no_drive_is_lost(shape: Shape, within_s: float, history: History) -> Finding
 
 
 def announced_again(within_s: float, history: History) -> Findings:
-    """Every block that was announced on a drive of a failed server is announced by the server that took the drive."""
+    """Every block that was announced on a drive of a failed server is announced by the server that took the drive.
+
+    A report counts only of a server that has the drive at that moment.
+    """
     stays, reports = history.stays(), history.of(Announced)
     broken, seen = [], 0
     for failure in history.of(ServerFailed):
@@ -143,10 +146,13 @@ def announced_again(within_s: float, history: History) -> Findings:
                 if report.drive == drive
                 and failure.t_s < report.t_s <= failure.t_s + within_s
                 and report.server != failure.server
+                and drive in _drives_at(report.server, report.t_s, stays)
             ]
             missing = known[-1] - frozenset[str]().union(*(report.blocks for report in after))
             if missing:
-                broken.append(f"{len(missing)} blocks of {drive} were not announced after {failure.server} failed")
+                broken.append(
+                    f"{len(missing)} blocks of {drive} were not announced by who has it after {failure.server} failed"
+                )
     return Findings(seen, broken)
 
 
