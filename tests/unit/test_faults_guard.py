@@ -48,8 +48,11 @@ class Seen:
 
     def __init__(self) -> None:
         self.stage: Stage | None = None
+        self.failure: Exception | None = None
 
     def first_effect(self, _injection: Injection) -> Stage | None:
+        if self.failure is not None:
+            raise self.failure
         return self.stage
 
 
@@ -190,6 +193,48 @@ def test_ending_twice_is_ending_once(bench: Bench) -> None:
     bench.faults.end(injection)
     bench.faults.end(injection)
     assert bench.rack.told == ["break drive:d01", "mend drive:d01"]
+
+
+def test_one_who_cannot_look_keeps_no_fault_from_being_mended(bench: Bench) -> None:
+    bench.seen.failure = OSError("the log is gone")
+    with pytest.raises(OSError, match="the log is gone"), bench.faults as faults:  # noqa: PT012 - on the way out
+        faults.begin(FaultSpec("hang", "d01"))
+        faults.begin(FaultSpec("server_crash", "srv1"))
+    assert bench.truth() == WELL
+    assert bench.journal.standing("bench") == []
+
+
+def test_an_event_log_that_takes_nothing_keeps_no_fault_from_being_mended(bench: Bench) -> None:
+    hang, crash = (bench.faults.begin(FaultSpec(*of)) for of in (("hang", "d01"), ("server_crash", "srv1")))
+    bench.seen.stage = Stage("offline", bench.clock.now_ns(), "rackd", 1000)
+    bench.events.close()
+    with pytest.raises(LabError, match="has ended"):
+        bench.faults.end_all()
+    assert not hang.stands
+    assert not crash.stands
+    assert bench.truth() == WELL
+
+
+def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_mended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.faults.begin(FaultSpec("server_crash", "srv1"))
+    bench.faults.begin(FaultSpec("hang", "d01"))
+
+    def break_off(_key: str, _deadline: Deadline) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(bench.rack.parts["drive:d01"], "mend", break_off)
+    with pytest.raises(UndoFailed, match="hang of d01: a defect"):
+        bench.faults.end_all()
+    assert not bench.rack.parts["server:srv1"].broken
+
+
+def test_a_link_that_the_mending_itself_takes_is_no_effect_of_the_fault(bench: Bench) -> None:
+    injection = bench.faults.begin(FaultSpec("hang", "d01"))
+    bench.seen.stage = Stage("offline", bench.clock.now_ns() + 2_000, "rackd", 1_000)
+    bench.faults.end(injection)
+    assert injection.effect is None
 
 
 def test_keys_of_faults_differ_and_name_the_run(bench: Bench) -> None:
