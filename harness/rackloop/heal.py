@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.abilities import PowerPort
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import LabError, NotSupported, StaleGeneration
+from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.guard import require_may_disturb
 from rackloop.heal_looks import Rack, look_problems, mend_unexplained
 from rackloop.journal import Entry, Journal, JournalDamaged
@@ -45,7 +45,7 @@ class HealReport:
 
     @property
     def is_healed(self) -> bool:
-        """Whether the lab stands at its baseline and nothing is left to undo."""
+        """Whether the lab stands at its baseline, and all is undone but what was to be left alone."""
         return not self.problems
 
 
@@ -66,7 +66,8 @@ def heal(
     With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
     Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
     every drive of the baseline be there and be itself. What was done to resources that ``leave`` says are to be left
-    alone, because somebody works on them, stays in the journal.
+    alone, because somebody works on them, stays in the journal; so does a change of the map, when the circuits of
+    such ports (``port:17``) are all that is left of it.
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
     lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
@@ -92,7 +93,8 @@ def heal(
     undone: tuple[Entry, ...] = ()
     if standing:
         try:
-            outcome = undo(standing, equipment, journal, deadline, check=check)
+            hidden = {port for entry in standing for port in entry.ports if leave(f"port:{port}")}
+            outcome = undo(standing, equipment, journal, deadline, hidden=hidden, check=check)
         except JournalDamaged as damage:
             # What was undone could not be marked so; undoing it again does no harm.
             problems.append(str(damage))
@@ -143,6 +145,8 @@ def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[
     try:
         restored = _restore_baseline(equipment, lab.baseline_map(), deadline)
         return restored, _signal_problems(equipment, deadline)
+    except BadInput as error:
+        return restored, [f"switch: {error}; `rackloop heal {lab.name}` heals the whole rack, its other ports too"]
     except (LabError, NotSupported) as error:
         return restored, [f"switch: {error}"]
 

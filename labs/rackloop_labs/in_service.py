@@ -84,6 +84,9 @@ class BenchInService:
 
     def leaves_alone(self, resource: str) -> bool:
         """Whether nothing may be done to a resource, as the undo journal names it: a part that is out would feel it."""
+        kind, _, name = resource.partition(":")
+        if kind == "port" and name.isdigit() and int(name) in self._hidden_ports():
+            return True
         return not self._out.isdisjoint(gear_behind(self.whole.lab, resource))
 
     def _hidden_ports(self) -> frozenset[int]:

@@ -136,6 +136,48 @@ def test_a_rack_is_healed_around_what_is_out(
     assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
 
 
+def _remapped_by_a_run_that_was_killed(bench: BenchInService, journal: Journal, clock: VirtualClock) -> None:
+    """Both drives of srv1 changed places, another pair was opened, and it was all kept as the power-on map."""
+    bench.put_back({D01})
+    acting = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "run-1"))
+    acting.fabric.apply(Open(frozenset({6})), _soon(clock))
+    acting.fabric.apply(Partial(PortMap.of([(1, 102), (2, 101)])), _soon(clock))
+    acting.fabric.save_boot_map(_soon(clock))
+
+
+@pytest.mark.parametrize("part", [D01, Gear.server("srv1"), Gear.port("srv1", "p0")])
+def test_what_a_killed_run_did_to_circuits_of_what_is_out_now_waits_without_being_a_problem(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Gear
+) -> None:
+    _remapped_by_a_run_that_was_killed(bench, journal, clock)
+    bench.take_out({part})
+    for undone in (1, 0):
+        report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+        assert report.problems == ()
+        assert len(report.undone) == undone
+        assert (6, 104) in rack.switch.live
+        assert len(journal.standing("bench")) == 2
+    bench.put_back({part})
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert report.is_healed
+    assert (rack.switch.live, rack.switch.saved) == (BASELINE, BASELINE)
+    assert journal.standing("bench") == []
+
+
+def test_nothing_of_what_is_out_is_remapped_by_heal(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
+) -> None:
+    bench.put_back({D01})
+    acting = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "run-1"))
+    acting.fabric.apply(Partial(PortMap.of([(3, 101)])), _soon(clock))
+    bench.take_out({D01})
+    assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
+    assert (3, 101) in rack.switch.live
+    bench.put_back({D01})
+    assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
+    assert rack.switch.live == BASELINE
+
+
 @pytest.mark.parametrize(
     ("subject", "is_out"),
     [

@@ -10,10 +10,21 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, LockedOut, NotSupported
+from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled, undoing
 from rackloop.lab import Lab
-from rackloop.leases import HeldLease, LeaseLost, Leases, Slice, fenced, holding, slice_of, slice_of_ports
+from rackloop.leases import (
+    HeldLease,
+    LeaseLost,
+    Leases,
+    Slice,
+    fenced,
+    holding,
+    reduced,
+    slice_of,
+    slice_of_ports,
+)
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.store import Store, open_store
 from rackloop_drivers.fabric.flexfabric import (
@@ -170,6 +181,23 @@ def test_a_lease_that_is_lost_between_the_journal_and_the_switch_leaves_nothing_
     with pytest.raises(LeaseLost, match="stolen"):
         acting.fabric.apply(Open(frozenset({1})), rack.soon)
     assert Journal(mine.leases.store).standing(rack.lab.name) == []
+
+
+def test_heal_of_a_part_whose_circuit_leads_outside_says_to_heal_the_whole_rack(rack: Rack) -> None:
+    leases = Leases(rack.store(), rack.lab.name)
+    with holding(leases, slice_of(rack.lab)) as whole:
+        rack.equipment(whole).fabric.apply(Partial(PortMap.of([(1, 103)])), rack.soon)
+    mine = rack.holding(part_of(rack, "srv1"))
+    journal = Journal(leases.store)
+    lab, equipment = reduced(rack.lab, mine.slice), rack.equipment(mine)
+    report = heal(lab, journal, equipment, CLOCK, rack.soon, lease=mine)
+    (problem,) = report.problems
+    assert "ports 103 are not in the lease" in problem
+    assert "`rackloop heal bench` heals the whole rack" in problem
+    journal.intend("bench", "run", "fabric", "switch", what={}, inverse=[{"act": "join", "pairs": [[1, 101]]}])
+    report = heal(lab, journal, equipment, CLOCK, rack.soon, lease=mine)
+    assert [problem.partition(":")[0] for problem in report.problems] == ["port map", "switch"]
+    assert len(journal.standing("bench")) == 1
 
 
 def test_an_act_by_hand_waits_for_who_has_the_port(rack: Rack) -> None:

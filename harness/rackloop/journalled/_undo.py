@@ -21,7 +21,7 @@ from rackloop.abilities import (
     SignalRestorer,
 )
 from rackloop.clock import Deadline
-from rackloop.errors import FabricError, LabError, NotConnected, NotSupported, StaleGeneration
+from rackloop.errors import BadInput, FabricError, LabError, NotConnected, NotSupported, StaleGeneration
 from rackloop.journal import Entry, Journal
 from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
 from rackloop.journalled._mends import is_way_in, mend_all
@@ -77,12 +77,14 @@ def undo(
     deadline: Deadline,
     *,
     dark: Collection[int] = (),
+    hidden: Collection[int] = (),
     check: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Give the rack back what ``entries`` took, and mark those that were undone in one transaction.
 
-    The signal of the ports ``dark`` is not waited for: something else keeps it away. ``check`` is called before each
-    part is touched; what it raises, such as LeaseLost, ends the undoing there and nothing is marked.
+    The signal of the ports ``dark`` is not waited for: something else keeps it away. The circuits of the ports
+    ``hidden`` are left as they are: an entry that would give one back keeps standing, which is no problem. ``check`` is
+    called before each part is touched; what it raises, such as LeaseLost, ends the undoing there and nothing is marked.
 
     Reality is asked before anything is changed, so entries that never happened and entries undone before are
     harmless. Errors of the bench are collected, not raised, except where the journal itself refuses.
@@ -95,12 +97,12 @@ def undo(
     _restore_power(newest_first, equipment, deadline, left, check)
     mend_all(others, equipment.breakable, deadline, left, check)
     check()
-    _restore_boot_map(newest_first, equipment, deadline, left)
+    _restore_boot_map(newest_first, equipment, deadline, left, hidden)
     check()
-    _restore_map(newest_first, equipment, deadline, left)
+    _restore_map(newest_first, equipment, deadline, left, hidden)
     check()
     _settle(newest_first, equipment, journal.boot_id, deadline, left, dark)
-    done = tuple(entry for entry in newest_first if entry.id not in left)
+    done = tuple(entry for entry in newest_first if entry.id not in left and _circuit_ports(entry).isdisjoint(hidden))
     if done:
         journal.undone(done)
     return Outcome(done, tuple(dict.fromkeys(left.values())))
@@ -162,31 +164,35 @@ def _set_power(name: str, equipment: Equipment, deadline: Deadline, *, on: bool)
         raise LabError(f"was told to turn {'on' if on else 'off'} and did not; look at the outlet")
 
 
-def _restore_boot_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+def _restore_boot_map(
+    entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
+) -> None:
     changed = [entry for entry in entries if acts_of(entry, "save")]
     if not changed:
         return
     (act,) = acts_of(changed[-1], "save")
-    wanted, fabric = saved_map(act), equipment.fabric
+    wanted, fabric = saved_map(act).without(hidden), equipment.fabric
     try:
         if fabric.boot_map(deadline) != wanted:
             live = fabric.live_map(deadline)
             apply_full(fabric, live, wanted, deadline)
             fabric.save_boot_map(deadline)
             apply_full(fabric, fabric.live_map(deadline), live.pairs, deadline)
-    except (LabError, NotSupported) as error:
+    except (LabError, NotSupported, BadInput) as error:
         left.update((entry.id, f"power-on map of the switch: {error}") for entry in changed)
 
 
-def _restore_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str]) -> None:
+def _restore_map(
+    entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
+) -> None:
     changed = [entry for entry in entries if acts_of(entry, *_MAP_ACTS)]
     if not changed:
         return
     # A switch that has just been given power needs its time before it answers.
     may_be_booting = any(acts_of(entry, "power") for entry in entries)
     try:
-        wrong, reason = _apply_restored(changed, equipment.fabric, deadline, may_be_booting=may_be_booting)
-    except (LabError, NotSupported) as error:
+        wrong, reason = _apply_restored(changed, equipment.fabric, deadline, hidden, may_be_booting=may_be_booting)
+    except (LabError, NotSupported, BadInput) as error:
         left.update((entry.id, f"port map: {error}") for entry in changed)
         return
     if wrong:
@@ -195,14 +201,19 @@ def _restore_map(entries: Sequence[Entry], equipment: Equipment, deadline: Deadl
 
 
 def _apply_restored(
-    entries: Sequence[Entry], fabric: Fabric, deadline: Deadline, *, may_be_booting: bool
+    entries: Sequence[Entry],
+    fabric: Fabric,
+    deadline: Deadline,
+    hidden: Collection[int],
+    *,
+    may_be_booting: bool,
 ) -> tuple[frozenset[int], str]:
     """The ports that have not what they should after the restored map was applied, and what the switch said to it."""
     retried = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
     while True:
         try:
             live = fabric.live_map(deadline)
-            wanted = restored(live.pairs, entries)
+            wanted = restored(live.pairs, entries).without(hidden)
             reason = ""
             try:
                 apply_full(fabric, live, wanted, deadline)
@@ -215,6 +226,11 @@ def _apply_restored(
             if deadline.is_over():
                 raise
             deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _POLL_NS)
+
+
+def _circuit_ports(entry: Entry) -> frozenset[int]:
+    """The ports whose circuits the inverse of ``entry`` gives back, live or at power-on."""
+    return map_ports(entry).union(*(saved_map(act).ports() for act in acts_of(entry, "save")))
 
 
 def _settle(
