@@ -212,10 +212,16 @@ def _secret(value: object, info: ValidationInfo) -> Secret:
             raise wrong(f"unknown key {kind_of(key)}; {guess(key, _SECRET_KEYS)}; {_SECRET_HOW}")
 
 
+# libpq knows password, sslpassword and the like, and reads %70assword as the first. A host has no @ behind it.
+_PASSWORD_IN_STORE = re.compile(
+    r"postgresql://(?:[^:?]*:.*@|[^?]*\?(?:.*&)?[^=&]*(?:password|%)[^=&]*=)", re.IGNORECASE
+)
+
+
 def _store(value: object, _info: ValidationInfo) -> str:
     expected = "'sqlite', or a URL such as postgresql://rackloop@db.lab.example/rackloop"
     text = text_of(value, expected)
-    if re.match(r"postgresql://[^/@]*:[^/@]*@", text):  # never quote it: messages end up in logs
+    if _PASSWORD_IN_STORE.match(text):  # never quote it: messages end up in logs
         raise wrong("a password must not stand in this file; delete it from the URL and keep it in ~/.pgpass")
     if not re.fullmatch(r"sqlite|postgresql://[\x21-\x7e]{1,512}", text):
         raise wrong(f"expected {expected}, found {kind_of(text)}")

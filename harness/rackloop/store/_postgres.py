@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
@@ -21,6 +22,10 @@ _POLL_NS = 5_000_000
 _SETTINGS = (
     "-c lock_timeout=10s -c statement_timeout=10s -c idle_in_transaction_session_timeout=10s -c synchronous_commit=on"
 )
+# libpq ends the user's part at the first @ or /; whoever did not escape those in a password meant the last @.
+_PASSWORD = re.compile(r"^(postgres(?:ql)?://[^:?]*):(?P<password>.*)@", re.DOTALL)
+# password, sslpassword and the like; libpq reads %70assword as the first of them.
+_PASSWORD_PARAMETER = re.compile(r"([?&][^=&]*(?:password|%)[^=&]*=)[^&]*", re.IGNORECASE)
 
 
 class PostgresEngine:
@@ -110,6 +115,12 @@ class PostgresEngine:
         self._db.close()
 
     def _connect(self) -> Any:
+        if not self._is_read_as_meant():
+            # What libpq says of such a URL quotes the part that it could not read, which may be of the password.
+            raise EngineFailed(
+                "PostgreSQL's client cannot read this URL; write it as postgresql://USER@HOST/DATABASE, with %40 for "
+                "an @ and %2F for a / in a name, and keep the password in ~/.pgpass"
+            )
         with self._explained():
             return self._psycopg.connect(
                 self._url,
@@ -120,6 +131,14 @@ class PostgresEngine:
                 tcp_user_timeout=_CONNECT_S * 1000,
                 keepalives_idle=_CONNECT_S,
             )
+
+    def _is_read_as_meant(self) -> bool:
+        written = _PASSWORD.match(self._url)
+        try:
+            read = self._psycopg.conninfo.conninfo_to_dict(self._url).get("password", "")
+        except self._psycopg.Error:
+            return False
+        return written is None or unquote(written["password"]) == read
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -136,8 +155,8 @@ class PostgresEngine:
 
 def shown_url(url: str) -> str:
     """The URL without a password, wherever one stands in it."""
-    without = re.sub(r"^(postgres(?:ql)?://[^/@:]*):[^/@]*@", r"\1:***@", url)
-    return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", without)
+    without = _PASSWORD.sub(r"\1:***@", url)
+    return _PASSWORD_PARAMETER.sub(r"\1***", without)
 
 
 def _psycopg() -> ModuleType:
