@@ -34,7 +34,6 @@ from rackloop_models.disaggregation import (
     elastic_rules,
     of_requests,
     savings,
-    servers_needed,
     simulate,
     stretched,
 )
@@ -128,7 +127,7 @@ def test_elastic(
             for step, load in enumerate(loads):
                 storage.sleep(began_s + load.t_s / speed - storage.now_s())
                 share, t_s, before = load.share, storage.now_s(), controller.active
-                storage.history.note(Need(t_s, share, servers_needed(shape, share, quick.headroom)))
+                storage.history.note(Need(t_s, share))
                 moves = controller.observe(Load(t_s, share))
                 if controller.active != before:
                     storage.history.note(Active(t_s, frozenset(controller.active)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from rackloop_models.disaggregation import (
     Load,
     Located,
     Mapped,
+    Shape,
     Unmapped,
     balanced,
     dealt,
@@ -123,9 +125,16 @@ def all_at_one(history: History) -> History:
     return changed(history, lambda event: replace(few, servers=frozenset({"s0"})) if event is few else event)
 
 
-def never_shrinking(history: History) -> History:
-    first = history.of(Active)[0]
-    return History([event for event in history.events if event is first or not isinstance(event, Active)])
+def never_moving(history: History) -> History:
+    """What the controller says is right, and every drive stays where it was dealt."""
+    first = history.of(Mapped)[: len(SHAPE.drives)]
+    return History([event for event in history.events if event in first or not isinstance(event, Mapped | Unmapped)])
+
+
+def at_two_servers(history: History) -> History:
+    """The controller says the same, and all drives are at two servers from the beginning."""
+    at = [Mapped(0.0, drive, server, port) for drive, (server, port) in dealt(SHAPE, ["s0", "s1"]).at.items()]
+    return History([*at, *(event for event in history.events if not isinstance(event, Mapped | Unmapped))])
 
 
 def flapping(history: History) -> History:
@@ -154,14 +163,36 @@ def shared_port(history: History) -> History:
         ("every drive is mapped or moving", lambda history: without(history, Mapped, 0)),
         ("one drive a server port", shared_port),
         ("a third of the servers can hold all drives", all_at_one),
-        ("servers follow the load", never_shrinking),
-        ("servers follow the load", all_at_one),
+        ("servers follow the load", never_moving),
+        ("servers follow the load", at_two_servers),
         ("changes are damped", flapping),
     ],
 )
 def test_each_rule_finds_what_breaks_it(rule: str, spoil: Callable[[History], History]) -> None:
     assert verdicts(day())[rule].verdict is Verdict.PASS
     assert verdicts(spoil(day()))[rule].verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("wrong_by", [-1, 1])
+def test_a_controller_that_works_out_another_need_is_found(monkeypatch: pytest.MonkeyPatch, wrong_by: int) -> None:
+    def wrong(shape: Shape, share: float, headroom: float) -> int:
+        return min(shape.n, max(2, servers_needed(shape, share, headroom) + wrong_by))
+
+    monkeypatch.setattr("rackloop_models.disaggregation._elastic.servers_needed", wrong)
+    assert verdicts(day())["servers follow the load"].verdict is Verdict.FAIL
+
+
+def test_drives_that_come_too_late_for_the_load_are_found() -> None:
+    history = day()
+    grown = next(
+        after for before, after in itertools.pairwise(history.of(Active)) if len(after.servers) > len(before.servers)
+    )
+
+    def later(event: Event) -> Event:
+        slow = isinstance(event, Mapped) and event.t_s == grown.t_s + MOVE_S
+        return replace(event, t_s=event.t_s + 1) if slow and isinstance(event, Mapped) else event
+
+    assert verdicts(changed(history, later))["servers follow the load"].verdict is Verdict.FAIL
 
 
 IO = Io(10.0, 10.1, "d0", "s0", is_write=True, record="r1", crc=7, ok=True, asked_s=10.0)

@@ -92,8 +92,7 @@ def simulate(shape: Shape, loads: Sequence[Load], damping: Damping, *, move_s: f
         history.note(Mapped(begins_s, drive, server, port))
     history.note(Active(begins_s, frozenset(controller.active)))
     for load in loads:
-        needed = servers_needed(shape, load.share, damping.headroom)
-        history.note(Need(load.t_s, load.share, needed))
+        history.note(Need(load.t_s, load.share))
         before = controller.active
         moves = controller.observe(load)
         for move in moves:

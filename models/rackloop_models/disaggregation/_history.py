@@ -70,11 +70,10 @@ class Io:
 
 @dataclass(frozen=True)
 class Need:
-    """The load at a moment, and how many servers it needs."""
+    """The load from a moment on: 1 is the most that all servers together can do."""
 
     t_s: float
     load: float
-    servers: int
 
 
 @dataclass(frozen=True)

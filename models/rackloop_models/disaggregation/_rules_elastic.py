@@ -41,7 +41,7 @@ def elastic_rules(shape: Shape, damping: Damping, *, within_s: float, with_io: b
         ("every drive is mapped or moving", partial(always_mapped_or_moving, shape.drives, within_s)),
         ("one drive a server port", one_drive_a_place),
         ("a third of the servers can hold all drives", partial(a_third_holds_all, shape)),
-        ("servers follow the load", partial(servers_follow_the_load, damping.hold_s)),
+        ("servers follow the load", partial(servers_follow_the_load, shape, damping, within_s)),
         ("changes are damped", partial(changes_are_damped, damping.hold_s)),
         *(_IO_RULES if with_io else ()),
     ]
@@ -92,21 +92,38 @@ def a_third_holds_all(shape: Shape, history: History) -> Findings:
     return Findings(len(actives), broken)
 
 
-def servers_follow_the_load(hold_s: float, history: History) -> Findings:
-    """There are never fewer servers than the load needs, and not more for longer than ``hold_s``."""
-    needs, actives = history.of(Need), history.of(Active)
+def servers_follow_the_load(shape: Shape, damping: Damping, within_s: float, history: History) -> Findings:
+    """The servers that have drives carry the load, and not more of them than that takes for longer than ``hold_s``.
+
+    What a load takes is worked out here, and a server serves while drives are mapped to it: nothing is taken from the
+    controller's word. It has ``within_s`` for its moves, and no longer than to the next moment of load.
+    """
+    needs, stays = history.of(Need), history.stays()
+    changed_s = [mapped.t_s for mapped in history.of(Mapped)]
     step_s = max((later.t_s - need.t_s for need, later in itertools.pairwise(needs)), default=0.0)
+    enough = {need.t_s: _enough(shape, need.load * damping.headroom) for need in needs}
     broken = []
-    for need in needs:
-        count = len(next(active for active in reversed(actives) if active.t_s <= need.t_s).servers)
-        if count < need.servers:
-            broken.append(f"at {need.t_s:g} s the load needed {need.servers} servers, {count} had drives")
-        since_s = need.t_s - hold_s - step_s
-        window = [other.servers for other in needs if since_s <= other.t_s <= need.t_s]
-        is_steady = needs[0].t_s <= since_s and not any(since_s < active.t_s < need.t_s for active in actives)
-        if is_steady and count > max(window):
-            broken.append(f"at {need.t_s:g} s {count} servers had drives, and for {hold_s:g} s fewer would have done")
+    for need, later in itertools.zip_longest(needs, needs[1:]):
+        by_s = min(need.t_s + within_s, math.inf if later is None else later.t_s)
+        count = len({stay.server for stay in stays if stay.since_s <= by_s <= stay.until_s})
+        if count < enough[need.t_s]:
+            broken.append(f"the load at {need.t_s:g} s takes {enough[need.t_s]} servers, at {by_s:g} s {count} served")
+        since_s = need.t_s - damping.hold_s - step_s
+        most = max(enough[other.t_s] for other in needs if since_s <= other.t_s <= need.t_s)
+        is_steady = needs[0].t_s <= since_s and not any(since_s < t_s < need.t_s for t_s in changed_s)
+        if is_steady and count > most:
+            broken.append(f"at {by_s:g} s {count} servers served, and {most} had done for {damping.hold_s:g} s")
     return Findings(len(needs), broken)
+
+
+def _enough(shape: Shape, wanted: float) -> int:
+    """The fewest servers whose ports hold all drives and that can do this share of what all can; one drive each."""
+    enough = (
+        count
+        for count in range(1, shape.n)
+        if count * shape.k >= len(shape.drives) and count >= wanted * shape.n - 1e-9
+    )
+    return min(next(enough, shape.n), len(shape.drives))
 
 
 def changes_are_damped(hold_s: float, history: History) -> Findings:
