@@ -66,10 +66,15 @@ class Entry:
 
 
 class JournalDamaged(StoreDamaged):
-    """The journal cannot be read to its end. ``readable`` holds the entries that could be, newest first."""
+    """Not every entry of the journal can be read. ``readable`` holds those that could be, newest first.
 
-    def __init__(self, name: str, detail: str, readable: Sequence[Entry]) -> None:
+    ``broken`` has the number of each that could not, with the resource it names; those behind a page of the store that
+    cannot be read are in neither.
+    """
+
+    def __init__(self, name: str, detail: str, readable: Sequence[Entry], broken: Mapping[int, str]) -> None:
         self.readable = tuple(readable)
+        self.broken = dict(broken)
         super().__init__(
             f"undo journal {name} is damaged ({detail}); `rackloop heal` undoes what can still be read and "
             "restores the baseline; then move it away"
@@ -157,7 +162,7 @@ class Journal:
     def standing(self, lab: str) -> list[Entry]:
         """What may have been done to ``lab`` and was not undone, newest first.
 
-        Raises JournalDamaged where it cannot be read to its end; its ``readable`` holds what could be.
+        Raises JournalDamaged where not all of it can be read; its ``readable`` holds what could be.
         """
         return self._entries(f"lab = ? AND {_STANDS}", lab)
 
@@ -176,12 +181,21 @@ class Journal:
 
     def _entries(self, condition: str, value: object) -> list[Entry]:
         entries: list[Entry] = []
+        broken: dict[int, str] = {}
+        wrong: list[str] = []
         query = f"SELECT {_COLUMNS} FROM undo_entry WHERE {condition} ORDER BY id DESC"  # noqa: S608 - own constants
         try:
             for row in self.store.read(query, value):
-                entries.append(_entry(row))  # noqa: PERF401 - what was read before a damaged page is kept
-        except (StoreDamaged, ValueError, KeyError, TypeError) as error:
-            raise JournalDamaged(self.store.name, str(error), entries) from error
+                try:
+                    entries.append(_entry(row))
+                except (ValueError, TypeError) as error:
+                    number, resource = row[0], str(row[4])
+                    broken[number] = resource
+                    wrong.append(f"entry {number}, of {resource}: {error}")
+        except StoreDamaged as error:
+            raise JournalDamaged(self.store.name, "; ".join([*wrong, str(error)]), entries, broken) from error
+        if wrong:
+            raise JournalDamaged(self.store.name, "; ".join(wrong), entries, broken)
         return entries
 
 
@@ -193,15 +207,19 @@ def touched_ports(what: Act, inverse: Sequence[Act]) -> frozenset[int]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
+    """The entry of a row. Raises ValueError or TypeError where it is none."""
     number, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall = row
+    did, undoes = json.loads(what), json.loads(inverse)
+    if not isinstance(did, dict) or not isinstance(undoes, list) or not all(isinstance(act, dict) for act in undoes):
+        raise TypeError("what was done and what undoes it are no acts")
     return Entry(
         id=number,
         lab=lab,
         run=run,
         ability=ability,
         resource=resource,
-        what=json.loads(what),
-        inverse=tuple(json.loads(inverse)),
+        what=did,
+        inverse=tuple(undoes),
         state=EntryState(state),
         boot_id=boot_id,
         intended_ns=intended_ns,

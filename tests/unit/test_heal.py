@@ -318,4 +318,4 @@ def test_a_damaged_journal_does_not_keep_the_baseline_from_standing(bench: Bench
     assert not report.is_healed
     assert any("is damaged" in problem for problem in report.problems)
     assert bench.switch.live == BASELINE
-    assert [entry.id for entry in report.undone] == [3]
+    assert [entry.id for entry in report.undone] == [3, 1]

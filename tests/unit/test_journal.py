@@ -217,14 +217,29 @@ def test_what_can_be_read_of_a_damaged_journal_is_given(path: Path, journal: Jou
     damaged.close()
 
 
-def test_an_entry_that_is_no_json_is_damage(path: Path, journal: Journal) -> None:
-    whole, broken = intend(journal), intend(journal)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "inverse = '{'",
+        "what = '7'",
+        "inverse = '[[]]'",
+        "inverse = '{}'",
+        "state = 'lost'",
+        "wall = '?'",
+        "what = X'FF'",
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_named_and_keeps_no_other_from_being_read(
+    path: Path, journal: Journal, damage: str
+) -> None:
+    older, broken, newer = intend(journal), intend(journal, resource="pdu1/1"), intend(journal)
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE undo_entry SET inverse = '{' WHERE id = ?", (whole.id,))
+        database.execute(f"UPDATE undo_entry SET {damage} WHERE id = ?", (broken.id,))  # noqa: S608 - own constants
     database.close()
-    with pytest.raises(JournalDamaged) as raised:
-        journal.standing("lab")
-    assert raised.value.readable == (broken,)
+    with pytest.raises(JournalDamaged, match=rf"damaged \(entry {broken.id}, of pdu1/1: ") as raised:
+        journal.since(0)
+    assert raised.value.readable == (newer, older)
+    assert raised.value.broken == {broken.id: "pdu1/1"}
 
 
 def test_a_result_is_kept_with_its_entry(path: Path, journal: Journal) -> None:
