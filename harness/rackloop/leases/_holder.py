@@ -25,10 +25,14 @@ class Process:
     def this(cls) -> Process:
         """The process that asks."""
         pid = os.getpid()
-        return cls(pid, _started(pid) or 0, _namespace(), boot_id())
+        try:
+            started = _started(pid)
+        except OSError:
+            started = None
+        return cls(pid, started or 0, _namespace(), boot_id())
 
     def is_living(self, *, private: bool) -> bool | None:
-        """Whether it lives; None where it cannot be looked at from here.
+        """Whether it lives; None where it cannot be looked at from here, as with another user's where they are hidden.
 
         ``private`` says that it cannot be of another machine: then one of an earlier boot has ended.
         """
@@ -36,7 +40,11 @@ class Process:
             return False if private else None
         if self.namespace != _namespace():
             return None
-        return _started(self.pid) == self.started
+        try:
+            return _started(self.pid) == self.started
+        except OSError:
+            # A /proc mounted with hidepid shows nothing of the processes of others, who live all the same.
+            return None if _exists(self.pid) else False
 
 
 @dataclass(frozen=True)
@@ -78,14 +86,21 @@ def _user() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When the process began, in clock ticks since the boot; None where there is none, or only its zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
+    """When the process began, in clock ticks since the boot; None for a zombie. Raises OSError where /proc has none."""
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     # The name, in parentheses, may hold anything; the state is the first field after it (proc_pid_stat(5)).
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @cache
