@@ -99,12 +99,13 @@ def test_written_blocks_verify_until_one_is_damaged(
     assert written.total_err == 0
     assert written.job("v").transfers["write"].io_bytes == written.job("v").transfers["read"].io_bytes == 8 * MIB
     check = once(FioJob(name="v", device=on_file, rw=ReadWrite.READ, verify="crc32c", seed=5, direct=False))
-    assert fio.run(check, soon()).total_err == 0
+    whole = fio.run(check, soon())
+    assert whole.total_err == whole.verify_err == 0
     with scratch.open("r+b") as file:
         file.seek(5 * 4096 + 100)
         file.write(b"damaged")
     damaged = fio.run(check, soon())
-    assert damaged.total_err == 1
+    assert damaged.total_err == damaged.verify_err == 1
     assert damaged.job("v").error_text == "Invalid or incomplete multibyte or wide character", "EILSEQ"
 
 
@@ -150,6 +151,15 @@ def test_failing_reads_are_counted_although_fio_succeeds(fio: Fio, serve: Serve)
     device = serve("--filter=error", "memory", "8M", "error-pread-rate=100%", "error=EIO")
     result = fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ, size_bytes=MIB)), soon())
     assert (result.total_err, result.jobs[0].error_text) == (256, "Input/output error")
+    assert result.failed[-1].value == 256
+
+
+def test_writes_that_fail_are_no_blocks_that_do_not_verify(fio: Fio, serve: Serve, writable: Mint) -> None:
+    drive = writable(serve("--filter=error", "memory", "8M", "error-pwrite-rate=20%", "error=EIO"))
+    job = FioJob(name="w", device=drive, rw=ReadWrite.RANDWRITE, iodepth=4, verify="crc32c")
+    result = fio.run(once(job), soon())
+    assert result.total_err > 0
+    assert result.verify_err == 0
 
 
 def test_nobody_behind_the_socket_is_a_tool_error(fio: Fio) -> None:

@@ -135,12 +135,20 @@ def test_a_storm_on_the_mock_rack_harms_nothing_and_is_left_as_a_plan(rackloop: 
         assert sum(each.phase == phase for each in phases) == len(played.steps)
 
 
-def test_a_storm_that_leaves_a_wrong_byte_fails(rackloop: CommandLine) -> None:
-    corrupt = {"at": "0 s", "lasts": "500 ms", "fault": "corrupt", "target": "d01", "with": {"sectors": "2048"}}
+@pytest.mark.parametrize(
+    ("target", "job", "where"),
+    [("d01", "reads", {"sectors": "2048"}), ("d02", "writes", {"lba": str((1 << 30) // 512), "sectors": "8192"})],
+    ids=["reads", "writes"],
+)
+def test_a_storm_that_leaves_a_wrong_byte_fails(
+    rackloop: CommandLine, target: str, job: str, where: dict[str, str]
+) -> None:
+    """A fault that may reach the drive is no excuse for other bytes than were written."""
+    corrupt = {"at": "0 s", "lasts": "2 s", "fault": "corrupt", "target": target, "with": where}
     plan = rackloop.plan(
         {
             "test": "faults/storm",
-            "with": {"settle_s": "0.2"},
+            "with": {"settle_s": "0.2", "size": "4 MiB"},
             "limits": [{"measure": "storm.wrong", "quantile": "max", "max": "0"}],
             "schedule": {"steps": [corrupt]},
         }
@@ -148,5 +156,6 @@ def test_a_storm_that_leaves_a_wrong_byte_fails(rackloop: CommandLine) -> None:
     ended = rackloop("run", plan, "--lab", "mock", "--seed", "1", "--out", "results")
     assert ended.status == 1, ended
     assert (
-        "storm.wrong{server=srv1}" in Results(rackloop.directory / "results").tests()["faults/storm::storm"]["reason"]
+        f"storm.wrong{{server=srv1, job={job}}}"
+        in Results(rackloop.directory / "results").tests()["faults/storm::storm"]["reason"]
     )

@@ -18,8 +18,10 @@ from rackloop_drivers.workload._fio_result import (
     FioJobResult,
     FioResult,
     complete_documents,
+    failed_by,
     last_document,
     parse_jobs,
+    verify_errors,
 )
 from rackloop_drivers.workload._fio_series import (
     LogEntry,
@@ -260,7 +262,14 @@ class RunningFio:
             ended = self._process.wait(deadline)
             self.logs, printed = self._collect(deadline)
             jobs = self._jobs(ended, printed)
-            self._final = self._result(tuple(self._with_series(*numbered, self.logs) for numbered in enumerate(jobs)))
+            documents, _ = complete_documents(printed)
+            reports = documents or ([self._last_report] if self._last_report is not None else [])
+            result = self._result(tuple(self._with_series(*numbered, self.logs) for numbered in enumerate(jobs)))
+            self._final = replace(
+                result,
+                verify_err=verify_errors(ended.stderr, jobs),
+                failed=failed_by(reports, self._start.unix_s),
+            )
         return self._final
 
     def kill(self) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +18,8 @@ Direction = Literal["read", "write", "trim"]
 
 DIRECTIONS: tuple[Direction, ...] = ("read", "write", "trim")
 
+# What fio says of each block that does not verify (log_verify_failure and verify_header in its verify.c).
+_NOT_VERIFIED = re.compile(r"^(?:verify: |fio: verify type mismatch|\S+: verify failed at file )", re.MULTILINE)
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
 
@@ -106,12 +109,16 @@ class FioResult:
     """What one fio did, or has done so far when it comes from a status report.
 
     ``started_ns`` is when fio was started, on the run's clock; a series' time t is ``started_ns + t * 1e9``, off
-    by at most ``time_error_s``.
+    by at most ``time_error_s``. ``verify_err`` is how many blocks did not verify; they are in ``total_err`` too.
+    ``failed`` has what ``total_err`` was at each status report that nobody took by ``progress``, and at the end. Both
+    are known once fio has ended.
     """
 
     jobs: tuple[FioJobResult, ...]
     started_ns: int
     time_error_s: float
+    verify_err: int = 0
+    failed: tuple[Sample, ...] = ()
 
     @property
     def total_err(self) -> int:
@@ -147,6 +154,21 @@ def last_document(text: str) -> dict[str, Any]:
     if not found:
         raise ToolError(f"fio printed no JSON{f', but: {text.strip()[-2000:]}' if text.strip() else ''}")
     return found[-1]
+
+
+def verify_errors(said: str, jobs: Sequence[FioJobResult]) -> int:
+    """How many blocks did not verify, by what fio said meanwhile: its JSON counts them among all errors."""
+    return max(len(_NOT_VERIFIED.findall(said)), int(any(job.error == errno.EILSEQ for job in jobs)))
+
+
+def failed_by(documents: Iterable[Mapping[str, Any]], began_unix_s: float) -> tuple[Sample, ...]:
+    """How many I/Os had failed at each report, in seconds since fio began."""
+    return tuple(
+        Sample(
+            document["timestamp_ms"] / 1000 - began_unix_s, float(sum(job.total_err for job in parse_jobs(document)))
+        )
+        for document in documents
+    )
 
 
 def parse_jobs(document: Mapping[str, Any]) -> tuple[FioJobResult, ...]:
