@@ -31,8 +31,6 @@ from rackloop_models.disaggregation import (
     with_servers,
 )
 
-# Behind the regions that identified sectors and fio may write.
-MARK_OFFSET = 2 << 30
 PARAMETERS: dict[str, Any] = {
     "servers": [2, 1, 2],
     "wipe": "sanitize",
@@ -45,9 +43,11 @@ MEASURES = {
     "configuration.power_cycle": "s",
     "configuration.drives_per_server": "1",
     "configuration.wrong_drives": "1",
+    "configuration.marks_left": "1",
     "configuration.rule_broken": "1",
 }
-MARK = b"rackloop" * 512
+BLOCK_BYTES = 4096
+MARK = b"rackloop" * (BLOCK_BYTES // 8)
 COMES_S = 30.0
 POLL_NS = 5_000_000
 
@@ -99,7 +99,7 @@ class Deployment:
     now: Configuration | None = None
 
     def deploy(self, wanted: Configuration) -> None:
-        """Have the map be this configuration, wipe drives that went to another server, and keep it for power-on."""
+        """Wipe the drives that will go to another server, have the map be this configuration, keep it for power-on."""
         began_s = self._now_s()
         self.history.note(Reconfiguring(began_s, wanted.name, is_on=True))
         if self.now is None:
@@ -107,6 +107,8 @@ class Deployment:
         else:
             moves = changes(self.shape, self.now, wanted)
             moved = {move.drive: move.target for move in moves}
+            if self.wipe is not Wipe.NONE:
+                self._wipe({move.drive: move.source for move in moves if move.source is not None})
             for move in moves:
                 if move.source is not None:
                     self.history.note(Unmapped(self._now_s(), move.drive, move.source[0]))
@@ -120,7 +122,7 @@ class Deployment:
         wrong = self._wrong_drives(wanted)
         self.measure("configuration.wrong_drives", len(wrong), configuration=wanted.name)
         if self.now is not None and self.wipe is not Wipe.NONE:
-            self._wipe(moved)
+            self.measure("configuration.marks_left", self._marks_left(moved), configuration=wanted.name)
         self.rack.fabric.save_boot_map(self.rack.deadline())
         self.history.note(Reconfiguring(self._now_s(), wanted.name, is_on=False))
         self.measure("configuration.reconfigure", self._now_s() - began_s, configuration=wanted.name)
@@ -187,10 +189,14 @@ class Deployment:
                 self.labels.writable_through(drive, path, device) as permit,
                 NbdSession(permit, self.rack.clock) as session,
             ):
-                session.write(MARK_OFFSET, MARK * (self.marked_bytes // len(MARK)))
+                self.labels.forget(drive)
+                for offset in self._zones(session):
+                    session.write(offset, MARK * (self.marked_bytes // len(MARK)))
+                session.flush()
 
-    def _wipe(self, moved: Mapping[str, Place]) -> None:
-        for drive, place, slot in self._slots(moved):
+    def _wipe(self, leaving: Mapping[str, Place]) -> None:
+        """Erase the drives of these expanders at the servers that still have them, and read them back there."""
+        for drive, place, slot in self._slots(leaving):
             path, device = drive_in_slot(self.rack.bench, *place, slot)
             began_s = self._now_s()
             method = str(self.wipe)
@@ -198,17 +204,35 @@ class Deployment:
                 self.labels.writable_through(drive, path, device) as permit,
                 NbdSession(permit, self.rack.clock, within_s=COMES_S) as session,
             ):
-                before = session.read(MARK_OFFSET, self.marked_bytes)
+                was_marked = all(content.startswith(MARK) for content in self._zone_contents(session))
                 if self.wipe is Wipe.SANITIZE:
                     method = str(path.methods(self.rack.deadline())[0])
                     path.sanitize(permit, path.methods(self.rack.deadline())[0], self.rack.deadline(COMES_S))
                 else:
-                    session.write(MARK_OFFSET, bytes(self.marked_bytes))
+                    for offset in self._zones(session):
+                        session.write(offset, bytes(self.marked_bytes))
                     session.flush()
-                after = session.read(MARK_OFFSET, self.marked_bytes)
-            is_clean = before.startswith(MARK) and after == bytes(self.marked_bytes)
-            self.history.note(Wiped(self._now_s(), drive, method, is_clean))
+                is_erased = all(content == bytes(self.marked_bytes) for content in self._zone_contents(session))
+            # What carried nothing shows nothing by being empty.
+            self.history.note(Wiped(self._now_s(), drive, method, is_clean=was_marked and is_erased))
             self.measure("configuration.wipe", self._now_s() - began_s, drive=drive, method=method)
+
+    def _marks_left(self, at: Mapping[str, Place]) -> int:
+        """In how many zones of these expanders' drives the servers that have them now find anything."""
+        left = 0
+        for _, place, slot in self._slots(at):
+            _, device = drive_in_slot(self.rack.bench, *place, slot)
+            with NbdSession(device, self.rack.clock) as session:
+                left += sum(content != bytes(self.marked_bytes) for content in self._zone_contents(session))
+        return left
+
+    def _zones(self, session: NbdSession) -> tuple[int, int, int]:
+        """Where marks lie: at the start of a drive, in the middle and at its end, ``marked_bytes`` each."""
+        last = session.size_bytes - self.marked_bytes
+        return 0, last // 2 // BLOCK_BYTES * BLOCK_BYTES, last // BLOCK_BYTES * BLOCK_BYTES
+
+    def _zone_contents(self, session: NbdSession) -> list[bytes]:
+        return [session.read(offset, self.marked_bytes) for offset in self._zones(session)]
 
     def _slots(self, at: Mapping[str, Place]) -> Iterable[tuple[str, Place, int]]:
         """Each drive of these expanders, with the place of the expander and its slot in it."""

@@ -45,10 +45,10 @@ def deployed() -> History:
         else:
             for move in changes(SHAPE, now, wanted):
                 assert move.source is not None
-                history.note(Unmapped(t_s, move.drive, move.source[0]))
-                history.note(Mapped(t_s + 1, move.drive, *move.target))
                 for drive in DRIVES_IN[move.drive]:
-                    history.note(Wiped(t_s + 2, drive, "sanitize", is_clean=True))
+                    history.note(Wiped(t_s, drive, "sanitize", is_clean=True))
+                history.note(Unmapped(t_s + 1, move.drive, move.source[0]))
+                history.note(Mapped(t_s + 2, move.drive, *move.target))
         history.note(Reconfiguring(t_s + 3, wanted.name, is_on=False))
         history.note(PowerCycled(t_s + 4, "switch", PAIRS, PAIRS))
         now, t_s = wanted, t_s + 10
@@ -86,7 +86,7 @@ def spoilt(spoil: Callable[[Event], Event | None]) -> dict[str, Judgement]:
         ),
         (
             "expanders move only when the rack is reconfigured",
-            lambda event: None if isinstance(event, Mapped) and event.t_s == 11 else event,
+            lambda event: None if isinstance(event, Mapped) and event.t_s == 12 else event,
         ),
         (
             "the map survives power cycling",
@@ -102,7 +102,7 @@ def spoilt(spoil: Callable[[Event], Event | None]) -> dict[str, Judgement]:
         ),
         (
             "shapes come from one description and go back to it",
-            lambda event: None if isinstance(event, Mapped) and event.t_s == 21 else event,
+            lambda event: None if isinstance(event, Mapped) and event.t_s == 22 else event,
         ),
         (
             "shapes come from one description and go back to it",
@@ -114,6 +114,24 @@ def test_each_rule_finds_what_breaks_it(rule: str, spoil: Callable[[Event], Even
     judgement = spoilt(spoil)[rule]
     assert judgement.verdict is not Verdict.PASS
     assert judgement.reason
+
+
+@pytest.mark.parametrize("after", [Unmapped, Mapped])
+def test_drives_that_are_wiped_only_when_another_server_may_have_them_are_found(after: type[Event]) -> None:
+    wiped: list[Event] = []
+    events: list[Event] = []
+    for event in deployed().events:
+        if isinstance(event, Wiped):
+            wiped.append(event)
+            continue
+        events.append(event)
+        if isinstance(event, after):
+            events += wiped
+            wiped = []
+    rule = "drives are wiped before another server has them"
+    judgement = verdicts(History(events))[rule]
+    assert judgement.verdict is Verdict.FAIL
+    assert judgement.broken[0] == "d2 was not wiped before s1 had it"
 
 
 def test_a_configuration_has_every_expander_at_a_port_of_its_own() -> None:

@@ -56,24 +56,31 @@ def the_map_survives_power(history: History) -> Findings:
 
 
 def wiped_on_the_way(drives_in: Mapping[str, tuple[str, ...]], history: History) -> Findings:
-    """Each drive of an expander that went to another server was erased in that reconfiguration, and read back so."""
+    """Each drive of an expander that went to another server was erased before, and read back so.
+
+    Before is in the same reconfiguration and while the server that had it still did: once an expander is taken from its
+    server it may be anybody's.
+    """
     at: dict[str, str] = {}
-    moved: set[str] = set()
     clean: set[str] = set()
+    wiped_when_it_left: dict[str, frozenset[str]] = {}
     broken, seen = [], 0
     for event in history.events:
         match event:
             case Reconfiguring(is_on=True):
-                moved, clean = set(), set()
-            case Wiped() if event.is_clean:
-                clean.add(event.drive)
+                clean = set()
+                wiped_when_it_left.clear()
+            case Wiped():
+                (clean.add if event.is_clean else clean.discard)(event.drive)
+            case Unmapped():
+                wiped_when_it_left[event.drive] = frozenset(clean)
             case Mapped():
                 if at.get(event.drive, event.server) != event.server:
-                    moved |= set(drives_in[event.drive])
+                    inside = drives_in[event.drive]
+                    unwiped = sorted(set(inside) - wiped_when_it_left.get(event.drive, clean))
+                    seen += len(inside)
+                    broken += [f"{drive} was not wiped before {event.server} had it" for drive in unwiped]
                 at[event.drive] = event.server
-            case Reconfiguring(is_on=False):
-                seen += len(moved)
-                broken += [f"{drive} was not wiped for {event.name}" for drive in sorted(moved - clean)]
     return Findings(seen, broken)
 
 
