@@ -139,7 +139,7 @@ def test_a_drive_that_fails_is_found_put_in_quarantine_done_without_and_used_aga
     assert "stays in quarantine" in bench("quarantine", "--retest", "d01", status=3)
     with bench.rackd() as rackd:
         rackd.request("clear_fault", soon(), drive="d01")
-    assert "drive d01 is in service again: it passed" in bench("quarantine", "--retest", "d01")
+    assert "drive d01 is in service again: it passed with d01" in bench("quarantine", "--retest", "d01")
     assert bench.run(GIVEN, status=0).tests()["one/drive::given"]["verdict"] == "pass"
 
 

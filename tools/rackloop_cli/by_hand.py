@@ -12,7 +12,9 @@ from rackloop.lab import Lab
 from rackloop.leases import Leases, Slice, holding
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
+from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
 from rackloop_labs import Bench, open_lab, open_leased
+from rackloop_labs.in_service import BenchInService
 
 
 @contextmanager
@@ -26,14 +28,19 @@ def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
 def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
     """The equipment of ``wanted``, leased for as long as the block runs and journalled.
 
-    What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. Raises RackLeased where
-    somebody else has it.
+    What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. What is in maintenance
+    is left alone: raises BadInput where ``wanted`` has any of it, unless it is the whole rack, whose equipment comes
+    without it. Raises RackLeased where somebody else has what is wanted.
     """
     state = LabState.of(lab.name)
     with (
         closing(open_lab_store(lab, state, clock)) as store,
         holding(Leases(store, lab.name), wanted, purpose=purpose) as held,
-        open_leased(lab, clock, state, held, bring_up=False) as bench,
+        open_leased(lab, clock, state, held, bring_up=False) as opened,
     ):
+        out = in_maintenance(lab, store)
+        if not wanted.whole:
+            refuse_in_maintenance(lab, parts_of(lab, wanted), out)
+        bench = BenchInService(opened, out)
         recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held)
         yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment

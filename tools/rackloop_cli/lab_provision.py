@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.description import compose
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import LabKind, load_lab
+from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.leases import LeaseTerms, leased
 from rackloop.names import guess
 from rackloop.plan import resolved
@@ -22,6 +22,8 @@ from rackloop.playbooks import find_playbook, roles_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
+from rackloop.upkeep import Gear, GearKind, OutOfService, lab_without
+from rackloop_cli.lab_upkeep import in_maintenance, refuse_in_maintenance
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 
@@ -62,11 +64,23 @@ def run(request: Request) -> int:
 
     terms = LeaseTerms(purpose=f"provisioning with {playbook.name}")
     with closing(open_lab_store(lab, state, clock)) as store, leased(lab, store, terms):
-        done = Provisioner(lab, ssh_accesses(lab, endpoints), clock).run(
+        in_service = _in_service(lab, in_maintenance(lab, store), console)
+        done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
             playbook, Deadline.after(clock, request.timeout_s), roles=roles, variables=variables, on_task=say
         )
     _print(done, console)
     return EXIT_PASS
+
+
+def _in_service(lab: Lab, out: Mapping[Gear, OutOfService], console: Console) -> Lab:
+    """The lab without what somebody works on, which is told. Raises BadInput where no server is left."""
+    left = lab_without(lab, out)
+    if not left.servers:
+        refuse_in_maintenance(lab, {Gear.server(name) for name in lab.servers}, out)
+    for gear, why in out.items():
+        if gear.kind is GearKind.SERVER:
+            console.print(f"left alone: {why}", markup=False)
+    return left
 
 
 def _chosen(written: str | None, known: Sequence[str], playbook: str) -> tuple[str, ...]:

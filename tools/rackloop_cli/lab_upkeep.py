@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -15,11 +15,22 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, undoing
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import Holder, Leases, holding, slice_of
+from rackloop.leases import Holder, Leases, Slice, holding, slice_of
 from rackloop.state import LabState
 from rackloop.store import Store, open_lab_store
-from rackloop.upkeep import Finding, Gear, GearKind, OutOfService, State, Upkeep, gear_named
+from rackloop.upkeep import (
+    Diagnosis,
+    Finding,
+    Gear,
+    GearKind,
+    OutOfService,
+    State,
+    Upkeep,
+    gear_behind,
+    gear_named,
+)
 from rackloop_labs import open_leased
+from rackloop_labs.in_service import BenchInService
 
 
 def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
@@ -43,41 +54,57 @@ def maintain(name: str, part: str, reason: str | None, until: str | None, *, end
 def retest(name: str, part: str) -> int:
     """Try a part that is in quarantine again, and lift the quarantine where it works; exit 3 where it does not.
 
-    A drive is tried at its port and at another, with one that works; a port or a server by its first drive.
+    A drive is tried at its port and at another, with one that works; a port or a server by every drive there. What is
+    in maintenance is left alone.
     """
     from rackloop_labs.retest import retest as tried
 
     lab, clock = load_lab(name), RealClock()
     gear = gear_named(lab, part)
-    drive = _drive_to_try(lab, gear)
     state = LabState.of(lab.name)
     with (
         closing(open_lab_store(lab, state, clock)) as store,
         holding(Leases(store, lab.name), slice_of(lab), purpose=f"retest {part}") as held,
-        open_leased(lab, clock, state, held, bring_up=False) as bench,
+        open_leased(lab, clock, state, held, bring_up=False) as opened,
     ):
         upkeep = Upkeep(store, lab.name)
         standing = upkeep.standing().get(gear)
         if standing is None or standing.state is not State.QUARANTINE:
             raise BadInput(str(standing) if standing else f"{gear.said} is not in quarantine; there is nothing to lift")
+        bench = BenchInService(opened, in_maintenance(lab, store))
         recorder = ActRecorder(bench.lab, Journal(store), f"retest {part}", lease=held)
-        with undoing(bench.equipment, recorder, clock) as equipment:
-            found = tried(bench, equipment, drive)
-        _say(str(found))
-        if found.finding is not Finding.NOT_REPRODUCED:
+        found: dict[str, Diagnosis] = {}
+        for drive in _drives_to_try(bench, gear, in_maintenance(lab, store)):
+            with undoing(bench.equipment, recorder, clock) as equipment:
+                found[drive] = tried(bench, equipment, drive)
+            _say(f"{drive}: {found[drive]}")
+        if any(one.finding is not Finding.NOT_REPRODUCED for one in found.values()):
             _say(f"{gear.said} stays in quarantine")
             return EXIT_LAB_FAILED
-        upkeep.lift(gear, State.QUARANTINE, _who(), str(found))
-    _say(f"{gear.said} is in service again: it passed")
+        upkeep.lift(gear, State.QUARANTINE, _who(), "; ".join(f"{drive}: {one}" for drive, one in found.items()))
+    _say(f"{gear.said} is in service again: it passed with {', '.join(found)}")
     return EXIT_PASS
 
 
-def _drive_to_try(lab: Lab, gear: Gear) -> str:
-    """The drive of the baseline that shows whether a part works."""
-    for drive, (server, port) in lab.places.items():
-        if gear in {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}:
-            return drive
-    raise BadInput(f"no drive shows whether {gear.said} works: the baseline has none there; lift it by hand (--lift)")
+def _drives_to_try(bench: BenchInService, gear: Gear, out: Mapping[Gear, OutOfService]) -> list[str]:
+    """The drives of the baseline that show whether a part works, without those that somebody works on."""
+    lab = bench.whole.lab
+    parts = {
+        drive: {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}
+        for drive, (server, port) in lab.places.items()
+    }
+    there = [drive for drive in parts if gear in parts[drive]]
+    if not there:
+        raise BadInput(
+            f"no drive shows whether {gear.said} works: the baseline has none there; lift it by hand (--lift)"
+        )
+    left = [drive for drive in there if drive in bench.lab.places]
+    if not left:
+        refuse_in_maintenance(lab, set[Gear]().union(*(parts[drive] for drive in there)), out)
+    for drive in there:
+        if drive not in left:
+            _say(f"{drive} is not tried: somebody works on it")
+    return left
 
 
 def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> int:
@@ -110,6 +137,23 @@ def in_maintenance(lab: Lab, store: Store) -> dict[Gear, OutOfService]:
     """The parts of ``lab`` that somebody works on, which nothing is done to."""
     standing = Upkeep(store, lab.name).standing()
     return {gear: out for gear, out in standing.items() if out.state is State.MAINTENANCE}
+
+
+def parts_of(lab: Lab, part: Slice) -> set[Gear]:
+    """The parts of ``lab`` that a slice has or that are reached through its ports."""
+    through = {
+        Gear.server(name)
+        for name, server in lab.servers.items()
+        if any(number in part.ports for number in server.ports.values())
+    }
+    behind = {gear for number in part.ports for gear in gear_behind(lab, f"port:{number}")}
+    return {*map(Gear.server, part.servers), *map(Gear.drive, part.drives), *through, *behind}
+
+
+def refuse_in_maintenance(lab: Lab, parts: Collection[Gear], out: Mapping[Gear, OutOfService]) -> None:
+    """Raise BadInput, with who, why and since when, where somebody works on any of ``parts``."""
+    for gear in sorted(out.keys() & parts):
+        raise BadInput(f"{out[gear]}; leave it alone, or end that: rackloop lab maintain {lab.name} {gear.name} --end")
 
 
 def _as_json(out: OutOfService) -> dict[str, Any]:
