@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rackloop.abilities import PortState
-from rackloop.errors import BadInput, NotSupported
+from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.heal import heal
 from rackloop.journal import Journal
@@ -107,6 +107,15 @@ def test_a_drive_goes_and_comes_under_a_lease(real: Real, kind: str, drive: str,
         with faults.injected(FaultSpec(kind, drive)):
             assert serial not in real.serials(server)
         assert serial in real.serials(server)
+    assert real.journal.standing("real") == []
+
+
+def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Real) -> None:
+    drop, off = FaultSpec("phy_drop", "node1.p2"), FaultSpec("phy_disable", "node1.p2")
+    with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
+        for first, second in ((drop, off), (off, drop)):
+            with faults.injected(first), pytest.raises(FaultRefused, match="port 3 has no signal"):
+                faults.begin(second)
     assert real.journal.standing("real") == []
 
 

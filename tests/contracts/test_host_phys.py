@@ -14,7 +14,8 @@ from rackloop.contracts import phy_control as phy_contract
 from rackloop.errors import LabError, NotSupported
 from rackloop.lab import load_lab
 from rackloop_drivers.host import SshAccess, SshHost
-from rackloop_drivers.phy import HostPhy, HostPhys, PhyVia
+from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff, PhyVia
 from rackloop_labs import ssh_accesses
 from tests.mock_rack import CLOCK, running_mock_rack, soon
 
@@ -115,6 +116,34 @@ def test_a_flap_is_ended_early(arm: Arm) -> None:
     before = phys.drop_counts([port], soon())[port]
     phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
     assert phys.drop_counts([port], soon())[port] == before + 1
+    _becomes(phys, port, PortState.UP)
+
+
+def test_a_drop_that_is_over_ends_nothing_but_itself(arm: Arm) -> None:
+    """Whoever ends it late finds the PHY switched off by another fault, and neither of the two by the other."""
+    port, phy = next(iter(arm.ports.items()))
+    phys = HostPhys(arm.ports)
+    off = HostFaults(phy.host, "phy:test", PhySwitchedOff(phy))
+    phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
+    with pytest.raises(LabError, match=r"a drop or a flap of .* goes on: end that first"):
+        off.break_as("test/1", {"kind": "disabled"}, soon())
+    phys.restore([port], soon())
+    _becomes(phys, port, PortState.UP)
+    # The next one waits until the first is over.
+    phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
+    _becomes(phys, port, PortState.UP)
+    deadline = soon()
+    while True:
+        try:
+            off.break_as("test/1", {"kind": "disabled"}, soon())
+            break
+        except LabError:
+            assert not deadline.is_over()
+    phys.restore([port], soon())
+    assert set(off.standing(soon())) == {"test/1"}
+    with pytest.raises(LabError, match="is switched off: end that first"):
+        phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
+    off.mend("test/1", soon())
     _becomes(phys, port, PortState.UP)
 
 

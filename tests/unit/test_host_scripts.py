@@ -117,7 +117,7 @@ def test_a_drop_that_was_ended_does_not_touch_the_phy_again(tmp_path: Path) -> N
         DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", "begin", "7", "1", "3600.000000", "0.000000", "phy-0:0"
     )
     assert (begun.returncode, controls(tmp_path), swings(tmp_path)) == (0, ["dis"], True), begun.stderr
-    assert run(DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", "enable", "phy-0:0").returncode == 0
+    assert run(DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", "restore", "phy-0:0").returncode == 0
     until(lambda: not swings(tmp_path))
     assert controls(tmp_path) == ["dis", "lr"]
 
@@ -135,16 +135,17 @@ def test_a_drop_of_hours_is_not_forgotten_by_the_next_request(tmp_path: Path) ->
         os.utime(request, (1, 1))
     run(script, tmp_path, "phy", "sysfs", "begin", "8", "1", "0.001000", "0.000000", "phy-0:1")
     assert (old.is_dir(), over.exists()) == (True, False)
-    run(script, tmp_path, "phy", "sysfs", "enable", "phy-0:0")
+    run(script, tmp_path, "phy", "sysfs", "restore", "phy-0:0")
     until(lambda: not swings(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("phy", "device"), [("phy-2:3", "--phy=3 {} /dev/bsg/sas_host2"), ("phy-2:0:7", "--phy=7 {} /dev/bsg/expander-2:0")]
+    ("name", "device"),
+    [("phy-2:3", "--phy=3 {} /dev/bsg/sas_host2"), ("phy-2:0:7", "--phy=7 {} /dev/bsg/expander-2:0")],
 )
-def test_a_phy_that_sysfs_does_not_switch_is_told_by_smp(tmp_path: Path, phy: str, device: str) -> None:
-    switched_by_smp(tmp_path, phy)
-    for what in (("disable", phy), ("enable", phy), ("reset", "link", phy), ("reset", "hard", phy)):
+def test_a_phy_that_sysfs_does_not_switch_is_told_by_smp(tmp_path: Path, name: str, device: str) -> None:
+    switched_by_smp(tmp_path, name)
+    for what in (("disable", name), ("enable", name), ("reset", "link", name), ("reset", "hard", name)):
         done = run(DRIVERS / "phy/phy.sh", tmp_path, "phy", "sysfs", *what)
         assert done.returncode == 0, done.stderr
     asked = (tmp_path / "asked").read_text().splitlines()
@@ -153,15 +154,80 @@ def test_a_phy_that_sysfs_does_not_switch_is_told_by_smp(tmp_path: Path, phy: st
     assert (tmp_path / "state").read_text() == "10\n"
 
 
+def phy(folder: Path, *arguments: str, tries: int = 500) -> subprocess.CompletedProcess[str]:
+    """The script of PHYs, which waits for a PHY so many times."""
+    script = folder / "phy.sh"
+    text = (DRIVERS / "phy/phy.sh").read_text(encoding="utf-8")
+    script.write_text(text.replace("most_tries=500", f"most_tries={tries}"))
+    return run(script, folder, "phy", "sysfs", *arguments)
+
+
+def test_a_drop_that_is_ended_leaves_off_what_was_switched_off_since(tmp_path: Path) -> None:
+    """The drop was over by itself: to end it now must not end another fault."""
+    switched_by_smp(tmp_path, "phy-0:0")
+    assert phy(tmp_path, "begin", "7", "1", "0.001000", "0.000000", "phy-0:0").returncode == 0
+    until(lambda: not swings(tmp_path))
+    assert phy(tmp_path, "disable", "phy-0:0").returncode == 0
+    assert phy(tmp_path, "restore", "phy-0:0").returncode == 0
+    assert (tmp_path / "state").read_text() == "1\n"
+    assert phy(tmp_path, "enable", "phy-0:0").returncode == 0
+    assert (tmp_path / "state").read_text() == "10\n"
+
+
+def test_a_phy_that_is_switched_off_is_not_dropped(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    drop = ("begin", "7", "1", "0.001000", "0.000000", "phy-0:0")
+    assert phy(tmp_path, "disable", "phy-0:0").returncode == 0
+    refused = phy(tmp_path, *drop)
+    assert (refused.returncode, refused.stderr) == (6, "phy-0:0 is switched off: end that first\n")
+    assert (tmp_path / "state").read_text() == "1\n"
+    # A reset enables it, whatever was noted.
+    (tmp_path / "state").write_text("10\n")
+    assert phy(tmp_path, *drop).returncode == 0
+    until(lambda: not swings(tmp_path))
+    assert (tmp_path / "state").read_text() == "10\n"
+
+
+def test_a_phy_that_is_dropped_is_not_switched_off(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    assert phy(tmp_path, "free", "phy-0:0").returncode == 0
+    phy(tmp_path, "begin", "7", "1", "3600.000000", "0.000000", "phy-0:0")
+    for what in ("free", "disable"):
+        refused = phy(tmp_path, what, "phy-0:0")
+        assert (refused.returncode, refused.stderr) == (6, "a drop or a flap of phy-0:0 goes on: end that first\n")
+    assert phy(tmp_path, "enable", "phy-0:0").returncode == 0
+    assert (tmp_path / "state").read_text() == "1\n"
+    assert phy(tmp_path, "restore", "phy-0:0").returncode == 0
+    until(lambda: not swings(tmp_path))
+    assert (tmp_path / "state").read_text() == "10\n"
+
+
+@pytest.mark.parametrize("answer", ["exit 1", "echo phy vacant"])
+@pytest.mark.parametrize("what", ["enable", "restore", "disable"])
+def test_a_phy_that_nobody_can_tell_of_is_an_error(tmp_path: Path, what: str, answer: str) -> None:
+    """It may be off still: that it was mended must not be said."""
+    switched_by_smp(tmp_path, "phy-0:0")
+    (tmp_path / "state").write_text("1\n")
+    (tmp_path / "bin/smp_discover").write_text(f"#!/bin/sh\n{answer}\n")
+    done = phy(tmp_path, what, "phy-0:0", tries=2)
+    assert done.returncode == 3
+    assert "nobody could tell whether phy-0:0 is disabled" in done.stderr
+
+
+def test_a_phy_that_sysfs_cannot_tell_of_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/class/sas_phy/phy-0:0"
+    folder.mkdir(parents=True)
+    (folder / "enable").write_text("0\n")
+    done = phy(tmp_path, "enable", "phy-0:0", tries=2)
+    assert (done.returncode, (folder / "enable").read_text()) == (3, "0\n")
+
+
 def test_a_phy_that_does_not_follow_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "sys/class/sas_phy/phy-0:0"
     folder.mkdir(parents=True)
     (folder / "enable").write_text("1\n")
     (folder / "negotiated_linkrate").write_text("6.0 Gbit\n")
-    text = (DRIVERS / "phy/phy.sh").read_text(encoding="utf-8")
-    script = tmp_path / "phy.sh"
-    script.write_text(text.replace("most_tries=500", "most_tries=2"))
-    done = run(script, tmp_path, "phy", "sysfs", "disable", "phy-0:0")
+    done = phy(tmp_path, "disable", "phy-0:0", tries=2)
     assert (done.returncode, done.stderr) == (3, "phy-0:0 does not follow: it reads 6.0 Gbit\n")
 
 

@@ -18,6 +18,7 @@ from rackloop_drivers.host_faults import missing_tool
 
 _PATH = re.compile(r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)(?:-sas-phy(?P<phy>\d+))?(?:-|$)")
 _NO_TOOL = 5
+_NOT_FREE = 6
 _TRAINS = frozenset({"Spinup hold", "Reset in progress"})
 
 
@@ -95,6 +96,8 @@ def run_phy(host: Host, via: PhyVia, what: str, *arguments: str, deadline: Deadl
     completed = host.run(["sh", "-c", script, "phy", script, via, what, *arguments], deadline)
     if completed.status == _NO_TOOL:
         raise missing_tool(host, "smp_phy_control")
+    if completed.status == _NOT_FREE:
+        raise LabError(f"{host.name}: {completed.stderr.strip()}")
     if completed.status:
         said = completed.stderr.strip() or f"exit status {completed.status}"
         raise LabError(f"{host.name}: {what} of its PHYs failed: {said}; it takes root on the server")

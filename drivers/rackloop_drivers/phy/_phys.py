@@ -15,9 +15,9 @@ class HostPhys:
 
     A drop disables a PHY, waits, and enables it; the server does all three by itself once it was asked, so the signal
     comes back whatever becomes of the harness. ``down_s`` is the least it is away: commands on the server take their
-    time. Drops are counted as losses of dword synchronization, which a link also has for reasons of its own. Needs
-    root on the servers, and smp_utils where ``via`` says so or sysfs has no such attribute; raises ToolError where
-    they are missing.
+    time. A PHY that is switched off already is not dropped, which is a LabError. Drops are counted as losses of dword
+    synchronization, which a link also has for reasons of its own. Needs root on the servers, and smp_utils where
+    ``via`` says so or sysfs has no such attribute; raises ToolError where they are missing.
     """
 
     def __init__(self, ports: Mapping[int, HostPhy], via: PhyVia = PhyVia.SYSFS) -> None:
@@ -50,9 +50,12 @@ class HostPhys:
         return {port: phy.state for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
 
     def restore(self, ports: Collection[int], deadline: Deadline) -> None:
-        """Enable ``ports`` at once and end every drop and flap of them; returns once none is disabled."""
+        """End every drop and flap of ``ports`` at once; returns once none is disabled but what was switched off.
+
+        A PHY that :class:`PhySwitchedOff` holds is left as it is.
+        """
         for host, phys in self._acting(ports, deadline):
-            run_phy(host, self._via, "enable", *phys, deadline=deadline)
+            run_phy(host, self._via, "restore", *phys, deadline=deadline)
 
     def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
         """Reset the links of ``ports``, with ``is_hard`` what is at their other end too."""

@@ -13,7 +13,8 @@ from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 class PhySwitchedOff:
     """:class:`~rackloop_drivers.host_faults.Breaking` of a PHY: its one kind is ``disabled``.
 
-    I/O to what is behind it waits as the server's timeouts say, and fails then.
+    I/O to what is behind it waits as the server's timeouts say, and fails then. A PHY that a drop or a flap takes away
+    is left to it: LabError.
     """
 
     kinds = frozenset({"disabled"})
@@ -26,7 +27,9 @@ class PhySwitchedOff:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._phy} takes no {', '.join(surplus)}")
-        return {"phy": self._name(deadline)}
+        name = self._name(deadline)
+        run_phy(self._phy.host, self._via, "free", name, deadline=deadline)
+        return {"phy": name}
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""

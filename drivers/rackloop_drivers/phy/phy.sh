@@ -6,6 +6,8 @@ shift 3
 class=/sys/class/sas_phy
 # What was asked for by number, so that asking again does nothing. Gone with a reboot, which enables PHYs anyway.
 requests=/run/rackloop-phy
+# What is switched off until it is enabled: ending a drop does not give it back. Gone with a reboot likewise.
+kept_off=/run/rackloop-phy-off
 # A link is trained or lost in less, a hundredth of a second each.
 most_tries=500
 
@@ -32,20 +34,51 @@ switch_on() {
     if by_smp "$1" enable; then smp smp_phy_control "$1" --op=lr; else echo 1 >"$class/$1/enable"; fi
 }
 
+# 0 is yes, 1 is no, 2 is that nobody could tell.
 is_disabled() {
     if by_smp "$1" enable; then
-        smp smp_discover "$1" --list | grep -q '^ *neg_log_lrate=1$'
+        told=$(smp smp_discover "$1" --list 2>/dev/null) || return 2
+        printf '%s\n' "$told" | grep -q '^ *neg_log_lrate=' || return 2
+        printf '%s\n' "$told" | grep -q '^ *neg_log_lrate=1$'
     else
         grep -qs disabled "$class/$1/negotiated_linkrate"
     fi
+}
+
+cannot_tell() {
+    echo "nobody could tell whether $1 is disabled: look at what smp_discover and negotiated_linkrate say" >&2
+    exit 3
+}
+
+# Whether a drop or a flap of the PHY goes on.
+is_taken() {
+    set -- "$requests"/*/"$1"
+    [ -e "$1" ]
+}
+
+must_be_free() {
+    for phy in "$@"; do
+        is_taken "$phy" && echo "a drop or a flap of $phy goes on: end that first" >&2 && exit 6
+    done
+    return 0
+}
+
+give_back() {
+    is_disabled "$1"
+    case $? in
+    0) switch_on "$1" || exit 1 ;;
+    2) cannot_tell "$1" ;;
+    esac
 }
 
 await() {
     tries=$most_tries
     while :; do
         is_disabled "$2"
-        [ "$?" -eq "$1" ] && return
+        found=$?
+        [ "$found" -eq "$1" ] && return
         if [ "$tries" -eq 0 ]; then
+            [ "$found" -eq 2 ] && cannot_tell "$2"
             echo "$2 does not follow: it reads $(cat "$class/$2/negotiated_linkrate")" >&2
             exit 3
         fi
@@ -97,6 +130,7 @@ pause() {
 
 forget_old() {
     for request in "$requests"/*; do
+        [ -e "$request" ] || continue
         # One that still takes a PHY away is not old, however long it does.
         if [ -n "$(find "$request" -maxdepth 0 -mmin +60)" ] && ! ls "$request"/phy-* >/dev/null 2>&1; then
             rm -rf "$request"
@@ -120,6 +154,23 @@ list)
         echo "${phy##*/} $(cat "$phy/loss_of_dword_sync_count") $(readlink -f "$phy") $(cat "$phy/negotiated_linkrate")"
     done
     ;;
+behind)
+    phy=$1
+    host=$(readlink -f "$class/$phy")
+    host=${host%/phy-*/sas_phy/*}
+    named='' behind=''
+    for port in "$host"/port-*; do
+        set -- "$port"/phy-*
+        [ -e "$1" ] && named=yes
+        [ -e "$port/$phy" ] && behind=$port
+    done
+    # Where no port says which PHYs it is made of, it may be any.
+    [ -n "$named" ] || behind=$host
+    [ -n "$behind" ] || exit 0
+    for block in /sys/block/*; do
+        case $(readlink -f "$block") in "$behind"/*) echo "${block##*/}" ;; esac
+    done
+    ;;
 begin)
     id=$1 count=$2 down_s=$3 up_s=$4
     shift 4
@@ -127,6 +178,15 @@ begin)
     mkdir -p "$requests" || exit 1
     forget_old
     [ -e "$requests/$id" ] && exit 0
+    for phy in "$@"; do
+        [ -e "$kept_off/$phy" ] || continue
+        is_disabled "$phy"
+        case $? in
+        0) echo "$phy is switched off: end that first" >&2 && exit 6 ;;
+        1) rm -f "$kept_off/$phy" ;;
+        *) cannot_tell "$phy" ;;
+        esac
+    done
     for phy in "$@"; do await_turn "$phy"; done
     mkdir "$requests/$id" 2>/dev/null || exit 0
     for phy in "$@"; do
@@ -169,19 +229,38 @@ swing)
     done
     for phy in "$@"; do rm -f "$requests/$id/$phy"; done
     ;;
+free)
+    must_be_free "$@"
+    ;;
 disable)
     all_of "$@"
-    for phy in "$@"; do switch_off "$phy" || exit 1; done
+    must_be_free "$@"
+    mkdir -p "$kept_off" || exit 1
+    for phy in "$@"; do
+        : >"$kept_off/$phy" || exit 1
+        switch_off "$phy" || exit 1
+    done
     for phy in "$@"; do await 0 "$phy"; done
     ;;
 enable)
     all_of "$@"
+    for phy in "$@"; do
+        # What a drop takes away, the drop gives back.
+        is_taken "$phy" && continue
+        give_back "$phy"
+        await 1 "$phy"
+    done
+    for phy in "$@"; do rm -f "$kept_off/$phy"; done
+    ;;
+restore)
+    all_of "$@"
     # A flap that goes on would take them away again.
     for phy in "$@"; do rm -f "$requests"/*/"$phy"; done
     for phy in "$@"; do
-        is_disabled "$phy" && { switch_on "$phy" || exit 1; }
+        [ -e "$kept_off/$phy" ] && continue
+        give_back "$phy"
+        await 1 "$phy"
     done
-    for phy in "$@"; do await 1 "$phy"; done
     ;;
 reset)
     kind=$1

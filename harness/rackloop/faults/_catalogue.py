@@ -194,7 +194,7 @@ _ALL = (
         "phy_disable",
         "a PHY of a server's HBA is switched off",
         _SLOT,
-        ways.BreakPart(ways.of_phy, "disabled"),
+        ways.SwitchOffPhy(),
     ),
 )
 

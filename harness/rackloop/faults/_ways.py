@@ -55,7 +55,7 @@ class DropSignal(OfPort):
         phy, port = _phy(lab, equipment), signal_port(lab, wanted.target)
         if not {"down_s", "count"} & wanted.parameters.keys() and not isinstance(phy, SignalRestorer):
             return ["nothing here ends a drop early: give down_s"]
-        if lab.has_switch and equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
+        if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
         return []
 
@@ -128,6 +128,22 @@ class SlowDown(BreakPart):
 
 class BreakPort(OfPort, BreakPart):
     """Breaks a port of the switch."""
+
+
+class SwitchOffPhy(BreakPart):
+    """Switches off the PHY of a server port."""
+
+    def __init__(self) -> None:
+        super().__init__(of_phy, "disabled")
+
+    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+        """A signal that a drop takes away comes back with the end of the drop: that is waited for first."""
+        if reasons := super().objections(lab, equipment, wanted, deadline):
+            return reasons
+        port = signal_port(lab, wanted.target)
+        if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
+            return [f"port {port} has no signal: it is being dropped, or what it leads to is dark already"]
+        return []
 
 
 class SwapCables(BreakPart):
