@@ -16,7 +16,7 @@ import pytest
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop.journal import Journal
-from rackloop.leases import Holder, Lease, LeaseLost, Leases, RackLeased, Slice, Ticket, holding
+from rackloop.leases import Holder, Lease, LeaseLost, Leases, RackLeased, Slice, Ticket, holding, obtain
 from rackloop.store import Store, open_store
 from tests.postgres_server import PostgresServer, running_postgres
 
@@ -208,6 +208,26 @@ def test_stealing_ends_what_is_in_the_way_and_nothing_else_and_is_recorded(lease
     [theft] = leases.thefts()
     assert (theft.lease, theft.robbed, theft.thief, theft.why) == (robbed.id, str(ME), "eve@elsewhere", "an outage")
     assert leases.poll(granted_before).lease is None
+
+
+def test_nobody_is_robbed_whom_the_thief_was_not_asked_about(leases: Leases) -> None:
+    agreed, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, Holder("ann", "there")))
+    ticket = leases.request(WHOLE, ME)
+    with pytest.raises(RackLeased, match="srv2 held by ann@there") as refused:
+        leases.steal(ticket, "an outage", [agreed.id])
+    assert len(refused.value.held_up_by) == 1
+    assert ids(leases.held()) == [agreed.id, other.id]
+    with pytest.raises(RackLeased):
+        obtain(leases, WHOLE, steal_why="an outage", robbing=[agreed.id])
+    assert ids(leases.queue()) == [ticket.id]
+    assert ids(leases.steal(ticket, "an outage", [agreed.id, other.id])[1]) == [agreed.id, other.id]
+
+
+def test_a_part_of_a_lease_that_the_thief_agreed_to_ends_with_it(leases: Leases) -> None:
+    agreed = leases.keep(granted(leases.request(BOTH, ME)), 60.0)
+    granted(leases.request(SRV1, ME, within=agreed.id))
+    assert leases.steal(leases.request(WHOLE, Holder("eve", "there")), "an outage", [agreed.id])[0].slice == WHOLE
+    assert len(leases.held()) == 1
 
 
 def test_tokens_only_grow_whoever_asks(leases: Leases) -> None:

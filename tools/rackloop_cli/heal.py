@@ -16,7 +16,7 @@ from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.lab_upkeep import in_maintenance
-from rackloop_cli.stealing import why_steal
+from rackloop_cli.stealing import Agreed, agree_to_steal
 from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
 
@@ -33,8 +33,8 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
     state = LabState.of(lab.name)
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
-        why = why_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else None
-        terms = LeaseTerms(purpose="heal", steal_why=why)
+        agreed = agree_to_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else Agreed()
+        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases)
         with leased(lab, store, terms) as held:
             for out in in_maintenance(lab, store).values():
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)

@@ -14,7 +14,7 @@ from rackloop.leases import Holder, Leases, obtain, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import parse_quantity
-from rackloop_cli.stealing import names_in, why_steal
+from rackloop_cli.stealing import Agreed, agree_to_steal, names_in
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -40,14 +40,16 @@ def take(request: Request) -> int:
     wanted = slice_of(lab, names_in(request.servers) or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = Leases(store, lab.name)
-        why = why_steal(leases, wanted, request.purpose or "a lease", yes=request.yes) if request.steal else None
+        purpose = request.purpose or "a lease"
+        agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
         lease, stolen = obtain(
             leases,
             wanted,
             purpose=request.purpose,
             priority=request.priority,
             wait_s=request.wait_s,
-            steal_why=why,
+            steal_why=agreed.why,
+            robbing=agreed.leases,
         )
         lease = leases.keep(lease, term_s)
     console = Console(highlight=False, soft_wrap=True, markup=False)

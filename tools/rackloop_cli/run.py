@@ -65,8 +65,8 @@ def run(request: Request) -> int:
         return _dry_run(arguments, lab, plan)
     if request.workers > 1 and not _is_sound(arguments):
         return EXIT_BAD_INPUT
-    if (why := _why_steal(request, lab, plan)) is not None:
-        arguments.append(f"--rackloop-steal={why}")
+    if request.steal:
+        arguments += _steal_arguments(request, lab, plan)
     with _fresh_directory(request.out, plan, lab) as directory:
         status = _run_pytest(request, arguments, directory)
     return _report(directory, lab, status) if request.with_report and status != EXIT_BAD_INPUT else status
@@ -130,18 +130,19 @@ def _lease_arguments(request: Request) -> list[str]:
     return arguments
 
 
-def _why_steal(request: Request, lab: Lab, plan: Plan) -> str | None:
-    """Why the rack is taken from whoever has it, once the user has agreed; None where it is not."""
-    if not request.steal:
-        return None
+def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
+    """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
     from rackloop.leases import Leases, LeaseTerms
     from rackloop.store import open_lab_store
-    from rackloop_cli.stealing import names_in, why_steal
+    from rackloop_cli.stealing import agree_to_steal, names_in
 
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)
         wanted = LeaseTerms(servers=names_in(request.servers), within=request.lease).part_of(lab, leases)
-        return why_steal(leases, wanted, f"plan {plan.plan}", yes=request.yes, within=request.lease)
+        agreed = agree_to_steal(leases, wanted, f"plan {plan.plan}", yes=request.yes, within=request.lease)
+    if agreed.why is None:
+        return []
+    return [f"--rackloop-steal={agreed.why}", f"--rackloop-steal-from={','.join(sorted(agreed.leases))}"]
 
 
 def _pytest_main(arguments: list[str], *plugins: object) -> int:

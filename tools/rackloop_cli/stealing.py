@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 from rackloop.errors import BadInput
 from rackloop.leases import Leases, Slice
@@ -13,14 +14,22 @@ def names_in(servers: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (servers or "").split(",") if name.strip())
 
 
-def why_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within: str | None = None) -> str | None:
-    """The reason that is kept with the leases that end, once the user has said yes; None where nobody is in the way.
+@dataclass(frozen=True)
+class Agreed:
+    """What the user agreed to: the ``leases`` that may end, by their ids, and ``why``; None where none is to end."""
+
+    why: str | None = None
+    leases: frozenset[str] = frozenset()
+
+
+def agree_to_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within: str | None = None) -> Agreed:
+    """The leases in the way, and the reason that is kept with each that ends, once the user has said yes.
 
     Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or where there is nobody to ask.
     """
     robbed = [lease for lease in leases.held() if lease.id != within and lease.slice.overlaps(wanted)]
     if not robbed:
-        return None
+        return Agreed()
     for lease in robbed:
         print(f"in the way: {lease}", file=sys.stderr)
     if not yes:
@@ -32,4 +41,4 @@ def why_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise BadInput("nothing was taken; wait with --wait, or ask whoever holds it")
-    return f"taken for {purpose}"
+    return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in robbed))

@@ -114,16 +114,25 @@ def holding(
     priority: int = 0,
     wait_s: float = 0.0,
     steal_why: str | None = None,
+    robbing: Collection[str] | None = None,
     within: str | None = None,
 ) -> Iterator[HeldLease]:
     """Hold ``wanted`` for as long as the block runs and the process lives.
 
-    Waits in the queue for ``wait_s``; with ``steal_why`` it is taken from whoever has it, and that reason is kept.
+    Waits in the queue for ``wait_s``; with ``steal_why`` it is taken from whoever has it, and that reason is kept: only
+    from the leases ``robbing``, by their ids, where those are given.
     With ``within`` it is a part of a lease that a person holds. Raises RackLeased where it cannot be had, LeaseLost or
     BadInput where the lease it is to be a part of is over or does not have it.
     """
     lease, stolen = obtain(
-        leases, wanted, purpose=purpose, priority=priority, wait_s=wait_s, steal_why=steal_why, within=within
+        leases,
+        wanted,
+        purpose=purpose,
+        priority=priority,
+        wait_s=wait_s,
+        steal_why=steal_why,
+        robbing=robbing,
+        within=within,
     )
     held = HeldLease(leases, lease, stolen)
     held.start()
@@ -141,13 +150,14 @@ def obtain(
     priority: int = 0,
     wait_s: float = 0.0,
     steal_why: str | None = None,
+    robbing: Collection[str] | None = None,
     within: str | None = None,
 ) -> tuple[Lease, tuple[Lease, ...]]:
     """A lease that nobody keeps alive yet, and the leases that ended for it; as :func:`holding` has it."""
     ticket = leases.request(wanted, Holder.here(), purpose=purpose, priority=priority, within=within)
     try:
         if steal_why is not None and ticket.lease is None:
-            return leases.steal(ticket, steal_why)
+            return leases.steal(ticket, steal_why, robbing)
         return _awaited(leases, ticket, wait_s), ()
     except BaseException:
         with suppress(LabError):

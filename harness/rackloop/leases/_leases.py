@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
@@ -12,7 +12,7 @@ from typing import TypeVar
 from rackloop.errors import BadInput
 from rackloop.leases import _table
 from rackloop.leases._holder import Holder
-from rackloop.leases._lease import Attempt, Lease, LeaseLost, Theft, Ticket
+from rackloop.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
 from rackloop.leases._slice import Slice
 from rackloop.store import Store, Transaction
 
@@ -121,10 +121,13 @@ class Leases:
             how = "released" if isinstance(lease, Lease) or lease.lease is not None else "cancelled"
             _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
 
-    def steal(self, ticket: Ticket, why: str) -> tuple[Lease, tuple[Lease, ...]]:
+    def steal(
+        self, ticket: Ticket, why: str, robbing: Collection[str] | None = None
+    ) -> tuple[Lease, tuple[Lease, ...]]:
         """End every lease that overlaps the ticket's slice and grant it, before all who wait; the leases that ended.
 
-        Their rows keep who took them, when and why. Raises LeaseLost where the ticket is over.
+        Their rows keep who took them, when and why. Where ``robbing`` has the ids that somebody agreed to, and another
+        is in the way meanwhile, nothing ends: raises RackLeased. Raises LeaseLost where the ticket is over.
         """
         clock = self.store.clock
         with self.store.transaction(self.lab) as tables:
@@ -134,6 +137,9 @@ class Leases:
             robbed = [
                 other for other in _table.in_the_way(rows, row) if other.state == _table.HELD and other.id != row.within
             ]
+            if robbing is not None and (unasked := [other for other in robbed if not _is_among(robbing, other)]):
+                others = [str(other.lease(now_s, clock)) for other in unasked]
+                raise RackLeased(self.lab, row.slice, others, waited_s=0.0)
             _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
             lease = self._grant(tables, row, now_s).lease(now_s, clock)
         return lease, tuple(other.lease(now_s, clock) for other in robbed)
@@ -270,3 +276,8 @@ class Leases:
             for row in rows
             if row.state == state and row.id in live and (row.within is None or row.within in live)
         ]
+
+
+def _is_among(robbing: Collection[str], row: _table.Row) -> bool:
+    """Whether a lease, or the one that it is a part of and ends with, is among these."""
+    return row.id in robbing or row.within in robbing

@@ -21,7 +21,7 @@ class LeaseTerms:
     """How a lab is to be leased: the whole rack, or ``servers`` with what they have at the baseline.
 
     ``within`` is a lease that a person took before, of which this one is a part. With ``steal_why`` it is taken from
-    whoever has it.
+    whoever has it, or, where ``robbing`` names leases, from those alone.
     """
 
     servers: tuple[str, ...] = ()
@@ -29,6 +29,7 @@ class LeaseTerms:
     priority: int = 0
     wait_s: float = 0.0
     steal_why: str | None = None
+    robbing: frozenset[str] | None = None
     within: str | None = None
 
     def part_of(self, lab: Lab, leases: Leases) -> Slice:
@@ -53,6 +54,7 @@ def leased(lab: Lab, store: Store, terms: LeaseTerms = _WHOLE) -> Iterator[HeldL
         priority=terms.priority,
         wait_s=terms.wait_s,
         steal_why=terms.steal_why,
+        robbing=terms.robbing,
         within=terms.within,
     ) as held:
         yield held
