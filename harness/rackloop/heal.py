@@ -71,7 +71,8 @@ def heal(
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
     lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
-    LabError where the journal cannot be written; what the bench refuses is in the report's ``problems``.
+    LabError where the journal or the lease cannot be asked; what the bench or a tool refuses, and a journal that cannot
+    take down what was undone, is in the report's ``problems``.
     """
     require_may_disturb(lab, lease)
     check = partial(_require, lease)
@@ -95,9 +96,11 @@ def heal(
         try:
             hidden = {port for entry in standing for port in entry.ports if leave(f"port:{port}")}
             outcome = undo(standing, equipment, journal, deadline, hidden=hidden, check=check)
-        except JournalDamaged as damage:
-            # What was undone could not be marked so; undoing it again does no harm.
-            problems.append(str(damage))
+        except LabError as error:
+            # A lease that was lost ends it here.
+            check()
+            # A full disk or a broken page: what was undone is not marked so, and undoing it again does no harm.
+            problems.append(str(error))
         else:
             undone = outcome.undone
             problems += outcome.problems

@@ -319,3 +319,31 @@ def test_a_damaged_journal_does_not_keep_the_baseline_from_standing(bench: Bench
     assert any("is damaged" in problem for problem in report.problems)
     assert bench.switch.live == BASELINE
     assert [entry.id for entry in report.undone] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("when_updated", "said"),
+    [
+        ("SELECT RAISE(ABORT, 'malformed')", "is damaged (malformed)"),
+        ("INSERT INTO fencing VALUES (hex(zeroblob(1000000)), 1)", "database or disk is full"),
+    ],
+    ids=["a damaged page", "a full disk"],
+)
+def test_a_journal_that_cannot_take_down_what_was_undone_does_not_keep_the_baseline_from_standing(
+    bench: Bench, when_updated: str, said: str
+) -> None:
+    bench.acting.power["srv1"].turn_off(bench.deadline)
+    bench.switch.apply(Open(frozenset({5})), bench.deadline)
+    with bench.journal.store.transaction() as tables:
+        tables.rows(f"CREATE TRIGGER refuse BEFORE UPDATE ON undo_entry BEGIN {when_updated}; END")
+        tables.rows("PRAGMA max_page_count = 100")
+    report = bench.heal()
+    (problem,) = report.problems
+    assert said in problem
+    assert report.undone == ()
+    assert bench.rack.outlets["srv1"].on
+    assert bench.switch.live == BASELINE
+    with bench.journal.store.transaction() as tables:
+        tables.rows("DROP TRIGGER refuse")
+    assert bench.heal().is_healed
+    assert bench.journal.standing("bench") == []
