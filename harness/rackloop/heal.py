@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.abilities import PowerPort
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
+from rackloop.errors import BadInput, LabError, RackloopError, StaleGeneration
 from rackloop.guard import require_may_disturb
 from rackloop.heal_looks import Rack, look_problems, mend_unexplained
 from rackloop.journal import Entry, Journal, JournalDamaged
@@ -135,7 +135,7 @@ def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None
     try:
         if not port.is_on(deadline):
             return f"power port {name} is off and no journal entry says why; turn it on if it should be"
-    except (LabError, NotSupported) as error:
+    except RackloopError as error:
         return f"power port {name}: {error}"
     return None
 
@@ -150,7 +150,7 @@ def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[
         return restored, _signal_problems(equipment, deadline)
     except BadInput as error:
         return restored, [f"switch: {error}; `rackloop heal {lab.name}` heals the whole rack, its other ports too"]
-    except (LabError, NotSupported) as error:
+    except RackloopError as error:
         return restored, [f"switch: {error}"]
 
 

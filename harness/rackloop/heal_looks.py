@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host
-from rackloop.errors import LabError, NotSupported
+from rackloop.errors import LabError, NotSupported, RackloopError
 from rackloop.identity import mismatches
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def mend_unexplained(
     for answer in asked:
         try:
             broken = answer.result()
-        except (LabError, NotSupported) as error:
+        except RackloopError as error:
             problems.append(f"what stands broken cannot be read: {error}")
             continue
         for name, key, kind in _unexplained(broken, breakable, explained):
@@ -59,7 +59,7 @@ def mend_unexplained(
                 continue
             try:
                 breakable[name].mend(key, deadline)
-            except (LabError, NotSupported) as error:
+            except RackloopError as error:
                 problems.append(f"{name} stands broken as {kind} and cannot be mended: {error}")
             else:
                 mended.append(f"{kind} of {name}")
@@ -95,6 +95,8 @@ def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> st
     except LabError as error:
         remedy = f"start it anew with `rackloop power {lab.name} cycle {server}`"
         return f"server {server} does not answer: {error}; {remedy}"
+    except RackloopError as error:
+        return f"server {server} cannot be asked: {error}"
     return None
 
 
@@ -109,6 +111,8 @@ def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, dead
             if deadline.is_over():
                 return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"
             clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
+        except RackloopError as error:
+            return f"drive {name} cannot be asked at {server}.{port}: {error}"
         else:
             differs = list(mismatches(lab.drives[name], identity))
             return f"at {server}.{port} is another drive than {name}: {'; '.join(differs)}" if differs else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
 from rackloop.abilities import Drive, DriveIdentity, Host, LiveMap
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected, RackloopError, ToolError
 from rackloop.heal import HealReport, heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, journalled
@@ -188,6 +188,53 @@ def test_a_register_that_cannot_be_read_is_named_and_the_rest_is_healed(bench: B
     assert bench.switch.live == BASELINE
 
 
+@pytest.mark.parametrize("failure", [ToolError("ipmitool is not here"), BadInput("not of this lease")], ids=repr)
+def test_a_tool_that_is_missing_and_a_refusal_are_named_and_the_rest_is_healed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failure: RackloopError
+) -> None:
+    for name, kind in (("drive:d01", "hang"), ("server:srv1", "crash"), ("control", "lost")):
+        bench.acting.breakable[name].break_as("run-1/1", {"kind": kind}, bench.deadline)
+    bench.rack.parts["drive:d03"].broken["#7"] = {"kind": "hang"}
+    bench.acting.power["srv1"].turn_off(bench.deadline)
+    bench.switch.apply(Open(frozenset({5})), bench.deadline)
+
+    def fail(*_given: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(bench.rack.outlets["srv1"], "is_on", fail)
+    for name in ("control", "drive:d01", "drive:d03"):
+        monkeypatch.setattr(bench.rack.parts[name], "mend", fail)
+    report = bench.heal()
+    assert report.problems == (
+        f"drive:d03 stands broken as hang and cannot be mended: {failure}",
+        f"control: {failure}",
+        f"power port srv1: {failure}",
+        f"drive:d01: {failure}",
+    )
+    assert not bench.rack.parts["server:srv1"].broken
+    assert bench.switch.live == BASELINE
+
+
+@pytest.mark.parametrize("asked", ["boot_map", "live_map"])
+def test_a_switch_that_is_refused_or_has_no_tool_is_named_and_the_rest_is_healed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    assert bench.acting.phy
+    bench.acting.fabric.save_boot_map(bench.deadline)
+    bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
+    bench.acting.phy.drop([6], 2, bench.deadline, request_id=1)
+    bench.acting.power["srv1"].turn_off(bench.deadline)
+
+    def fail(_deadline: Deadline) -> NoReturn:
+        raise ToolError("no terminal program")
+
+    monkeypatch.setattr(bench.switch, asked, fail)
+    problems = bench.heal().problems
+    assert problems
+    assert all(problem.endswith(": no terminal program") for problem in problems)
+    assert bench.rack.outlets["srv1"].on
+
+
 class Looked:
     """Servers and drives as heal looks at them. Who is in ``silent`` does not answer; ``swapped`` drives are others."""
 
@@ -196,6 +243,7 @@ class Looked:
         self.asked: list[str] = []
         self.silent: set[str] = set()
         self.swapped: dict[str, str] = {}
+        self.failure: RackloopError | None = None
 
     def host(self, server: str) -> Host:
         looked = self
@@ -204,7 +252,7 @@ class Looked:
             def reconnect(self, deadline: Deadline) -> None:
                 looked.asked.append(server)
                 if server in looked.silent:
-                    raise NotConnected("nobody there")
+                    raise looked.failure or NotConnected("nobody there")
 
         return cast("Host", Server())
 
@@ -216,7 +264,7 @@ class Looked:
             def identify(self, deadline: Deadline) -> DriveIdentity:
                 looked.asked.append(drive)
                 if drive in looked.silent:
-                    raise LabError("no drive is online")
+                    raise looked.failure or LabError("no drive is online")
                 return identity_of(looked.bench.lab, looked.swapped.get(drive, drive))
 
         return cast("Drive", Found())
@@ -249,6 +297,15 @@ def test_a_server_that_does_not_answer_and_a_drive_that_is_not_there_are_named(b
     assert server == ("server srv2 does not answer: nobody there; start it anew with `rackloop power bench cycle srv2`")
     assert missing == ("drive d02 does not answer at srv1.p1: no drive is online; look at its cable and its power")
     assert other.startswith("at srv2.p1 is another drive than d04: ")
+
+
+def test_a_server_and_a_drive_that_a_missing_tool_keeps_from_being_asked_are_named(bench: Bench) -> None:
+    looked = Looked(bench)
+    looked.silent, looked.failure = {"srv2", "d02"}, ToolError("smp_discover is not here")
+    assert looking(bench, looked, thorough=True).problems == (
+        "server srv2 cannot be asked: smp_discover is not here",
+        "drive d02 cannot be asked at srv1.p1: smp_discover is not here",
+    )
 
 
 def test_what_cannot_be_healed_is_named_and_stands_until_it_can(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotSupported
+from rackloop.errors import LabError, RackloopError
 from rackloop.journal import Entry
 from rackloop.journalled._acts import acts_of
 
@@ -38,7 +38,7 @@ def mend_all(
         check()
         try:
             _mend(resource, its_entries, breakable, deadline, left)
-        except (LabError, NotSupported) as error:
+        except RackloopError as error:
             left.update((entry.id, f"{resource}: {error}") for entry in its_entries)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import LabError
+from rackloop.errors import RackloopError
 from rackloop.journal import Entry
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
 from rackloop.journalled._breakable import JournalledBreakable
@@ -48,7 +48,7 @@ def undoing(
     except BaseException as error:
         try:
             _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))
-        except LabError as problem:
+        except RackloopError as problem:
             error.add_note(str(problem))
         raise
     _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))

@@ -21,7 +21,7 @@ from rackloop.abilities import (
     SignalRestorer,
 )
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, FabricError, LabError, NotConnected, NotSupported, StaleGeneration
+from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, StaleGeneration
 from rackloop.journal import Entry, Journal
 from rackloop.journalled._acts import acts_of, map_ports, restored, saved_map
 from rackloop.journalled._mends import is_way_in, mend_all
@@ -87,7 +87,7 @@ def undo(
     called before each part is touched; what it raises, such as LeaseLost, ends the undoing there and nothing is marked.
 
     Reality is asked before anything is changed, so entries that never happened and entries undone before are
-    harmless. Errors of the bench are collected, not raised, except where the journal itself refuses.
+    harmless. Errors of the bench and of tools are collected, not raised, except where the journal itself refuses.
     """
     newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
     left: dict[int, str] = {}
@@ -146,7 +146,7 @@ def _restore_power(
         (act,) = acts_of(its_entries[-1], "power")
         try:
             _set_power(name, equipment, deadline, on=bool(act["on"]))
-        except (LabError, NotSupported) as error:
+        except RackloopError as error:
             left.update((entry.id, f"power port {name}: {error}") for entry in its_entries)
 
 
@@ -178,7 +178,7 @@ def _restore_boot_map(
             apply_full(fabric, live, wanted, deadline)
             fabric.save_boot_map(deadline)
             apply_full(fabric, fabric.live_map(deadline), live.pairs, deadline)
-    except (LabError, NotSupported, BadInput) as error:
+    except RackloopError as error:
         left.update((entry.id, f"power-on map of the switch: {error}") for entry in changed)
 
 
@@ -192,7 +192,7 @@ def _restore_map(
     may_be_booting = any(acts_of(entry, "power") for entry in entries)
     try:
         wrong, reason = _apply_restored(changed, equipment.fabric, deadline, hidden, may_be_booting=may_be_booting)
-    except (LabError, NotSupported, BadInput) as error:
+    except RackloopError as error:
         left.update((entry.id, f"port map: {error}") for entry in changed)
         return
     if wrong:
@@ -258,7 +258,7 @@ def _settle(
         deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
         ports_of = {number: set(act["ports"]).difference(dark) for number, act in waiting.items()}
         down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*ports_of.values())), deadline))
-    except (LabError, NotSupported) as error:
+    except RackloopError as error:
         left.update((number, f"signal of ports {_listed(act['ports'])}: {error}") for number, act in waiting.items())
         return
     for number, its_ports in ports_of.items():
