@@ -13,7 +13,7 @@ class EverythingLeased:
     attempts: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def refusals(self, drive_id: str) -> list[str]:
+    def refusals(self, drive_id: str, through: str) -> list[str]:
         return self.reasons
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:

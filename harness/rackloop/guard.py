@@ -52,8 +52,11 @@ class TellsItsDrive(Located, Protocol):
 class Leased(Protocol):
     """What the guard asks of the lease that a drive is to be written under."""
 
-    def refusals(self, drive_id: str) -> Sequence[str]:
-        """Why the drive may not be written under it, asked of the store: it is not in it, it is over."""
+    def refusals(self, drive_id: str, through: str) -> Sequence[str]:
+        """Why the drive may not be written under it, asked of the store: it is not in it, it is over.
+
+        ``through`` is the server port that leads there, ``srv1.p0``, or the server where its port cannot be told.
+        """
         ...
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
@@ -203,7 +206,8 @@ class Guard:
             return WritableDrive(_MINT, drive_id, normal_text(after.identity.serial), device, claim)
 
     def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
-        return [*refusals(self._lab, drive_id, found, self._seen), *lease_refusals(self._lease, drive_id)]
+        through = _server_port(self._lab, drive_id, found.device_location)
+        return [*refusals(self._lab, drive_id, found, self._seen), *lease_refusals(self._lease, drive_id, through)]
 
 
 def require_may_disturb(lab: Lab, lease: object | None) -> None:
@@ -215,12 +219,12 @@ def require_may_disturb(lab: Lab, lease: object | None) -> None:
         )
 
 
-def lease_refusals(lease: Leased | None, drive_id: str) -> list[str]:
-    """Why the drive may not be written under ``lease``; empty where it may be."""
+def lease_refusals(lease: Leased | None, drive_id: str, through: str) -> list[str]:
+    """Why the drive may not be written under ``lease`` by way of ``through``; empty where it may be."""
     return (
         ["it is not leased; lease the rack, or the server that has it"]
         if lease is None
-        else [*lease.refusals(drive_id)]
+        else [*lease.refusals(drive_id, through)]
     )
 
 
@@ -244,6 +248,15 @@ def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdent
     if found.usage.is_boot_drive:
         reasons.append("it is the boot drive")
     return reasons
+
+
+def _server_port(lab: Lab, drive_id: str, location: str) -> str:
+    """The server port that a path leads through; a path of a node, ``srv1:/dev/sda``, tells the server alone."""
+    server, is_node, _ = location.partition(":")
+    described_at = lab.places.get(drive_id)
+    if is_node and described_at is not None and described_at[0] == server:
+        return ".".join(described_at)
+    return server
 
 
 def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> Evidence:

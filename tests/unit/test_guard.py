@@ -250,6 +250,29 @@ def test_attempts_are_on_record_minted_or_not(case: Case, events: EventLog) -> N
     assert "mdadm holds it" in refused.error
 
 
+@pytest.mark.parametrize(
+    ("location", "through"),
+    [
+        ("srv1.p0", "srv1.p0"),
+        ("srv2.p1.s3", "srv2.p1.s3"),
+        ("srv1:/dev/sda", "srv1.p0"),
+        ("srv2:/dev/sda", "srv2"),
+    ],
+)
+def test_the_lease_is_asked_of_the_way_that_leads_to_the_drive(case: Case, location: str, through: str) -> None:
+    asked: list[str] = []
+
+    class Asked(EverythingLeased):
+        def refusals(self, drive_id: str, through: str) -> list[str]:
+            asked.append(through)
+            return []
+
+    case.lease = Asked()
+    case.drive.location = case.device.location = location
+    case.mint().close()
+    assert set(asked) == {through}
+
+
 def test_a_permission_given_back_is_gone(case: Case) -> None:
     writable = case.mint()
     writable.close()

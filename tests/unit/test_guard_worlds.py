@@ -223,7 +223,7 @@ def test_of_ten_thousand_adversarial_worlds_none_lets_a_drive_be_written_that_mu
 @pytest.mark.parametrize(
     ("check", "nothing"),
     [
-        ("lease_refusals", lambda _lease, _drive: []),
+        ("lease_refusals", lambda _lease, _drive, _through: []),
         ("mismatches", lambda _described, _reported: iter(())),
         ("conflicts", lambda _expected, _reported, _who: iter(())),
         ("_shared_on_bench", lambda _identity, _seen: iter(())),

@@ -69,14 +69,40 @@ def test_a_drive_that_is_out_of_service_may_not_be_written_under_any_lease(tmp_p
     with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
         upkeep = Upkeep(store, "mock")
         with holding(Leases(store, "mock"), slice_of(load_lab("mock"))) as held:
-            assert held.refusals("d01") == []
+            assert held.refusals("d01", "srv1.p0") == []
             upkeep.maintain(D01, "new firmware", "ada@bench")
-            (reason,) = held.refusals("d01")
+            (reason,) = held.refusals("d01", "srv1.p0")
             assert "drive d01 is in maintenance since" in reason
-            assert held.refusals("d02") == []
+            assert held.refusals("d02", "srv1.p1") == []
             upkeep.lift(D01, State.MAINTENANCE, "ada@bench")
             upkeep.quarantine(D01, "it keeps failing", "run r1")
-            assert "quarantine" in held.refusals("d01")[0]
+            assert "quarantine" in held.refusals("d01", "srv1.p0")[0]
+
+
+@pytest.mark.parametrize(
+    ("gear", "through", "is_refused"),
+    [
+        (SRV1, "srv1.p0", True),
+        (SRV1, "srv1.p0.s3", True),
+        (SRV1, "srv1", True),
+        (SRV1, "srv10.p0", False),
+        (Gear.port("srv1", "p0"), "srv1.p0", True),
+        (Gear.port("srv1", "p0"), "srv1.p0.s3", True),
+        (Gear.port("srv1", "p0"), "srv1.p01", False),
+        (D02, "srv1.p0", False),
+    ],
+)
+def test_no_drive_is_written_through_a_server_or_a_port_that_is_out_of_service(
+    tmp_path: Path, gear: Gear, through: str, is_refused: bool
+) -> None:
+    with (
+        closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
+        holding(Leases(store, "mock"), slice_of(load_lab("mock"))) as held,
+    ):
+        Upkeep(store, "mock").quarantine(gear, "it keeps failing", "run r1")
+        reasons = held.refusals("d01", through)
+    assert bool(reasons) == is_refused
+    assert all(reason.startswith(f"{gear.said} is in quarantine since") for reason in reasons)
 
 
 def test_what_stands_is_told_while_somebody_else_writes(

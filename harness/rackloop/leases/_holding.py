@@ -12,7 +12,7 @@ from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Lease, LeaseLost, RackLeased, Ticket
 from rackloop.leases._leases import HEARTBEAT_S, Leases
 from rackloop.leases._slice import Slice
-from rackloop.upkeep import Gear, Upkeep
+from rackloop.upkeep import Gear, GearKind, Upkeep
 
 _BEATS = 3
 # The more are in the way, the longer it takes until the last of them is gone.
@@ -57,16 +57,24 @@ class HeldLease:
                 f"{resource}{named} is not in lease {self._lease.id}, which has {self.slice}; lease what is missing too"
             )
 
-    def refusals(self, drive_id: str) -> list[str]:
-        """Why the drive may not be written under this lease, asked of the store: also one that is out of service."""
+    def refusals(self, drive_id: str, through: str) -> list[str]:
+        """Why the drive may not be written under this lease, asked of the store.
+
+        Also one that is out of service, or that is reached ``through`` a server or a port that is.
+        """
         try:
             self.require()
         except LeaseLost as lost:
             return [str(lost)]
         if drive_id not in self.slice.drives:
             return [f"it is not in lease {self._lease.id}, which has {self.slice}"]
-        out = Upkeep(self.leases.store, self.leases.lab).standing().get(Gear.drive(drive_id))
-        return [str(out)] if out is not None else []
+        standing = Upkeep(self.leases.store, self.leases.lab).standing()
+        on_the_way = (
+            gear == Gear.drive(drive_id)
+            or (gear.kind is not GearKind.DRIVE and f"{through}.".startswith(f"{gear.name}."))
+            for gear in standing
+        )
+        return [str(out) for out, is_meant in zip(standing.values(), on_the_way, strict=True) if is_meant]
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
         """Keep in the store that the drive was to be written, and every reason against it."""
