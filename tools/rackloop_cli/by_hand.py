@@ -9,7 +9,7 @@ from rackloop.clock import Clock
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab
-from rackloop.leases import Leases, Slice, holding
+from rackloop.leases import Slice, holding, leases_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
@@ -35,7 +35,7 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
     state = LabState.of(lab.name)
     with (
         closing(open_lab_store(lab, state, clock)) as store,
-        holding(Leases(store, lab.name), wanted, purpose=purpose) as held,
+        holding(leases_of(lab, store), wanted, purpose=purpose) as held,
         open_leased(lab, clock, state, held, bring_up=False) as opened,
     ):
         out = in_maintenance(lab, store)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, obtain, slice_of
+from rackloop.leases import Holder, Leases, leases_of, obtain, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import parse_quantity
@@ -39,7 +39,7 @@ def take(request: Request) -> int:
     term_s = _term_s(request.term)
     wanted = slice_of(lab, names_in(request.servers) or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
-        leases = Leases(store, lab.name)
+        leases = leases_of(lab, store)
         purpose = request.purpose or "a lease"
         agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
         lease, stolen = obtain(

@@ -15,7 +15,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, undoing
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import Holder, Leases, Slice, holding, slice_of
+from rackloop.leases import Holder, Slice, holding, leases_of, slice_of
 from rackloop.state import LabState
 from rackloop.store import Store, open_lab_store
 from rackloop.upkeep import (
@@ -64,7 +64,7 @@ def retest(name: str, part: str) -> int:
     state = LabState.of(lab.name)
     with (
         closing(open_lab_store(lab, state, clock)) as store,
-        holding(Leases(store, lab.name), slice_of(lab), purpose=f"retest {part}") as held,
+        holding(leases_of(lab, store), slice_of(lab), purpose=f"retest {part}") as held,
         open_leased(lab, clock, state, held, bring_up=False) as opened,
     ):
         upkeep = Upkeep(store, lab.name)

@@ -9,6 +9,7 @@ from rackloop.leases._holder import Holder, Process
 from rackloop.leases._holding import HeldLease, holding, obtain
 from rackloop.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
 from rackloop.leases._leases import HEARTBEAT_S, Leases
+from rackloop.leases._one_store import leases_of
 from rackloop.leases._reduced import reduced
 from rackloop.leases._slice import Slice, slice_of, slice_of_ports, slice_of_resource
 from rackloop.leases._table import raise_token, require_held
@@ -31,6 +32,7 @@ __all__ = [
     "fenced",
     "holding",
     "leased",
+    "leases_of",
     "obtain",
     "raise_token",
     "reduced",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.leases._holding import HeldLease, holding
 from rackloop.leases._leases import Leases
+from rackloop.leases._one_store import leases_of
 from rackloop.leases._slice import Slice, slice_of
 from rackloop.store import Store
 
@@ -44,8 +45,8 @@ _WHOLE = LeaseTerms()
 
 @contextmanager
 def leased(lab: Lab, store: Store, terms: LeaseTerms = _WHOLE) -> Iterator[HeldLease]:
-    """Hold a lease of ``lab`` while the block runs; raises as :func:`holding` and ``part_of`` do."""
-    leases = Leases(store, lab.name)
+    """Hold a lease of ``lab`` while the block runs; raises as :func:`leases_of`, :func:`holding` and ``part_of`` do."""
+    leases = leases_of(lab, store)
     wanted = terms.part_of(lab, leases)
     with holding(
         leases,
