@@ -35,7 +35,7 @@ FRAGILE = '''
 import pytest
 
 PARAMETERS = {"drives": 2}
-MEASURES = {"fragile.lost": "1"}
+MEASURES = {"fragile.lost": "1", "fragile.idle": "1"}
 pytestmark = pytest.mark.rackloop(
     purpose="see whether data is lost", requires=[], destructive=False, time_class="seconds"
 )
@@ -45,6 +45,7 @@ def test_fragile(schedule, parameters, measure):
     hangs = [step for step in schedule.unrolled().steps if step.fault.kind == "hang"]
     most = max((sum(o.at_s <= s.at_s < o.ends_s for o in hangs) for s in hangs), default=0)
     measure("fragile.lost", int(most >= parameters["drives"]))
+    measure("fragile.idle", int(not hangs))
 '''
 PLAN = """\
 plan: fragile
@@ -111,6 +112,19 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     assert isinstance(entry.schedule, Schedule)
     assert [step.fault.target for step in entry.schedule.steps] == ["d02", "d03"]
     assert rackloop("run", "least.yaml", *at, "--out", "again", "--no-report").status == 1
+
+
+def test_a_candidate_that_fails_otherwise_does_not_count(rackloop: CommandLine, plan: Path) -> None:
+    """Without any hang the test fails too, by another measure: that is not what is looked for."""
+    plan.write_text(PLAN.replace("max: 0}]", "max: 0}, {measure: fragile.idle, max: 0}]"))
+    (plan.parent / "storm.yaml").write_text(SCRIPT)
+    at = ("--testplans", plan.parent, "--lab", "mock")
+    shrunk = rackloop("schedule", "shrink", plan, *at, "--runs", "6")
+    assert shrunk.status == 0, shrunk
+    first, second = (line for line in shrunk.out.splitlines() if line.startswith(("run 1:", "run 2:")))
+    assert first.endswith("fail: fragile.lost")
+    assert second.endswith("fail: fragile.idle, which is another failure")
+    assert not shrunk.out.splitlines()[-1].startswith("it fails without any fault")
 
 
 def test_a_schedule_that_does_not_fail_is_not_shrunk(rackloop: CommandLine, plan: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
-from rackloop.events import RunFinished, TestFinished
+from rackloop.events import Measured, RunFinished, TestFinished
 from rackloop.lab import load_lab
 from rackloop.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
 from rackloop.schedules._plan_text import plan_yaml
@@ -21,6 +22,8 @@ from rackloop.verdict import Verdict
 from rackloop_cli.run import terminate_as_interrupt
 from rackloop_cli.schedule import Found, Wanted, find, write
 
+# What failed where no measure broke its limit: the test said so.
+_THE_TEST_ITSELF = "the test itself"
 _SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
@@ -65,6 +68,7 @@ class _Trials:
     times: int
     _number: int = 0
     _written: Schedule | None = None
+    _failure: frozenset[str] | None = None
 
     def keep(self, schedule: Schedule, said: str) -> None:
         """Write the plan that runs the test with ``schedule``."""
@@ -85,7 +89,10 @@ class _Trials:
         )
 
     def fails(self, candidate: Schedule) -> bool:
-        """Whether the test fails with ``candidate``. Raises LabError where it could not be run at all."""
+        """Whether the test fails with ``candidate`` as it did at first: a measure breaks its limit that did so then.
+
+        Raises LabError where it could not be run at all.
+        """
         assert self.found.plan is not None  # noqa: S101 - run has seen to it
         assert self.found.entry is not None  # noqa: S101 - the same
         plan = self.folder / f"candidate-{self._number}.yaml"
@@ -97,12 +104,19 @@ class _Trials:
         status, said = _run_to_its_end([*command, f"--out={out}", "--no-report"])
         if status == EXIT_INTERRUPTED:
             raise KeyboardInterrupt
-        verdict, reason = _judged(out / "events.jsonl")
+        verdict, reason, broken = _judged(out / "events.jsonl")
         if verdict is None:
             last = said.strip().splitlines()[-1:] or [f"it ended with {status}"]
             raise LabError(f"the test could not be run again: {last[0]}")
-        self.console.print(verdict if reason is None else f"{verdict}: {reason}", markup=False)
-        return verdict is Verdict.FAIL
+        if verdict is not Verdict.FAIL:
+            self.console.print(verdict if reason is None else f"{verdict}: {reason}", markup=False)
+            return False
+        self._failure = broken if self._failure is None else self._failure
+        is_same = not self._failure.isdisjoint(broken)
+        self.console.print(
+            f"{verdict}: {_listed(broken)}{'' if is_same else ', which is another failure'}", markup=False
+        )
+        return is_same
 
 
 def _run_to_its_end(command: list[str]) -> tuple[int, str]:
@@ -120,20 +134,28 @@ def _run_to_its_end(command: list[str]) -> tuple[int, str]:
         return process.returncode, said
 
 
-def _judged(events: Path) -> tuple[Verdict | None, str | None]:
-    """The verdict of a run, and where that says nothing of the product why; None where the run has none."""
+def _judged(events: Path) -> tuple[Verdict | None, str | None, frozenset[str]]:
+    """The verdict of a run, None where it has none; why, if that says nothing of the product; what broke its limit."""
     reason = None
+    broken = set()
     try:
         for stamped in read_events(events):
             match stamped.event:
+                case Measured(name=name, verdict=Verdict.FAIL):
+                    broken.add(name)
                 case TestFinished(reason=str() as said):
                     reason = said
                 case RunFinished(verdict=found):
                     verdict = Verdict(found)
-                    return verdict, None if verdict in _SAYS_SOMETHING else reason
+                    why = None if verdict in _SAYS_SOMETHING else reason
+                    return verdict, why, frozenset(broken or {_THE_TEST_ITSELF})
     except BadInput:
         pass  # nothing was run
-    return None, None
+    return None, None, frozenset()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _said(shrunk: Shrunk) -> str:
