@@ -74,7 +74,9 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
     broken: dict[str, HostFaults] = {}
     for (server, port), path in _sas_ports(lab).items():
         name = f"phy:{server}/{port}"
-        broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path)))
+        far = lab.joined(server)[port]
+        behind = {drive: each.serial for drive, each in lab.drives.items() if far in {drive, each.expander}}
+        broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path), behind))
     for drive_id, drive in lab.drives.items():
         place = _slot_of(lab, drive)
         if place is not None:

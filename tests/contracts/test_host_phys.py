@@ -12,7 +12,7 @@ from rackloop.abilities import PortState
 from rackloop.contracts import link_reset as reset_contract
 from rackloop.contracts import phy_control as phy_contract
 from rackloop.errors import LabError, NotSupported
-from rackloop.lab import load_lab
+from rackloop.lab import Lab, load_lab
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_drivers.host_faults import HostFaults
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff, PhyVia
@@ -26,8 +26,9 @@ class Arm:
     """A lab whose servers take the signal of their ports away."""
 
     def __init__(
-        self, accesses: Mapping[str, SshAccess], hosts: Mapping[str, SshHost], ports: Mapping[int, HostPhy]
+        self, lab: Lab, accesses: Mapping[str, SshAccess], hosts: Mapping[str, SshHost], ports: Mapping[int, HostPhy]
     ) -> None:
+        self.drives = {name: drive.serial for name, drive in lab.drives.items()}
         self.accesses = accesses
         self.hosts = hosts
         self.ports = ports
@@ -51,25 +52,25 @@ def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         if (name := os.environ.get(REAL)) is None:
             pytest.skip(f"no SAS HBA to try: set {REAL} to the description of a lab nobody uses, with paths of its HBA")
         lab = load_lab(name)
-        with reaching(ssh_accesses(lab), {name: server.paths for name, server in lab.servers.items()}) as arm:
+        with reaching(lab, ssh_accesses(lab), {name: server.paths for name, server in lab.servers.items()}) as arm:
             yield arm
     else:
         # A SAS drive, and on another server an expander: the HBA of a SATA drive takes no SMP.
         paths = {"node1": {"p2": "pci-0000:12:00.0"}, "node2": {"p0": "pci-0000:10:00.0"}}
         with (
             running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack,
-            reaching(ssh_accesses(rack.lab, rack.endpoints), paths) as arm,
+            reaching(rack.lab, ssh_accesses(rack.lab, rack.endpoints), paths) as arm,
         ):
             yield arm
 
 
 @contextmanager
-def reaching(accesses: Mapping[str, SshAccess], paths: Mapping[str, Mapping[str, str]]) -> Iterator[Arm]:
+def reaching(lab: Lab, accesses: Mapping[str, SshAccess], paths: Mapping[str, Mapping[str, str]]) -> Iterator[Arm]:
     """The PHYs of ports by their paths, numbered from 1."""
     with ExitStack() as stack:
         hosts = {name: stack.enter_context(SshHost(access, CLOCK)) for name, access in accesses.items()}
         phys = (HostPhy(hosts[name], path) for name, ports in paths.items() for path in ports.values())
-        yield Arm(accesses, hosts, dict(enumerate(phys, start=1)))
+        yield Arm(lab, accesses, hosts, dict(enumerate(phys, start=1)))
 
 
 @pytest.mark.parametrize("via", PhyVia)
@@ -123,7 +124,7 @@ def test_a_drop_that_is_over_ends_nothing_but_itself(arm: Arm) -> None:
     """Whoever ends it late finds the PHY switched off by another fault, and neither of the two by the other."""
     port, phy = next(iter(arm.ports.items()))
     phys = HostPhys(arm.ports)
-    off = HostFaults(phy.host, "phy:test", PhySwitchedOff(phy))
+    off = HostFaults(phy.host, "phy:test", PhySwitchedOff(phy, arm.drives))
     phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
     with pytest.raises(LabError, match=r"a drop or a flap of .* goes on: end that first"):
         off.break_as("test/1", {"kind": "disabled"}, soon())

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from rackloop.abilities import PhyControl, PortState, PowerPort
+from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
 from rackloop.faults import KINDS, BlastRadius, FaultSpec, Target, TargetKind, kind_of_fault, phy_number
+from rackloop.journalled import Equipment
 from rackloop.lab import Lab, load_lab
-from tests.unit.sim_rack import described
+from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.static import StaticFabric
+from tests.unit.sim_rack import SimPart, described
 
 DIRECT = """
 name: attached
@@ -175,6 +181,45 @@ def test_a_fault_behind_an_expander_reaches_its_siblings_only_through_the_port()
     assert (set(alone.drives), set(alone.ports)) == ({"d21"}, {150})
     through = KINDS["phy_drop"].blast_radius(lab, FaultSpec("phy_drop", "d21"))
     assert (set(through.drives), set(through.ports)) == ({"d21", "d22", "d23", "d24"}, {150})
+
+
+class Here:
+    """What takes signals and power away where both are there: nothing is done with it."""
+
+    def is_on(self, _deadline: Deadline) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "keeps"),
+    [
+        ("phy_drop", "node1.p1", False),
+        ("phy_drop", "node2.p0", True),
+        ("phy_drop", "b", True),
+        ("phy_flap", "node2.p0", True),
+        ("power_loss", "node1", False),
+        ("power_loss", "node2", True),
+        ("power_loss", "pdu1/2", True),
+        ("phy_disable", "node1.p1", False),
+        ("phy_disable", "node2.p0", True),
+    ],
+)
+def test_without_a_switch_no_drive_worth_keeping_is_taken_away(
+    tmp_path: Path, kind: str, target: str, *, keeps: bool
+) -> None:
+    """The kernel of its server may lose it, and what is in its write cache with it."""
+    path = tmp_path / "fed.yaml"
+    fed = DIRECT.replace("node2: {ports: {p0}}", "node2: {ports: {p0}, outlet: pdu1/2}")
+    path.write_text(fed + "pdus: {pdu1: {driver: cyberpower, outlets: 8}}\n")
+    lab = load_lab(path)
+    fabric = StaticFabric(PortMap.of([]), lambda ports, _deadline: dict.fromkeys(ports, PortState.UP))
+    power = dict.fromkeys(("server:node1", "server:node2", "outlet:pdu1/2"), cast("PowerPort", Here()))
+    parts = dict.fromkeys(("phy:node1/p1", "phy:node2/p0"), SimPart("disabled"))
+    equipment = Equipment(fabric, cast("PhyControl", Here()), power, breakable=parts)
+    given = {"down_s": 0.1} if kind == "phy_drop" else {}
+    reasons = KINDS[kind].preconditions(lab, equipment, FaultSpec(kind, target, given), Deadline.after(RealClock(), 9))
+    kept = ["drive b is not marked scratch: true; its content may be worth keeping"]
+    assert list(reasons) == (kept if keeps else [])
 
 
 def test_without_a_switch_ports_are_counted_as_described(tmp_path: Path) -> None:

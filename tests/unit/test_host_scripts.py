@@ -222,6 +222,38 @@ def test_a_phy_that_sysfs_cannot_tell_of_is_an_error(tmp_path: Path) -> None:
     assert (done.returncode, (folder / "enable").read_text()) == (3, "0\n")
 
 
+@pytest.mark.parametrize(
+    ("ports", "behind"),
+    [
+        ({"port-0:0": ["phy-0:0"], "port-0:1": ["phy-0:1", "phy-0:2"]}, ["sda", "sdb"]),
+        ({"port-0:0": ["phy-0:1"], "port-0:1": ["phy-0:0"]}, ["sdc"]),
+        ({"port-0:0": [], "port-0:1": []}, ["sda", "sdb", "sdc"]),
+        ({"port-0:1": ["phy-0:1"]}, []),
+    ],
+    ids=["its own port", "another port", "nobody says which", "no port"],
+)
+def test_what_is_behind_a_phy_is_told(tmp_path: Path, ports: dict[str, list[str]], behind: list[str]) -> None:
+    host = tmp_path / "sys/devices/host0"
+    drives = {
+        "sda": host / "port-0:0/end_device-0:0/block/sda",
+        "sdb": host / "port-0:0/expander-0:0/port-0:0:3/end_device-0:0:3/block/sdb",
+        "sdc": host / "port-0:1/end_device-0:1/block/sdc",
+        "sdd": tmp_path / "sys/devices/host1/port-1:0/block/sdd",
+    }
+    phy_folder = host / "phy-0:0/sas_phy/phy-0:0"
+    for made in (phy_folder, *drives.values(), tmp_path / "sys/block", tmp_path / "sys/class/sas_phy"):
+        made.mkdir(parents=True)
+    (tmp_path / "sys/class/sas_phy/phy-0:0").symlink_to(phy_folder)
+    for name, device in drives.items():
+        (tmp_path / "sys/block" / name).symlink_to(device)
+    for port, phys in ports.items():
+        for of in phys:
+            (host / of).mkdir(exist_ok=True)
+            (host / port / of).symlink_to(host / of)
+    told = phy(tmp_path, "behind", "phy-0:0")
+    assert (told.returncode, told.stdout.split()) == (0, behind)
+
+
 def test_a_phy_that_does_not_follow_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "sys/class/sas_phy/phy-0:0"
     folder.mkdir(parents=True)

@@ -2,6 +2,6 @@
 
 from rackloop_drivers.host_tools._clock import kernel_clock
 from rackloop_drivers.host_tools._health import read_health
-from rackloop_drivers.host_tools._survey import name_of, read_drive, survey_host
+from rackloop_drivers.host_tools._survey import name_of, read_drive, read_drives, survey_host
 
-__all__ = ["kernel_clock", "name_of", "read_drive", "read_health", "survey_host"]
+__all__ = ["kernel_clock", "name_of", "read_drive", "read_drives", "read_health", "survey_host"]

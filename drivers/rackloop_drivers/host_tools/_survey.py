@@ -53,6 +53,16 @@ def read_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive
     return answers.drive(names[0])
 
 
+def read_drives(executor: Executor, nodes: Sequence[str], deadline: Deadline) -> HostInventory:
+    """The drives behind ``nodes``, one at least, and what :func:`survey_host` says of a server besides.
+
+    Raises what that raises.
+    """
+    if not nodes:
+        raise ValueError("no drive was named, which would be all of them")
+    return Answers(executor, ("survey.sh",), nodes, deadline).inventory()
+
+
 @contextmanager
 def _keeping_raw_text() -> Iterator[None]:
     """Have what was printed in an unknown format outlive the error, which names the file."""

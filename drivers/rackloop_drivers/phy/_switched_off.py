@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, GuardRefused
+from rackloop.identity import normal_text
+from rackloop_drivers.host_tools import read_drives
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 
 
@@ -14,14 +16,16 @@ class PhySwitchedOff:
     """:class:`~rackloop_drivers.host_faults.Breaking` of a PHY: its one kind is ``disabled``.
 
     I/O to what is behind it waits as the server's timeouts say, and fails then. A PHY that a drop or a flap takes away
-    is left to it: LabError.
+    is left to it: LabError. ``drives`` has the serials of those that are described behind it, by their names: any other
+    drive there, one that is mounted or held, and the boot drive are refused with GuardRefused.
     """
 
     kinds = frozenset({"disabled"})
 
-    def __init__(self, phy: HostPhy, via: PhyVia = PhyVia.SYSFS) -> None:
+    def __init__(self, phy: HostPhy, drives: Mapping[str, str], via: PhyVia = PhyVia.SYSFS) -> None:
         self._phy = phy
         self._via = via
+        self._described = {normal_text(serial): drive for drive, serial in drives.items()}
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""
@@ -29,6 +33,7 @@ class PhySwitchedOff:
             raise BadInput(f"{fault['kind']} of {self._phy} takes no {', '.join(surplus)}")
         name = self._name(deadline)
         run_phy(self._phy.host, self._via, "free", name, deadline=deadline)
+        self._require_may_go(name, deadline)
         return {"phy": name}
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
@@ -42,6 +47,24 @@ class PhySwitchedOff:
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:  # noqa: ARG002 - its name may have changed
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""
         run_phy(self._phy.host, self._via, "enable", self._name(deadline), deadline=deadline)
+
+    def _require_may_go(self, name: str, deadline: Deadline) -> None:
+        """Return where every drive behind the PHY may be lost. Raises GuardRefused for the first that may not."""
+        behind = run_phy(self._phy.host, self._via, "behind", name, deadline=deadline).split()
+        if not behind:
+            return
+        seen = read_drives(self._phy.host, [f"/dev/{drive}" for drive in behind], deadline)
+        for node, problem in seen.unreadable.items():
+            raise GuardRefused(node, [f"it cannot be read: {problem}"])
+        for drive in seen.drives:
+            described = self._described.get(normal_text(drive.identity.serial))
+            reasons = [f"it is in use: {claim}" for claim in drive.usage.claims]
+            if drive.usage.is_boot_drive:
+                reasons.append("it is the boot drive")
+            if described is None:
+                reasons.append(f"nothing is described behind {self._phy} with its serial, {drive.identity.serial}")
+            if reasons:
+                raise GuardRefused(described or drive.device, reasons)
 
     def _name(self, deadline: Deadline) -> str:
         return self._phy.among(list_phys(self._phy.host, deadline)).name

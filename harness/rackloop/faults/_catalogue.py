@@ -195,6 +195,7 @@ _ALL = (
         "a PHY of a server's HBA is switched off",
         _SLOT,
         ways.SwitchOffPhy(),
+        endangers_data=True,
     ),
 )
 

@@ -43,7 +43,7 @@ class DropSignal(OfPort):
 
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
-        phy, port, given = _phy(lab, acting), signal_port(lab, wanted.target), wanted.parameters
+        phy, port, given = phy_of(lab, acting), signal_port(lab, wanted.target), wanted.parameters
         if "count" in given:
             times = given["down_s"], given["up_s"], given["count"]
             phy.flap([port], *times, deadline, request_id=wanted.request_id)
@@ -52,12 +52,13 @@ class DropSignal(OfPort):
 
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
         """A signal that is not there cannot be taken away, and one that nothing gives back must come by itself."""
-        phy, port = _phy(lab, equipment), signal_port(lab, wanted.target)
+        phy, port = phy_of(lab, equipment), signal_port(lab, wanted.target)
         if not {"down_s", "count"} & wanted.parameters.keys() and not isinstance(phy, SignalRestorer):
             return ["nothing here ends a drop early: give down_s"]
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
-        return []
+        # Without a switch it is the server that loses its drives' links, and the kernel may lose the drives with them.
+        return [] if lab.has_switch else worth_keeping(lab, self.radius(lab, wanted).drives)
 
 
 class CutPower(OfTargetAlone):
@@ -68,11 +69,16 @@ class CutPower(OfTargetAlone):
         _power(lab, acting, wanted.target).turn_off(deadline)
 
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
-        """What is off already cannot lose its power; a drive may lose what is in its write cache."""
+        """What is off already cannot lose its power; a drive may lose what is in its write cache.
+
+        Without a switch the drives of a server are in its box, or lose it as their only user.
+        """
         target = wanted.target
         reasons = [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name} has no power already"]
         if target.kind is TargetKind.DRIVE:
             reasons += worth_keeping(lab, [target.name])
+        elif not lab.has_switch:
+            reasons += worth_keeping(lab, self.radius(lab, wanted).drives)
         return reasons
 
 
@@ -237,9 +243,11 @@ def of_phy(lab: Lab, target: Target) -> str:
     return "phy:{}/{}".format(*server_port_of(lab, target))
 
 
-def _phy(lab: Lab, equipment: Equipment) -> PhyControl:
+def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
+    """What takes signals away. Raises NotSupported where the rack has nothing that could, or the lease has not."""
     if equipment.phy is None:
-        raise NotSupported(f"nothing in the rack {lab.name} can take a signal away")
+        whole = "" if lab.has_switch else "; without a switch, links are dropped under a lease of the whole rack alone"
+        raise NotSupported(f"nothing that is leased of the rack {lab.name} can take a signal away{whole}")
     return equipment.phy
 
 
