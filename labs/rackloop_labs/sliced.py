@@ -19,7 +19,8 @@ from rackloop_labs.bench import Bench
 class SlicedBench:
     """The :class:`~rackloop_labs.bench.Bench` of what a lease has, over that of the whole rack.
 
-    Everything outside the lease is refused with BadInput.
+    Everything outside the lease is refused with BadInput. Of a rack without a switch no links can be dropped: their
+    numbers are those of the whole rack's cabling.
     """
 
     def __init__(self, bench: Bench, held: HeldLease) -> None:

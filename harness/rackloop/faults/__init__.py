@@ -10,6 +10,7 @@ from rackloop.faults._kind import FaultKind, Parameter
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import Target, TargetKind, phy_number
+from rackloop.faults._ways import phy_of
 
 __all__ = [
     "KINDS",
@@ -24,4 +25,5 @@ __all__ = [
     "TargetKind",
     "kind_of_fault",
     "phy_number",
+    "phy_of",
 ]
