@@ -84,6 +84,15 @@ class RecordedActs:
     def rescan(self, port: HbaPort) -> None:
         self.asked.append(("rescan", port.name))
 
+    def remove_function(self, port: HbaPort) -> None:
+        self.asked.append(("remove_function", port.name))
+
+    def rescan_bus(self) -> None:
+        self.asked.append(("rescan_bus", ""))
+
+    def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
+        self.asked.append(("power_pci_slot", f"{port.name}/{on}"))
+
 
 def run(*argv: str, view: HostView = GUEST, acts: RecordedActs | None = None) -> Answer:
     """What an emulated tool answers on the guest, which has a kernel of its own."""
