@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 from threading import Event
 
@@ -16,8 +17,9 @@ import pytest
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop.journal import Journal
-from rackloop.leases import Holder, Lease, LeaseLost, Leases, RackLeased, Slice, Ticket, holding, obtain
+from rackloop.leases import Holder, Lease, LeaseLost, Leases, Process, RackLeased, Slice, Ticket, holding, obtain
 from rackloop.store import Store, open_store
+from rackloop.store._postgres import PostgresEngine
 from tests.postgres_server import PostgresServer, running_postgres
 
 CLOCK = RealClock()
@@ -53,7 +55,9 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(where: str) -> Iterator[Store]:
+def store(where: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    # The tests' server has just been started, and leases that are not renewed are given time from then on.
+    monkeypatch.setattr(PostgresEngine, "up_since_s", lambda _engine: 0.0)
     with closing(open_store(where, CLOCK)) as opened:
         yield opened
 
@@ -389,6 +393,43 @@ def test_a_server_that_is_started_again_has_every_lease(postgres: PostgresServer
         assert ids(leases.held()) == [lease.id]
         assert leases.renew(lease).token == lease.token
         assert Journal(store).standing("lab") == [entry]
+
+
+def test_a_restart_that_outlasts_a_heartbeat_ends_no_lease_of_a_process(postgres: PostgresServer) -> None:
+    elsewhere = Holder("ann", "there", Process(1, 1, "pid:[1]", "another boot"))
+    with closing(open_store(postgres.database(), CLOCK)) as store:
+        leases = Leases(store, "lab")
+        lease, person = granted(leases.request(SRV1, elsewhere)), granted(leases.request(SRV2, Holder("bob", "there")))
+        waiting = leases.request(SRV1, ME)
+        postgres.stop()
+        postgres.start()
+        # As if it had been away for so long that no heartbeat of anybody's came in its time.
+        for one in (lease, person, waiting):
+            lapse(leases, one)
+        assert ids(leases.held()) == [lease.id]
+        assert leases.poll(waiting).lease is None
+        assert leases.renew(lease).token == lease.token
+
+
+def test_who_waits_goes_on_waiting_while_the_store_does_not_answer(
+    leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, asked, poll = granted(leases.request(SRV1, ME)), count(), leases.poll
+
+    def poll_once_it_answers(ticket: Ticket) -> Ticket:
+        if next(asked) < 2:
+            raise LabError("the database system is starting up")
+        return poll(ticket)
+
+    def look(_ticket: Ticket) -> bool:
+        leases.release(before)
+        return True
+
+    monkeypatch.setattr(leases, "poll", poll_once_it_answers)
+    monkeypatch.setattr(leases, "may_be_next", look)
+    with holding(leases, SRV1, wait_s=60.0) as held:
+        assert held.slice == SRV1
+    assert next(asked) == 3
 
 
 def test_a_password_is_never_shown(postgres: PostgresServer) -> None:

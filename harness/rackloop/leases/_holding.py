@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError
@@ -27,6 +27,8 @@ class HeldLease:
         self.stolen = stolen
         self._lease = lease
         self._lost: LeaseLost | None = None
+        self._on_loss: list[Callable[[], None]] = []
+        self._telling = Lock()
         self._is_over = Event()
         self._thread = Thread(target=self._beat, name=f"lease {lease.id}", daemon=True)
 
@@ -44,6 +46,21 @@ class HeldLease:
         """Raise LeaseLost if a heartbeat has found that the lease is over. The journal asks the store itself."""
         if self._lost is not None:
             raise self._lost
+
+    @contextmanager
+    def on_loss(self, call: Callable[[], None]) -> Iterator[None]:
+        """Have ``call`` made, by the thread of the heartbeats, once one finds while the block runs that it is over.
+
+        That is five seconds after it was lost at the latest. Raises LeaseLost where it was found over before.
+        """
+        with self._telling:
+            self.check()
+            self._on_loss.append(call)
+        try:
+            yield
+        finally:
+            with self._telling:
+                self._on_loss.remove(call)
 
     def require_covers(self, resource: str, ports: Collection[int] = ()) -> None:
         """Raise BadInput where an act on ``resource`` that touches these switch ports is outside the slice.
@@ -106,7 +123,10 @@ class HeldLease:
             try:
                 self._lease = self.leases.renew(self._lease)
             except LeaseLost as lost:
-                self._lost = lost
+                with self._telling:
+                    self._lost = lost
+                    for call in self._on_loss:
+                        call()
                 return
             except LabError:
                 # A store that does not answer now may do so before the lease is over; each act asks it again.
@@ -182,7 +202,14 @@ def _awaited(leases: Leases, ticket: Ticket, wait_s: float) -> Lease:
             raise RackLeased(leases.lab, ticket.slice, ticket.held_up_by, waited_s=wait_s)
         pause_s = min(_LONGEST_LOOK_S, _LOOK_S * len(ticket.held_up_by))
         clock.sleep_until_ns(min(deadline.at_ns, clock.now_ns() + round(pause_s * 1e9)))
-        if heartbeat.is_over() or deadline.is_over() or leases.may_be_next(ticket):
-            ticket = leases.poll(ticket)
-            heartbeat = Deadline.after(clock, HEARTBEAT_S / _BEATS)
+        try:
+            if heartbeat.is_over() or deadline.is_over() or leases.may_be_next(ticket):
+                ticket = leases.poll(ticket)
+                heartbeat = Deadline.after(clock, HEARTBEAT_S / _BEATS)
+        except LeaseLost:
+            raise
+        except LabError:
+            # A database that is being started again has the queue when it is back.
+            if deadline.is_over():
+                raise
     return ticket.lease

@@ -85,11 +85,11 @@ class Leases:
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
-        mine = next((row for row in rows if row.id == ticket.id), None)
-        if mine is None:
-            return True
-        ahead = _table.in_the_way(rows, mine)
-        return not ahead or bool(_table.over(ahead, now_s, private=self.store.is_private))
+            mine = next((row for row in rows if row.id == ticket.id), None)
+            if mine is None:
+                return True
+            ahead = _table.in_the_way(rows, mine)
+            return not ahead or bool(_table.over(tables, ahead, now_s, private=self.store.is_private))
 
     def renew(self, lease: Lease) -> Lease:
         """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
@@ -269,7 +269,7 @@ class Leases:
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
-            ended = _table.over(rows, now_s, private=self.store.is_private)
+            ended = _table.over(tables, rows, now_s, private=self.store.is_private)
             live = {row.id for row in rows} - {row.id for row in ended}
         return [
             seen(row, now_s)

@@ -90,11 +90,12 @@ def row_of(tables: Transaction, lease_id: str) -> Row | None:
     return _row(found[0]) if found else None
 
 
-def over(rows: Iterable[Row], now_s: float, *, private: bool) -> list[Row]:
+def over(tables: Transaction, rows: Iterable[Row], now_s: float, *, private: bool) -> list[Row]:
     """Those whose time is over, or whose process is known to have ended.
 
-    A process that is seen to live may be short of a processor: it is given its term several times over. ``private``
-    says that every process is one of this machine.
+    A process that is seen to live may be short of a processor: it is given its term several times over. None can renew
+    its lease while the store's server is away: its term counts from the server's start. ``private`` says that every
+    process is one of this machine.
     """
     rows = list(rows)
     living = {process: process.is_living(private=private) for row in rows if (process := row.holder.process)}
@@ -102,7 +103,8 @@ def over(rows: Iterable[Row], now_s: float, *, private: bool) -> list[Row]:
     for row in rows:
         lives = living.get(row.holder.process) if row.holder.process else None
         patience_s = _PATIENCE * row.term_s if lives else 0.0
-        if lives is False or now_s > row.until_s + patience_s:
+        until_s = row.until_s if row.holder.process is None else max(row.until_s, tables.up_since_s() + row.term_s)
+        if lives is False or now_s > until_s + patience_s:
             found.append(row)
     return found
 
@@ -120,7 +122,7 @@ def end(tables: Transaction, lease_ids: list[str], how: str, now_s: float, by: s
 def sweep(tables: Transaction, lab: str, now_s: float, *, private: bool) -> list[Row]:
     """End what is over; the rest, those who are next first."""
     rows = live_rows(tables, lab)
-    ended = over(rows, now_s, private=private)
+    ended = over(tables, rows, now_s, private=private)
     if not ended:
         return rows
     end(tables, [row.id for row in ended], "lapsed", now_s)

@@ -44,6 +44,10 @@ class Engine(Protocol):
         """Seconds since 1970 of the store's own time, which every client reads alike; within a transaction."""
         ...
 
+    def up_since_s(self) -> float:
+        """Since when, in its own time, the store has answered without having been started again; 0 for a file."""
+        ...
+
     def turn(self, lab: str, wait_s: float) -> AbstractContextManager[bool]:
         """Be the only one with the lab's turn, among all that have the store; gives False where none came in time."""
         ...

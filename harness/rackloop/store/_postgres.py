@@ -38,6 +38,7 @@ class PostgresEngine:
         self._url = url
         self._clock = clock
         self._psycopg = _psycopg()
+        self._up_since_s: float | None = None
         self._db = self._connect()
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]:
@@ -56,7 +57,7 @@ class PostgresEngine:
         except EngineFailed:
             if not self._db.closed:
                 raise
-            self._db = self._connect()
+            self._reconnect()
 
     def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - the server syncs every transaction
         """Begin a transaction, alone among those of its lab."""
@@ -66,7 +67,7 @@ class PostgresEngine:
             if not self._db.closed:
                 raise
             # Nothing was begun: a server that was started again is simply asked again.
-            self._db = self._connect()
+            self._reconnect()
             self._begin(lab)
 
     def _begin(self, lab: str | None) -> None:
@@ -92,6 +93,14 @@ class PostgresEngine:
             (row,) = self._db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
         return float(row[0])
 
+    def up_since_s(self) -> float:
+        """When the server was started. Its connections end with it, so that it is asked once for each."""
+        if self._up_since_s is None:
+            with self._explained():
+                (row,) = self._db.execute("SELECT extract(epoch FROM pg_postmaster_start_time())::float8").fetchall()
+            self._up_since_s = float(row[0])
+        return self._up_since_s
+
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:
         """Hold a lock of a connection of its own, which ends with the connection."""
@@ -113,6 +122,10 @@ class PostgresEngine:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+    def _reconnect(self) -> None:
+        self._db = self._connect()
+        self._up_since_s = None
 
     def _connect(self) -> Any:
         if not self._is_read_as_meant():

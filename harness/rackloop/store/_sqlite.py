@@ -91,6 +91,10 @@ class SqliteEngine:
             self._started_ns = self._started()
         return (self._started_ns + self._clock.now_ns()) / 1e9
 
+    def up_since_s(self) -> float:
+        """A file always answers."""
+        return 0.0
+
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:  # noqa: ARG002 - one file, one lab
         """Hold the kernel's lock of a file beside the store."""

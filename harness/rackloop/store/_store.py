@@ -40,6 +40,10 @@ class Transaction:
         """Seconds since 1970 of the store's own time."""
         return self._engine.now_s()
 
+    def up_since_s(self) -> float:
+        """Since when, in the store's own time, its server has been up: before, nobody could renew; 0 for a file."""
+        return self._engine.up_since_s()
+
 
 class Store:
     """One lab store, opened with :func:`~rackloop.store.open_store`. Any number of threads and processes may use one.
