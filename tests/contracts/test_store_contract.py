@@ -321,8 +321,15 @@ def test_a_block_holds_its_lease_and_gives_it_back_however_it_ends(leases: Lease
             with holding(leases, SRV1):
                 pytest.fail("it was granted twice")
 
-    with pytest.raises(RackLeased, match=r"cannot be had while there is the whole rack held by .*--steal"):
+    with pytest.raises(
+        RackLeased, match=r"cannot be had while there is the whole rack held by .*; ask for it"
+    ) as raised:
         fail()
+    # What else can be asked for is the verb's to say.
+    assert "--" not in str(raised.value)
+    offered = raised.value.offering("wait for it (--wait)", "take it over (--steal)")
+    assert "; wait for it (--wait), take it over (--steal), or see `rackloop lab status lab`" in str(offered)
+    assert offered.held_up_by == raised.value.held_up_by
     assert leases.held() == []
     assert leases.queue() == []
 

@@ -16,7 +16,7 @@ from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.lab_upkeep import in_maintenance
-from rackloop_cli.stealing import Agreed, agree_to_steal
+from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
 
@@ -35,7 +35,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
     with closing(open_lab_store(lab, state, clock)) as store:
         agreed = agree_to_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else Agreed()
         terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases)
-        with leased(lab, store, terms) as held:
+        with offering("take it over (--steal)"), leased(lab, store, terms) as held:
             for out in in_maintenance(lab, store).values():
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:

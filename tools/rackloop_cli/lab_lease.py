@@ -14,7 +14,7 @@ from rackloop.leases import Holder, Leases, leases_of, obtain, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import parse_quantity
-from rackloop_cli.stealing import Agreed, agree_to_steal, names_in
+from rackloop_cli.stealing import Agreed, agree_to_steal, names_in, offering
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -42,15 +42,16 @@ def take(request: Request) -> int:
         leases = leases_of(lab, store)
         purpose = request.purpose or "a lease"
         agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
-        lease, stolen = obtain(
-            leases,
-            wanted,
-            purpose=request.purpose,
-            priority=request.priority,
-            wait_s=request.wait_s,
-            steal_why=agreed.why,
-            robbing=agreed.leases,
-        )
+        with offering("wait for it (--wait)", "take it over (--steal)"):
+            lease, stolen = obtain(
+                leases,
+                wanted,
+                purpose=request.purpose,
+                priority=request.priority,
+                wait_s=request.wait_s,
+                steal_why=agreed.why,
+                robbing=agreed.leases,
+            )
         lease = leases.keep(lease, term_s)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     for one in stolen:

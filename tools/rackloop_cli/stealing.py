@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rackloop.errors import BadInput
-from rackloop.leases import Leases, Slice
+from rackloop.leases import Leases, RackLeased, Slice
 
 
 def names_in(servers: str | None) -> tuple[str, ...]:
     """The names in a list such as ``srv1,srv2``."""
     return tuple(name.strip() for name in (servers or "").split(",") if name.strip())
+
+
+@contextmanager
+def offering(*options: str) -> Iterator[None]:
+    """Have a RackLeased of the block say what the verb can be told instead, such as ``take it over (--steal)``."""
+    try:
+        yield
+    except RackLeased as error:
+        raise error.offering(*options) from None
 
 
 @dataclass(frozen=True)

@@ -82,12 +82,20 @@ class LeaseLost(LabError):
 
 
 class RackLeased(LabError):
-    """Somebody else has what is asked for. ``held_up_by`` says who, one sentence each."""
+    """Somebody else has what is asked for. ``held_up_by`` says who, one sentence each; ``options`` what else to ask."""
 
-    def __init__(self, lab: str, wanted: Slice, held_up_by: Sequence[str], *, waited_s: float) -> None:
+    def __init__(
+        self, lab: str, wanted: Slice, held_up_by: Sequence[str], *, waited_s: float, options: Sequence[str] = ()
+    ) -> None:
         self.held_up_by = tuple(held_up_by)
+        self._told = lab, wanted, waited_s
         waited = f"after {waited_s:g} s " if waited_s else ""
         super().__init__(
-            f"lab {lab}: {wanted} cannot be had {waited}while there is {'; '.join(held_up_by)}; wait for it (--wait), "
-            f"take it over (--steal), or see `rackloop lab status {lab}`"
+            f"lab {lab}: {wanted} cannot be had {waited}while there is {'; '.join(held_up_by)}; "
+            f"{''.join(f'{option}, ' for option in options) or 'ask for it later, '}or see `rackloop lab status {lab}`"
         )
+
+    def offering(self, *options: str) -> RackLeased:
+        """The same, with what the verb that was given offers to do, such as ``take it over (--steal)``."""
+        lab, wanted, waited_s = self._told
+        return RackLeased(lab, wanted, self.held_up_by, waited_s=waited_s, options=options)
