@@ -50,6 +50,36 @@ def test_limits_decide(
     assert {event.verdict for event in measured} == {judged}
 
 
+ROBBED = """
+from threading import Event
+from rackloop.clock import RealClock
+from rackloop.leases import Holder, Leases, Slice, _holding, holding
+from rackloop.store import open_store
+
+WHOLE = Slice(whole=True)
+
+@pytest.fixture
+def lease(tmp_path, monkeypatch):
+    monkeypatch.setattr(_holding, "HEARTBEAT_S", 0.06)
+    with holding(Leases(open_store(tmp_path / "store.sqlite", RealClock()), "mock"), WHOLE) as held:
+        yield held
+
+def test_it(lease):
+    lease.leases.steal(lease.leases.request(WHOLE, Holder("eve", "there")), "an outage")
+    try:
+        Event().wait(60)
+    except Exception:
+        pass
+    raise RuntimeError("it went on writing")
+"""
+
+
+def test_a_test_whose_lease_is_taken_is_ended_and_the_lab_is_why(pytester: pytest.Pytester) -> None:
+    ended = run_one(pytester, ROBBED).only()
+    assert (ended.verdict, ended.cause) == ("unknown", "lab")
+    assert "stolen by eve@there" in str(ended.reason)
+
+
 FIXTURE_THAT_CANNOT = """
 from rackloop.errors import NotSupported
 @pytest.fixture

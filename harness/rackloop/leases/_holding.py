@@ -49,9 +49,10 @@ class HeldLease:
 
     @contextmanager
     def on_loss(self, call: Callable[[], None]) -> Iterator[None]:
-        """Have ``call`` made, by the thread of the heartbeats, once one finds while the block runs that it is over.
+        """Have ``call`` made, by the thread of the heartbeats, when one finds while the block runs that it is over.
 
-        That is five seconds after it was lost at the latest. Raises LeaseLost where it was found over before.
+        That is five seconds after it was lost, and again with each heartbeat until the block ends. Raises LeaseLost
+        where it was found over before.
         """
         with self._telling:
             self.check()
@@ -120,17 +121,22 @@ class HeldLease:
 
     def _beat(self) -> None:
         while not self._is_over.wait(HEARTBEAT_S / _BEATS):
+            if self._lost is not None:
+                self._tell(self._lost)
+                continue
             try:
                 self._lease = self.leases.renew(self._lease)
             except LeaseLost as lost:
-                with self._telling:
-                    self._lost = lost
-                    for call in self._on_loss:
-                        call()
-                return
+                self._tell(lost)
             except LabError:
                 # A store that does not answer now may do so before the lease is over; each act asks it again.
                 continue
+
+    def _tell(self, lost: LeaseLost) -> None:
+        with self._telling:
+            self._lost = lost
+            for call in self._on_loss:
+                call()
 
 
 @contextmanager
