@@ -257,7 +257,8 @@ class RetestDone:
     """A drive that failed was tried elsewhere, and another in its place (:mod:`rackloop.upkeep`).
 
     ``finding`` is drive, port or cable, server, several, not reproduced or unclear; ``culprits`` are the parts that
-    are, or may be, at fault. Each trial has drive, server, port, seen, took_s and detail. ``said`` is all of it in words.
+    are, or may be, at fault. Each trial has drive, server, port, seen, took_s and detail. ``said`` is all of it in
+    words.
     """
 
     kind: ClassVar[str] = "retest.done"
