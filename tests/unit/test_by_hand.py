@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.leases import Slice, slice_of, slice_of_ports, slice_of_resource
+from rackloop.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
 from rackloop.portmap import Full, Open, PortMap
 from rackloop.store import open_store
 from rackloop.upkeep import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
@@ -106,6 +106,37 @@ def test_a_whole_map_by_hand_leaves_the_circuits_of_what_somebody_works_on(work:
         with pytest.raises(BadInput, match="ports 5 belong to what is out of service"):
             equipment.fabric.apply(Full(PortMap.of([(5, 101)])), work.soon)
     assert work.rack.switch.live == PortMap.of([(1, 102), (5, 103), (6, 104)])
+
+
+def test_what_the_user_leased_before_is_acted_on_within_that_lease(
+    work: Work, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leases, wanted = Leases(work.store, work.lab.name), slice_of_ports(work.lab, [2, 102])
+    mine = leases.request(slice_of(work.lab, ["srv1"]), Holder.here(bound=False), term_s=60.0)
+    with by_hand.acting(work.lab, work.clock, wanted, "fabric map") as equipment:
+        equipment.fabric.apply(Open(frozenset({2})), work.soon)
+        assert {lease.within for lease in leases.held()} == {None, mine.id}
+    assert work.rack.switch.live == BASELINE.without({2})
+    assert capsys.readouterr().err == f"within your lease {mine.id}\n"
+
+
+def test_a_retest_goes_on_within_the_lease_that_the_user_took_before(work: Work) -> None:
+    work.upkeep.quarantine(SRV1, "it crashes", "run r1")
+    Leases(work.store, work.lab.name).request(slice_of(work.lab), Holder.here(bound=False), term_s=60.0)
+    assert lab_upkeep.retest("bench", "srv1") == EXIT_PASS
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [Holder.here(), Holder("somebody", "else"), None],
+    ids=["a process of the user", "somebody else", "the user, of too little"],
+)
+def test_no_other_lease_is_worked_within(work: Work, holder: Holder | None) -> None:
+    wanted = slice_of_ports(work.lab, [2, 102])
+    part = slice_of(work.lab) if holder else slice_of_ports(work.lab, [2])
+    Leases(work.store, work.lab.name).request(part, holder or Holder.here(bound=False), term_s=60.0)
+    with pytest.raises(RackLeased), by_hand.acting(work.lab, work.clock, wanted, "fabric map"):
+        pytest.fail("it was let through")
 
 
 @pytest.mark.parametrize(("broken", "status"), [(set(), EXIT_PASS), ({"d02"}, EXIT_LAB_FAILED)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from rackloop.clock import Clock
 from rackloop.journal import Journal
@@ -13,6 +13,7 @@ from rackloop.leases import Slice, holding, leases_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
+from rackloop_cli.own_lease import own_lease
 from rackloop_labs import Bench, open_lab, open_leased
 from rackloop_labs.in_service import BenchInService
 
@@ -30,14 +31,16 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
 
     What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. What is in maintenance
     is left alone: raises BadInput where ``wanted`` has any of it, unless it is the whole rack, whose equipment comes
-    without it. Raises RackLeased where somebody else has what is wanted.
+    without it. The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody
+    else has any of it.
     """
     state = LabState.of(lab.name)
-    with (
-        closing(open_lab_store(lab, state, clock)) as store,
-        holding(leases_of(lab, store), wanted, purpose=purpose) as held,
-        open_leased(lab, clock, state, held, bring_up=False) as opened,
-    ):
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
+        leases = leases_of(lab, store)
+        within = own_lease(leases, wanted)
+        held = stack.enter_context(holding(leases, wanted, purpose=purpose, within=within))
+        opened = stack.enter_context(open_leased(lab, clock, state, held, bring_up=False))
         out = in_maintenance(lab, store)
         if not wanted.whole:
             refuse_in_maintenance(lab, parts_of(lab, wanted), out)

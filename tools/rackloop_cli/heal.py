@@ -16,6 +16,7 @@ from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.lab_upkeep import in_maintenance
+from rackloop_cli.own_lease import own_lease
 from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
@@ -26,15 +27,18 @@ _WITHIN_S = 60.0
 def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
     """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean.
 
-    A live holder keeps it from being healed, unless told to ``steal`` its lease. Raises RackLeased then.
+    A live holder keeps it from being healed, unless told to ``steal`` its lease: raises RackLeased. The user's own
+    lease of the whole rack does not: it is healed within that.
     """
     lab = load_lab(name)
     clock = RealClock()
     state = LabState.of(lab.name)
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
-        agreed = agree_to_steal(Leases(store, lab.name), slice_of(lab), "heal", yes=yes) if steal else Agreed()
-        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases)
+        leases, wanted = Leases(store, lab.name), slice_of(lab)
+        within = own_lease(leases, wanted)
+        agreed = agree_to_steal(leases, wanted, "heal", yes=yes, within=within) if steal else Agreed()
+        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases, within=within)
         with offering("take it over (--steal)"), leased(lab, store, terms) as held:
             for out in in_maintenance(lab, store).values():
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.description import compose
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.leases import LeaseTerms, leased
+from rackloop.leases import Leases, LeaseTerms, leased, slice_of
 from rackloop.names import guess
 from rackloop.plan import resolved
 from rackloop.playbooks import find_playbook, roles_of
@@ -24,6 +24,7 @@ from rackloop.store import open_lab_store
 from rackloop.units import counted
 from rackloop.upkeep import Gear, GearKind, OutOfService, lab_without
 from rackloop_cli.lab_upkeep import in_maintenance, refuse_in_maintenance
+from rackloop_cli.own_lease import own_lease
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 
@@ -62,8 +63,11 @@ def run(request: Request) -> int:
             where = f"{task.role}: {task.task}" if task.role else task.task
             console.print(f"  {task.host}  {task.status:<11}  {where}", style=_TELLING[task.status], markup=False)
 
-    terms = LeaseTerms(purpose=f"provisioning with {playbook.name}")
-    with closing(open_lab_store(lab, state, clock)) as store, leased(lab, store, terms):
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
+        within = own_lease(Leases(store, lab.name), slice_of(lab))
+        terms = LeaseTerms(purpose=f"provisioning with {playbook.name}", within=within)
+        stack.enter_context(leased(lab, store, terms))
         in_service = _in_service(lab, in_maintenance(lab, store), console)
         done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
             playbook, Deadline.after(clock, request.timeout_s), roles=roles, variables=variables, on_task=say

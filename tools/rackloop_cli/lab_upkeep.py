@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +29,7 @@ from rackloop.upkeep import (
     gear_behind,
     gear_named,
 )
+from rackloop_cli.own_lease import own_lease
 from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
 
@@ -62,11 +63,12 @@ def retest(name: str, part: str) -> int:
     lab, clock = load_lab(name), RealClock()
     gear = gear_named(lab, part)
     state = LabState.of(lab.name)
-    with (
-        closing(open_lab_store(lab, state, clock)) as store,
-        holding(leases_of(lab, store), slice_of(lab), purpose=f"retest {part}") as held,
-        open_leased(lab, clock, state, held, bring_up=False) as opened,
-    ):
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
+        leases, wanted = leases_of(lab, store), slice_of(lab)
+        within = own_lease(leases, wanted)
+        held = stack.enter_context(holding(leases, wanted, purpose=f"retest {part}", within=within))
+        opened = stack.enter_context(open_leased(lab, clock, state, held, bring_up=False))
         upkeep = Upkeep(store, lab.name)
         standing = upkeep.standing().get(gear)
         if standing is None or standing.state is not State.QUARANTINE:
