@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+from tempfile import TemporaryDirectory
+
 import pytest
 
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_LAB_FAILED, NotConnected
 from rackloop.events import RunFinished, RunStarted
+from rackloop.lab import load_lab
+from rackloop.leases import Holder, Leases, slice_of
+from rackloop.state import LabState
+from rackloop.store import open_lab_store
 from tests.unit.plugin_case import MARKED, run_plan
 
 pytest_plugins = ["pytester"]
@@ -111,6 +121,57 @@ def test_what_the_lab_lacks_is_a_skip_with_every_reason(pytester: pytest.Pyteste
 def test_a_dry_run_writes_nothing(pytester: pytest.Pytester) -> None:
     ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b"}, arguments=("--rackloop-dry-run",))
     assert not ran.directory.exists()
+
+
+def test_a_state_directory_that_cannot_be_made_is_told_before_the_first_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", "/proc/nowhere")
+    ran = run_plan(pytester, {"a/b": "def test_it(journal): ...\n"}, {"test": "a/b"})
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: cannot make the lab's state directory /proc/nowhere" in ran.result.stderr.str()
+    assert ran.started == []
+
+
+@pytest.fixture
+def state_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A state directory that is short enough for the sockets of a lab."""
+    with TemporaryDirectory(prefix="rl-") as home:
+        monkeypatch.setenv("RACKLOOP_STATE_HOME", home)
+        yield
+
+
+def _leased_srv1() -> str:
+    """A lease of srv1 of the lab mock, as a person takes it; returns its id."""
+    lab, clock = load_lab("mock"), RealClock()
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        ticket = Leases(store, lab.name).request(slice_of(lab, ["srv1"]), Holder("eve", "there"), term_s=3600)
+    assert ticket.lease is not None
+    return ticket.lease.id
+
+
+@pytest.mark.usefixtures("state_home")
+def test_servers_that_a_lease_has_not_are_told_before_the_first_test(pytester: pytest.Pytester) -> None:
+    lease = _leased_srv1()
+    arguments = (f"--rackloop-lease={lease}", "--rackloop-servers=srv2")
+    ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b"}, arguments=arguments)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: lease {lease} has srv1" in ran.result.stderr.str()
+    assert ran.started == []
+
+
+@pytest.mark.usefixtures("state_home")
+def test_a_store_that_does_not_answer_is_the_labs_failure_and_told_in_a_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_arguments: object) -> None:
+        raise NotConnected("the store does not answer")
+
+    monkeypatch.setattr("rackloop_fixtures._conductor.open_lab_store", gone)
+    ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b"}, arguments=("--rackloop-lease=1",))
+    assert ran.result.ret == EXIT_LAB_FAILED
+    assert "the store does not answer" in ran.result.stderr.str()
+    assert "Traceback" not in ran.result.stderr.str()
 
 
 @pytest.mark.parametrize(
