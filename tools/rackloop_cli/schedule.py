@@ -57,7 +57,7 @@ def make(wanted: Wanted, *, out: Path | None) -> int:
     if out is None:
         print(text, end="")
         return EXIT_PASS
-    write(out, text)
+    write(out, text, replacing=False)
     print(f"{out}: {counted(len(found.schedule.steps), 'fault')}, seed {found.seed}")
     return EXIT_PASS
 
@@ -224,9 +224,12 @@ def _draw(out: Path, name: str, found: Found) -> None:
         raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
 
 
-def write(out: Path, text: str) -> None:
-    """Write a file. Raises BadInput where it cannot be."""
+def write(out: Path, text: str, *, replacing: bool = True) -> None:
+    """Write a file. Raises BadInput where it cannot be, or is there already and ``replacing`` is not wanted."""
     try:
-        out.write_text(text, encoding="utf-8")
+        with out.open("w" if replacing else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise BadInput(f"{out} is there already: choose another file with --out, or delete it first") from error
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}; name a file that can be written") from error
