@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self, final, runtime_checkable
@@ -62,7 +62,7 @@ class Leased(Protocol):
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
         """Keep, on disk, that the drive was to be written; ``reasons`` are those against it, none where it may be.
 
-        Raises LabError where it cannot be kept.
+        Raises LabError where it cannot be kept, or where it may be no more because the lease ended meanwhile.
         """
         ...
 
@@ -153,8 +153,9 @@ class Evidence:
 class Guard:
     """Mints writable drives of ``lab`` under ``lease``; without one it refuses every drive.
 
-    ``seen`` are the identities of all drives found on the bench, each drive once. Every attempt is kept with the lease
-    before it is granted, and with ``log`` announced in the event stream and closed with its outcome.
+    ``seen`` are the identities of all drives found on the bench, each drive once. Every attempt is kept with the lease,
+    however it ends and before it is granted, and with ``log`` announced in the event stream and closed with its
+    outcome.
     """
 
     def __init__(
@@ -184,26 +185,41 @@ class Guard:
         return minted
 
     def _mint(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
-        before = _look(drive_id, drive, device, deadline)
-        reasons = self._refusals(drive_id, before)
         with ExitStack() as held:
-            claim: int | None = None
             try:
-                claim = device.claim_exclusive()
-            except LabError as error:
-                reasons.append(str(error))
-            if claim is not None:
-                held.callback(os.close, claim)
-            after = _look(drive_id, drive, device, deadline)
-            if after.identity != before.identity:
-                reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
-            reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
+                claim, serial, reasons = self._examine(drive_id, drive, device, deadline, held)
+            except RackloopError as error:
+                if self._lease is not None:
+                    # A store that cannot keep the attempt grants nothing either; what ended it is what is told.
+                    with suppress(LabError):
+                        against = error.reasons if isinstance(error, GuardRefused) else (str(error),)
+                        self._lease.record_attempt(drive_id, against)
+                raise
             if self._lease is not None:
                 self._lease.record_attempt(drive_id, reasons)
             if reasons:
                 raise GuardRefused(drive_id, reasons)
             held.pop_all()
-            return WritableDrive(_MINT, drive_id, normal_text(after.identity.serial), device, claim)
+            return WritableDrive(_MINT, drive_id, serial, device, claim)
+
+    def _examine(
+        self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline, held: ExitStack
+    ) -> tuple[int | None, str, list[str]]:
+        """The claim, which ``held`` gives back, the serial number, and every reason against it."""
+        before = _look(drive_id, drive, device, deadline)
+        reasons = self._refusals(drive_id, before)
+        claim: int | None = None
+        try:
+            claim = device.claim_exclusive()
+        except LabError as error:
+            reasons.append(str(error))
+        if claim is not None:
+            held.callback(os.close, claim)
+        after = _look(drive_id, drive, device, deadline)
+        if after.identity != before.identity:
+            reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
+        reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
+        return claim, normal_text(after.identity.serial), reasons
 
     def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
         through = _server_port(self._lab, drive_id, found.device_location)

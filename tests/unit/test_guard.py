@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rackloop import guard as guard_module
-from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.abilities import BlockUsage, Drive, DriveIdentity
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
@@ -248,6 +249,28 @@ def test_attempts_are_on_record_minted_or_not(case: Case, events: EventLog) -> N
     assert isinstance(refused, ActDone)
     assert refused.error is not None
     assert "mdadm holds it" in refused.error
+
+
+class KeepsNothing(EverythingLeased):
+    """A lease whose store has no room."""
+
+    def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
+        raise LabError("the disk is full")
+
+
+@pytest.mark.parametrize("asked", ["the drive", "the path"])
+def test_an_attempt_that_ends_while_the_drive_is_looked_at_is_kept_with_the_lease(case: Case, asked: str) -> None:
+    class Silent(SimDrive):
+        def identify(self, deadline: Deadline) -> DriveIdentity:
+            raise LabError("no drive is online there")
+
+    lease = EverythingLeased()
+    drive = Silent([]) if asked == "the drive" else cast("Drive", object())
+    reason = "no drive is online there" if asked == "the drive" else "object does not say on which path it is"
+    for asked_of in (lease, KeepsNothing()):
+        with pytest.raises((LabError, GuardRefused), match=reason):
+            Guard(case.lab, asked_of).writable("d01", drive, case.device, DEADLINE)
+    assert lease.attempts == [("d01", (reason,))]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who holds what of a lab, who waits, what was taken from whom, and what is left to undo."""
+"""Who holds what of a lab, who waits, what was taken from whom, what was to be written, what is left to undo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rackloop.clock import Clock
 from rackloop.journal import Entry, Journal, JournalDamaged
 from rackloop.lab import Lab
-from rackloop.leases import Lease, Leases, Slice, Theft, Ticket
+from rackloop.leases import Attempt, Lease, Leases, Slice, Theft, Ticket
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop_cli.lab_upkeep import out_of_service
@@ -34,6 +34,7 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
             "leases": [_lease(lease) for lease in leases.held()],
             "queue": [_ticket(ticket) for ticket in leases.queue()],
             "stolen": [_theft(theft) for theft in leases.thefts(_SHOWN)],
+            "attempts": [_attempt(attempt) for attempt in leases.attempts(_SHOWN)],
             "standing": [_entry(entry) for entry in standing],
             "journal_damage": damage,
             "out_of_service": out_of_service(lab, store),
@@ -65,6 +66,12 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         console.print(
             f"stolen {_local(theft['at'])}: {theft['slice']['text']} from {theft['from']} by {theft['by']}, "
             f"{theft['why']}"
+        )
+    for attempt in held["attempts"]:
+        answer = "refused: " + "; ".join(attempt["reasons"]) if attempt["reasons"] else "granted"
+        console.print(
+            f"to be written {_local(attempt['at'])}: {attempt['drive']} by {attempt['who']} "
+            f"under lease {attempt['lease']}, {answer}"
         )
     for out in held["out_of_service"]:
         console.print(f"not used: {out['said']}")
@@ -116,6 +123,16 @@ def _theft(theft: Theft) -> dict[str, Any]:
         "slice": _slice(theft.slice),
         "at": theft.at.isoformat(),
         "why": theft.why,
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "drive": attempt.drive,
+        "lease": attempt.lease,
+        "who": attempt.who,
+        "at": attempt.at.isoformat(),
+        "reasons": list(attempt.reasons),
     }
 
 

@@ -191,13 +191,24 @@ class Leases:
             return _table.raise_token(tables, self.lab)
 
     def record_attempt(self, lease: Lease, drive: str, reasons: Sequence[str]) -> None:
-        """Keep that ``drive`` was to be overwritten under ``lease``, and every reason against it."""
+        """Keep that ``drive`` was to be overwritten under ``lease``, and every reason against it.
+
+        One with none is kept as granted only while the lease is held; else raises LeaseLost, which is the reason kept.
+        """
+        lost: LeaseLost | None = None
         with self.store.transaction(self.lab) as tables:
+            if not reasons:
+                try:
+                    _table.require_held(tables, lease)
+                except LeaseLost as error:
+                    lost, reasons = error, [str(error)]
             tables.rows(
                 "INSERT INTO attempt (lab, drive, lease, who, at_s, granted, reasons) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 *(self.lab, drive, lease.id, str(lease.holder), tables.now_s(), int(not reasons)),
                 json.dumps(list(reasons)),
             )
+        if lost is not None:
+            raise lost
 
     def attempts(self, last: int = 20) -> list[Attempt]:
         """The last attempts to overwrite a drive of the lab, newest first."""
