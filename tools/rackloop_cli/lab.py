@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import closing
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,6 +14,9 @@ from rich.table import Table
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.leases import Holder, Leases, LeaseTerms, RackLeased, leased, slice_of
+from rackloop.store import StoreDamaged, open_lab_store
+from rackloop_cli.stealing import agree_to_steal
 from rackloop_labs import MockLab
 
 
@@ -30,12 +35,38 @@ def up(name: str) -> int:
     return EXIT_PASS
 
 
-def down(name: str) -> int:
-    """Take the lab down; a lab that is not up is a lab that is down."""
+def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
+    """Take the lab down; a lab that is not up is a lab that is down.
+
+    Whoever works on it keeps it up, unless told to ``steal`` their lease. Raises RackLeased then. What the user leased
+    with `rackloop lab lease` is theirs before and after.
+    """
     lab = _mock(name)
-    was_up = MockLab(lab, RealClock()).down()
+    mock = MockLab(lab, RealClock())
+    if mock.state.is_held():
+        _require_nobody_works_on(lab, mock, steal=steal, yes=yes)
+    was_up = mock.down()
     Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
     return EXIT_PASS
+
+
+def _require_nobody_works_on(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
+    here = Holder.here(bound=False)
+    whole = slice_of(lab)
+    try:
+        with closing(open_lab_store(lab, mock.state, RealClock())) as store:
+            leases = Leases(store, lab.name)
+            theirs = [lease for lease in leases.held() if lease.holder.process or lease.holder.user != here.user]
+            if theirs and not steal:
+                error = RackLeased(lab.name, whole, [str(lease) for lease in theirs], waited_s=0.0)
+                raise error.offering("take it over (--steal)")
+            if theirs:
+                agreed = agree_to_steal(leases, whole, "lab down", yes=yes)
+                with leased(lab, store, LeaseTerms(purpose="lab down", steal_why=agreed.why, robbing=agreed.leases)):
+                    pass
+    except StoreDamaged as error:
+        # Taking the lab down is the first step of replacing the store.
+        print(f"rackloop: whoever works on it cannot be told: {error}", file=sys.stderr)
 
 
 def status(name: str, *, as_json: bool) -> int:

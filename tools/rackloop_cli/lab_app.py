@@ -50,12 +50,15 @@ def lab_up(lab: LabArgument) -> None:
     raise typer.Exit(verb.up(lab))
 
 
-@lab_app.command("down", epilog=examples("rackloop lab down mock"))
-def lab_down(lab: LabArgument) -> None:
-    """Take a lab down and leave nothing behind."""
+@lab_app.command("down", epilog=examples("rackloop lab down mock", "rackloop lab down mock --steal"))
+def lab_down(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
+    """Take a lab down and leave nothing behind.
+
+    A lab that somebody works on is left up, unless it is stolen.
+    """
     from rackloop_cli import lab as verb
 
-    raise typer.Exit(verb.down(lab))
+    raise typer.Exit(verb.down(lab, steal=steal, yes=yes))
 
 
 @lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
