@@ -20,9 +20,10 @@ from rackloop.abilities import (
     SystemEventLog,
 )
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, StaleGeneration
+from rackloop.errors import BadInput, NotSupported, RackloopError, StaleGeneration
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop.names import guess
 from rackloop.portmap import Full, MapChange, Open, PortMap
 from rackloop.upkeep import Gear, gear_behind, lab_without
 from rackloop_drivers.rackd import RecordedIo
@@ -37,8 +38,11 @@ class BenchInService:
     either, and the switch shows neither their ports nor the circuits there, which stay as they are.
     """
 
-    def __init__(self, whole: Bench, out: Collection[Gear] = ()) -> None:
+    def __init__(
+        self, whole: Bench, out: Collection[Gear] = (), *, refusal: Callable[[Gear], RackloopError] | None = None
+    ) -> None:
         self.whole = whole
+        self._refusal = refusal or _out_of_service
         self._out: frozenset[Gear] = frozenset()
         self._lab = whole.lab
         self.take_out(out)
@@ -50,13 +54,35 @@ class BenchInService:
 
     def take_out(self, gear: Collection[Gear]) -> None:
         """Use these parts no more."""
-        self._out |= frozenset(gear)
-        self._lab = lab_without(self.whole.lab, self._out)
+        self._have_out(self._out | frozenset(gear))
 
     def put_back(self, gear: Collection[Gear]) -> None:
         """Use these parts again."""
-        self._out -= frozenset(gear)
-        self._lab = lab_without(self.whole.lab, self._out)
+        self._have_out(self._out - frozenset(gear))
+
+    def _have_out(self, out: frozenset[Gear]) -> None:
+        self._out = out
+        left = lab_without(self.whole.lab, out)
+        self._lab = left.telling({gear.name: str(self._refusal(gear)) for gear in out}) if out else left
+
+    def require(self, server: str, port: str | None = None) -> None:
+        """Return where a server, and its port with the drive that it has at the baseline, may be used.
+
+        Raises what ``refusal`` makes of one that is out, NotSupported for one that is not in the lease, BadInput for
+        one that the rack has not.
+        """
+        whole = self.whole.lab
+        if server in whole.missing:
+            raise NotSupported(whole.missing[server])
+        joined = whole.joined(server)
+        needed = [Gear.server(server)]
+        if port is not None:
+            needed += [Gear.port(server, port), Gear.drive(joined.get(port, ""))]
+        for gear in needed:
+            if gear in self._out:
+                raise self._refusal(gear)
+        if port is not None and port not in joined:
+            raise BadInput(f"port {server}.{port} has no drive at the baseline; {guess(port, joined)}")
 
     @property
     def lab(self) -> Lab:
@@ -134,6 +160,10 @@ class BenchInService:
         def __getattr__(self, name: str) -> Any:
             """What this kind of bench has beside what every bench has, such as the simulated rack's own control."""
             return getattr(self.whole, name)
+
+
+def _out_of_service(gear: Gear) -> RackloopError:
+    return NotSupported(f"{gear.said} is out of service")
 
 
 def whole(bench: Bench) -> Bench:

@@ -11,11 +11,13 @@ from typing import Any, cast
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, StaleGeneration
+from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
+from rackloop.faults import Target
 from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
-from rackloop.lab import Lab
+from rackloop.lab import Lab, load_lab
+from rackloop.leases import reduced, slice_of
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.store import open_store
 from rackloop.upkeep import Gear
@@ -197,3 +199,34 @@ def test_what_is_out_is_not_judged(bench: BenchInService, subject: str, is_out: 
     bench.take_out({SRV2})
     assert is_about_what_is_out(bench, subject) == is_out
     assert not is_about_what_is_out(whole(bench), subject)
+
+
+def test_a_port_is_refused_for_what_of_it_is_out_and_why(bench: BenchInService) -> None:
+    with pytest.raises(NotSupported, match="drive d01 is out of service"):
+        bench.require("srv1", "p0")
+    bench.require("srv1")
+    bench.take_out([Gear.server("srv1")])
+    with pytest.raises(NotSupported, match="server srv1 is out of service"):
+        bench.require("srv1", "p1")
+    with pytest.raises(BadInput, match="'srv9'"):
+        bench.require("srv9", "p0")
+
+
+def test_the_owner_of_a_bench_says_what_becomes_of_a_test_that_needs_what_is_out(bench: BenchInService) -> None:
+    refused = BenchInService(bench.whole, {D01}, refusal=lambda gear: LabError(f"{gear.said} is in quarantine"))
+    with pytest.raises(LabError, match="drive d01 is in quarantine"):
+        refused.require("srv1", "p0")
+    assert refused.lab.missing == {"d01": "drive d01 is in quarantine"}
+
+
+def test_a_fault_of_what_is_out_or_not_leased_is_not_supported_and_says_why(bench: BenchInService) -> None:
+    with pytest.raises(NotSupported, match="drive d01 is out of service"):
+        Target.of(bench.lab, "d01")
+    lab = load_lab("mock")
+    part = reduced(lab, slice_of(lab, ["srv1"]))
+    for written in ("srv2", "srv2.p0", "srv2/p0"):
+        with pytest.raises(NotSupported, match=r"^server srv2 is not in the lease, which has srv1"):
+            Target.of(part, written)
+    bench.whole.lab = part  # type: ignore[misc]
+    with pytest.raises(NotSupported, match="server srv2 is not in the lease"):
+        BenchInService(bench.whole).require("srv2", "p0")

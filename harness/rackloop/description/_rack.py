@@ -308,6 +308,7 @@ class Lab(Description):
     """When a drive, port or server that keeps failing is used no more."""
 
     _source: Path = PrivateAttr(default=Path())
+    _missing: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _remember_source(self, info: ValidationInfo) -> Self:
@@ -318,6 +319,17 @@ class Lab(Description):
     def source(self) -> Path:
         """The file this description was read from."""
         return self._source
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why servers, drives and ports (``srv1.p0``) of the rack are not in this part of its description, by name."""
+        return self._missing
+
+    def telling(self, missing: Mapping[str, str]) -> Self:
+        """The same description, which has these reasons among its :attr:`missing`."""
+        told = self.model_copy()
+        told._missing = {**self._missing, **missing}  # noqa: SLF001 - of this class
+        return told
 
     @property
     def has_switch(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, NotSupported
 from rackloop.names import guess, quoted
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ class Target:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, lab: Lab, written: str) -> Self:
-        """The thing of ``lab`` that is written so. Raises BadInput, saying what there is, where it has none."""
+    def of(cls, lab: Lab, written: str, words: Iterable[str] = ()) -> Self:
+        """The thing of ``lab`` that is written so. Raises BadInput, saying what there is, where it has none.
+
+        ``words`` are what could have been meant besides. Raises NotSupported, saying why, where the rack has it and
+        this part of its description has not.
+        """
         if written == "switch" and lab.has_switch:
             return cls(TargetKind.SWITCH, ("switch",))
         if number := _SWITCH_PORT.fullmatch(written):
@@ -57,8 +62,11 @@ class Target:
             return cls(TargetKind.DRIVE, (written,))
         if written in lab.servers:
             return cls(TargetKind.SERVER, (written,))
+        for name in (written, written.replace("/", "."), written.partition(".")[0], written.partition("/")[0]):
+            if name in lab.missing:
+                raise NotSupported(lab.missing[name])
         ports = [f"{server}.{port}" for server, described in lab.servers.items() for port in described.ports]
-        hint = guess(written, [*lab.drives, *lab.servers, *ports, *(["switch"] if lab.has_switch else [])])
+        hint = guess(written, [*lab.drives, *lab.servers, *ports, *(["switch"] if lab.has_switch else []), *words])
         raise BadInput(f"the rack {lab.name} has nothing called {quoted(written)}; {hint}")
 
     @property

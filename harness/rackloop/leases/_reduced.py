@@ -11,12 +11,18 @@ if TYPE_CHECKING:
 
 
 def reduced(lab: Lab, part: Slice) -> Lab:
-    """The description with the servers and drives of ``part`` alone, and the cabling between them."""
+    """The description with the servers and drives of ``part`` alone, and the cabling between them.
+
+    Of the others it tells that they are not in the lease.
+    """
     if part.whole:
         return lab
     drives = {name: drive for name, drive in lab.drives.items() if name in part.drives}
     behind = {drive.expander for drive in drives.values()}
-    return lab.model_copy(
+    lacking = f"not in the lease, which has {part}; lease it too"
+    missing = {name: f"server {name} is {lacking}" for name in lab.servers if name not in part.servers}
+    missing |= {name: f"drive {name} is {lacking}" for name in lab.drives if name not in drives}
+    return lab.telling(missing).model_copy(
         update={
             "servers": {name: server for name, server in lab.servers.items() if name in part.servers},
             "drives": drives,
