@@ -29,7 +29,14 @@ __all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "ove
 
 # A leading zero makes it a text: a serial number, a MAC address.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-_STAND_INS: dict[tuple[str, ...], Plain] = {("plan",): "unnamed", ("purpose",): "unknown"}
+_STAND_INS: dict[tuple[str, ...], Plain] = {
+    ("plan",): "unnamed",
+    ("purpose",): "unknown",
+    # Of a step of a schedule whose times are wrong, the rest is looked at.
+    ("tests", "*", "schedule", "steps", "*", "at"): "0 s",
+    ("tests", "*", "schedule", "steps", "*", "lasts"): "1 s",
+    ("tests", "*", "schedule", "random", "*", "lasts"): "1 s",
+}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from hypothesis import given
 from rackloop.description._field_texts import field_texts
 from rackloop.description._schedulefile import WrittenBound, WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.errors import BadInput, DescriptionError
+from rackloop.lab import load_lab
 from rackloop.schedules import (
     Bound,
     FaultChoice,
@@ -129,6 +130,42 @@ def test_every_mistake_is_told_at_once() -> None:
         SCRIPTED.replace("at: 0 s", "at: soon").replace("lasts: 1 s", "lasts: -1 s").replace("repeats: 3", "repeats: 0")
     )
     assert [problem.split(": ")[1] for problem in problems(text)] == ["repeats", "steps[0].at", "steps[1].lasts"]
+
+
+def test_a_step_with_a_wrong_time_is_looked_at_to_its_end() -> None:
+    text = SCRIPTED.replace("at: 0 s", "at: soon").replace("fault: hang", "fault: hung").replace("extra_us", "extra")
+    assert {problem.split(": ")[1] for problem in problems(text)} == {
+        "steps[0].at",
+        "steps[0].fault",
+        "steps[1].with.extra",
+    }
+
+
+def test_so_is_a_choice() -> None:
+    found = problems(RANDOM.replace("[10 ms, 1 s]", "[soon, late]").replace("fault: phy_drop", "fault: drop"))
+    assert {"random[1].fault", "random[1].lasts[0]"} <= {problem.split(": ")[1] for problem in found}
+
+
+def test_a_step_that_is_wrong_anyway_is_not_counted_in_the_bound() -> None:
+    text = SCRIPTED.replace("faults: 2", "faults: 1").replace("fault: hang", "fault: hung")
+    (problem,) = problems(text)
+    assert "there is no fault called 'hung'" in problem
+
+
+def test_with_a_lab_its_names_are_told_with_all_else(tmp_path: Path) -> None:
+    wrong = SCRIPTED.replace("at: 0 s", "at: soon").replace("target: d01", "target: d99").replace("extra_us", "extra")
+    (tmp_path / "storm.yaml").write_text(wrong)
+    with pytest.raises(DescriptionError) as caught:
+        load_schedule(tmp_path / "storm.yaml", load_lab("labs/mock.yaml"))
+    said = [str(problem) for problem in caught.value.problems]
+    assert len(said) == 3
+    assert any(": steps[0]: the rack mock has nothing called 'd99'" in each for each in said)
+
+
+def test_a_word_that_is_nearly_written_is_guessed(tmp_path: Path) -> None:
+    (tmp_path / "storm.yaml").write_text(RANDOM.replace("targets: drives", "targets: drvies"))
+    with pytest.raises(DescriptionError, match="did you mean 'drives'"):
+        load_schedule(tmp_path / "storm.yaml", load_lab("labs/mock.yaml"))
 
 
 def test_a_schedule_may_be_another_files(tmp_path: Path) -> None:

@@ -46,6 +46,21 @@ def test_every_fault_that_the_lab_cannot_have_is_told(lab: Lab) -> None:
     assert second == "s.yaml:4:5: schedule storm: hang of srv1: hang is of a drive, and srv1 is a server"
 
 
+@pytest.mark.parametrize("kind", ["media_error", "corrupt"])
+def test_sectors_that_a_drive_does_not_have_are_told(lab: Lab, kind: str) -> None:
+    drive = lab.drives["d01"]
+    last = drive.size // drive.traits.sector_bytes - 1
+    on_lab(schedule(step(0, 1, "d01", kind, lba=last, sectors=1)), lab, 1)
+    with pytest.raises(BadInput, match=f"lba {last} with sectors 2 is beyond d01, whose last sector is {last}"):
+        on_lab(schedule(step(0, 1, "d01", kind, lba=last, sectors=2)), lab, 1)
+
+
+def test_a_word_that_is_nearly_written_is_guessed(lab: Lab) -> None:
+    storm = RandomSchedule("storm", (FaultChoice("phy_drop", ("prots",), (0.1, 1)),), every_s=1.0, duration_s=9.0)
+    with pytest.raises(BadInput, match="did you mean 'ports'"):
+        on_lab(storm, lab, 1)
+
+
 def test_a_script_that_takes_more_drives_than_it_may_is_refused(lab: Lab) -> None:
     with pytest.raises(BadInput, match=r"4 drives \(d01, d02, d09, d13\) would be broken at once, .* allows 1"):
         on_lab(schedule(step(0, 1, "srv1", "server_crash")), lab, 1)

@@ -83,7 +83,7 @@ def find(wanted: Wanted, lab: Lab) -> list[Found]:
         found = list(_played(wanted, lab))
     elif _is_schedule(source):
         seed = wanted.seed if wanted.seed is not None else choose_seed()
-        given = load_schedule(source)
+        given = load_schedule(source, lab)
         schedule = on_lab(given, lab, seed)
         found = [Found(str(source), schedule, schedule.seed if schedule.seed is not None else seed)]
     else:

@@ -93,7 +93,7 @@ _ALL = (
         "media_error",
         "sectors cannot be read until they are rewritten",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "media_error", adds_up=True),
+        ways.BreakSectors("media_error"),
         {
             **_SECTORS,
             "mode": Parameter(
@@ -111,7 +111,7 @@ _ALL = (
         "corrupt",
         "reads of sectors bring wrong bytes and no error",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "corrupt", adds_up=True),
+        ways.BreakSectors("corrupt"),
         _SECTORS,
         endangers_data=True,
     ),

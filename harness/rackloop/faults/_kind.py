@@ -101,12 +101,15 @@ class FaultKind:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     endangers_data: bool = False
 
-    def problems(self, lab: Lab, spec: FaultSpec) -> list[str]:
-        """What is wrong with a specification, by the description alone; empty where nothing is."""
+    def problems(self, lab: Lab, spec: FaultSpec, words: Iterable[str] = ()) -> list[str]:
+        """What is wrong with a specification, by the description alone; empty where nothing is.
+
+        ``words`` are what its target could have been besides what the lab has.
+        """
         found = []
         target = None
         try:
-            target = Target.of(lab, spec.target)
+            target = Target.of(lab, spec.target, words)
             if target.kind not in self.targets:
                 fitting = " or ".join(sorted(self.targets))
                 found.append(f"{self.name} is of a {fitting}, and {spec.target} is a {target.kind}")

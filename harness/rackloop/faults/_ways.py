@@ -117,6 +117,22 @@ class BreakPart(OfTargetAlone):
         return part
 
 
+class BreakSectors(BreakPart):
+    """Breaks ``sectors`` of a drive from ``lba`` on."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(of_drive, kind, adds_up=True)
+
+    def check(self, lab: Lab, wanted: Wanted) -> list[str]:
+        """The drive has to have these sectors."""
+        drive = lab.drives[wanted.target.name]
+        there = drive.size // drive.traits.sector_bytes
+        lba, many = wanted.parameters["lba"], wanted.parameters["sectors"]
+        if lba + many <= there:
+            return []
+        return [f"lba {lba} with sectors {many} is beyond {wanted.target.name}, whose last sector is {there - 1}"]
+
+
 class SlowDown(BreakPart):
     """Has a drive take ``extra_us`` longer for each request, or ``factor`` times as long."""
 

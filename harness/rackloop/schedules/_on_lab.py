@@ -9,7 +9,7 @@ from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec, kind_of_fault
 from rackloop.schedules._bounds import Taken, Taking, require_within_bound
 from rackloop.schedules._draw import drawn
-from rackloop.schedules._schedule import RandomSchedule, Schedule
+from rackloop.schedules._schedule import WORDS, RandomSchedule, Schedule
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -62,6 +62,7 @@ def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -
                 for target in choice.targets
             ],
             found.name,
+            WORDS,
         )
         taking = taking_of(lab)
         chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
@@ -82,11 +83,11 @@ def _require_targets(chances: RandomSchedule) -> None:
             )
 
 
-def _require_possible(lab: Lab, faults: list[tuple[str, FaultSpec]], name: str) -> None:
+def _require_possible(lab: Lab, faults: list[tuple[str, FaultSpec]], name: str, words: tuple[str, ...] = ()) -> None:
     problems = dict.fromkeys(
         f"{place}schedule {name}: {fault}: {problem}"
         for place, fault in faults
-        for problem in kind_of_fault(fault).problems(lab, fault)
+        for problem in kind_of_fault(fault).problems(lab, fault, words)
     )
     if problems:
         raise BadInput("\n".join(problems))

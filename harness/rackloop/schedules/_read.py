@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,26 +12,36 @@ from rackloop.description._document import compose, compose_file
 from rackloop.description._examine import Examined, M, examine
 from rackloop.description._schedulefile import WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.faults import KINDS, FaultSpec
+from rackloop.faults import KINDS, FaultSpec, Target
 from rackloop.names import guess
 from rackloop.schedules._bounds import bound_problems
 from rackloop.schedules._parameters import missing_parameters, parameters_of
-from rackloop.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
+from rackloop.schedules._schedule import WORDS, Bound, FaultChoice, RandomSchedule, Schedule, Step
 
 if TYPE_CHECKING:
-    from rackloop.description._document import Document
+    from rackloop.description._document import Document, Plain
+    from rackloop.lab import Lab
 
 _RANDOM_ONLY = ("duration", "every", "random")
 _SCRIPTED_ONLY = ("steps", "repeats")
+_STAND_INS: dict[tuple[str, ...], Plain] = {
+    ("steps", "*", "at"): "0 s",
+    ("steps", "*", "lasts"): "1 s",
+    ("random", "*", "lasts"): "1 s",
+}
+"""Times that are wrong leave the rest of a step to be looked at."""
 _ORDERLY = "the steps stand in the order they begin"
 
 
-def load_schedule(path: str | Path) -> Schedule | RandomSchedule:
-    """The schedule in a file. Raises BadInput where there is none, DescriptionError with every problem it has."""
+def load_schedule(path: str | Path, lab: Lab | None = None) -> Schedule | RandomSchedule:
+    """The schedule in a file. Raises BadInput where there is none, DescriptionError with every problem it has.
+
+    With a ``lab`` its faults are held against that as well, as far as each can be by itself.
+    """
     path = Path(path).expanduser()
     if not path.is_file():
         raise BadInput(f"there is no schedule at {path}; check the path")
-    return _loaded(compose_file(path), path)
+    return _loaded(compose_file(path), path, lab)
 
 
 def read_schedule(text: str, name: str = "schedule") -> Schedule | RandomSchedule:
@@ -37,16 +49,21 @@ def read_schedule(text: str, name: str = "schedule") -> Schedule | RandomSchedul
     return _loaded(compose(text, name), Path(name))
 
 
-def _loaded(document: Document, path: Path) -> Schedule | RandomSchedule:
-    examined = examine(document, WrittenSchedule, context={"file": path.absolute()}, stand_ins={})
-    found = examined_schedule(examined, (), examined.value) if examined.value else None
+def _loaded(document: Document, path: Path, lab: Lab | None = None) -> Schedule | RandomSchedule:
+    examined = examine(document, WrittenSchedule, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+    found = examined_schedule(examined, (), examined.value, lab=lab) if examined.value else None
     examined.finish()
     assert found is not None  # noqa: S101 - finish raises where it is
     return found
 
 
 def examined_schedule(
-    examined: Examined[M], path: tuple[PathStep, ...], written: WrittenSchedule, name: str = ""
+    examined: Examined[M],
+    path: tuple[PathStep, ...],
+    written: WrittenSchedule,
+    name: str = "",
+    *,
+    lab: Lab | None = None,
 ) -> Schedule | RandomSchedule | None:
     """The schedule that stands at ``path`` of a document under examination; what is wrong with it is reported there.
 
@@ -57,7 +74,7 @@ def examined_schedule(
         if others := keys - {"file"}:
             examined.report(path, f"has a file and {', '.join(sorted(others))}; the file has all of it")
             return None
-        return _from_file(examined, path, written.file)
+        return _from_file(examined, path, written.file, lab)
     called = written.schedule if "schedule" in keys or not name else name
     given = [key for key in (*_SCRIPTED_ONLY, *_RANDOM_ONLY) if key in keys]
     if not {"steps", "random"} & set(given):
@@ -68,12 +85,14 @@ def examined_schedule(
         if key in (_SCRIPTED_ONLY if is_random else _RANDOM_ONLY):
             other = "random" if is_random else "steps"
             examined.report((*path, key), f"does not go with {other}:; delete one of them", key=True)
-    return (_random if is_random else _scripted)(examined, path, written, called)
+    return (_random if is_random else _scripted)(examined, path, written, called, lab)
 
 
-def _from_file(examined: Examined[Any], path: tuple[PathStep, ...], file: Path) -> Schedule | RandomSchedule | None:
+def _from_file(
+    examined: Examined[Any], path: tuple[PathStep, ...], file: Path, lab: Lab | None
+) -> Schedule | RandomSchedule | None:
     try:
-        return load_schedule(file)
+        return load_schedule(file, lab)
     except DescriptionError as error:
         examined.problems += error.problems
     except BadInput as error:
@@ -81,19 +100,28 @@ def _from_file(examined: Examined[Any], path: tuple[PathStep, ...], file: Path) 
     return None
 
 
-def _scripted(examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str) -> Schedule:
+def _scripted(
+    examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str, lab: Lab | None
+) -> Schedule:
     steps = []
     places = []
+    # What is wrong by itself is not held against the bound, or it would be told of others that are right.
+    sound: list[int] = []
     for index, step in enumerate(written.steps):
         here = (*path, "steps", index)
-        fault = FaultSpec(step.fault, step.target, _parameters(examined, here, step))
+        told = len(examined.problems)
+        fault = FaultSpec(step.fault, step.target, _parameters(examined, here, step, (step.target,), lab))
         steps.append(Step(step.at, step.lasts, fault))
         places.append(examined.place(here))
-        if index and step.at < written.steps[index - 1].at:
+        if not examined.is_sound(*here):
+            continue
+        if sound and step.at < steps[sound[-1]].at_s:
             examined.report((*here, "at"), f"begins before the step above it; {_ORDERLY}: move it up")
+        if len(examined.problems) == told:
+            sound.append(index)
     schedule = Schedule(
         name,
-        tuple(sorted(steps, key=lambda step: step.at_s)),
+        tuple(steps),
         _bound(written),
         written.recovery,
         written.pause,
@@ -101,20 +129,19 @@ def _scripted(examined: Examined[Any], path: tuple[PathStep, ...], written: Writ
         written.seed,
         tuple(places),
     )
-    if schedule.steps == tuple(steps):
-        for index, problem in bound_problems(schedule):
-            examined.report((*path, "steps", index), problem)
+    for index, problem in bound_problems(replace(schedule, steps=tuple(steps[index] for index in sound))):
+        examined.report((*path, "steps", sound[index]), problem)
     return schedule
 
 
 def _random(
-    examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str
+    examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str, lab: Lab | None
 ) -> RandomSchedule | None:
     choices = []
     places = []
     for index, choice in enumerate(written.random):
         here = (*path, "random", index)
-        choices.append(_choice(examined, here, choice))
+        choices.append(_choice(examined, here, choice, lab))
         places.append(examined.place(here))
     missing = [key for key in ("duration", "every") if getattr(written, key) is None]
     for key in missing:
@@ -137,29 +164,61 @@ def _random(
     )
 
 
-def _choice(examined: Examined[Any], here: tuple[PathStep, ...], written: WrittenChoice) -> FaultChoice:
+def _choice(
+    examined: Examined[Any], here: tuple[PathStep, ...], written: WrittenChoice, lab: Lab | None
+) -> FaultChoice:
     least, most = written.lasts[0], written.lasts[-1]
     if least > most:
         examined.report((*here, "lasts"), "the least time is above the most; write [least, most]")
-    parameters = _parameters(examined, here, written)
+    targets = [target for target in written.targets if target not in WORDS]
+    parameters = _parameters(examined, here, written, targets, lab, WORDS)
     return FaultChoice(written.fault, written.targets, (least, most), written.weight, parameters)
 
 
 def _parameters(
-    examined: Examined[Any], here: tuple[PathStep, ...], written: WrittenStep | WrittenChoice
+    examined: Examined[Any],
+    here: tuple[PathStep, ...],
+    written: WrittenStep | WrittenChoice,
+    targets: Iterable[str],
+    lab: Lab | None,
+    words: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The parameters of a fault, held against its kind."""
+    """The parameters of a fault, held against its kind, and with a lab the fault held against that.
+
+    ``words`` are what ``targets`` could have been besides what the lab has.
+    """
     if written.fault not in KINDS:
         examined.report((*here, "fault"), f"there is no fault called {written.fault!r}; {guess(written.fault, KINDS)}")
+        _report_unknown(examined, here, targets, lab, words)
         return {}
     kind = KINDS[written.fault]
     problems: dict[str, str] = {}
     values = parameters_of(kind, written.parameters, problems)
     for name, problem in problems.items():
         examined.report((*here, "with", name), problem, key=name not in kind.parameters)
-    for problem in missing_parameters(kind, written.parameters):
+    missing = list(missing_parameters(kind, written.parameters))
+    for problem in missing:
         examined.report(here, problem)
+    if lab is not None and not problems and not missing:
+        found = (p for target in targets for p in kind.problems(lab, FaultSpec(kind.name, target, values), words))
+        for problem in dict.fromkeys(found):
+            examined.report(here, problem)
+    else:
+        _report_unknown(examined, here, targets, lab, words)
     return values
+
+
+def _report_unknown(
+    examined: Examined[Any], here: tuple[PathStep, ...], targets: Iterable[str], lab: Lab | None, words: Iterable[str]
+) -> None:
+    """Report the targets that the lab does not have, of a fault that is wrong otherwise."""
+    if lab is None:
+        return
+    for target in targets:
+        try:
+            Target.of(lab, target, words)
+        except BadInput as error:
+            examined.report(here, str(error))
 
 
 def _bound(written: WrittenSchedule) -> Bound:

@@ -11,6 +11,9 @@ from rackloop.faults import FaultSpec
 SHORTEST_S = 0.001
 """Drawn and shrunk times are whole milliseconds: they survive being written down, and people can read them."""
 
+WORDS = ("drives", "ports", "servers")
+"""Targets of a random schedule that stand for all of a lab that may be broken."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -90,7 +93,7 @@ class Schedule:
 class FaultChoice:
     """A fault that a random schedule may draw: on one of ``targets``, for a time between the two of ``lasts_s``.
 
-    The words ``drives``, ``ports`` and ``servers`` among the targets stand for all of the lab that may be broken.
+    :data:`WORDS` among the targets stand for all of the lab that may be broken.
     """
 
     kind: str
