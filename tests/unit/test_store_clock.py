@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
 from rackloop.store import open_store
+from rackloop.upkeep import Gear, Upkeep
 
 WHOLE = Slice(whole=True)
 
@@ -39,6 +40,37 @@ def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(tmp_path: Path, ju
         assert abs((lease.until - clock.wall()).total_seconds() - 60) < 1e-3
         clock.advance(61)
         assert leases.held() == []
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=3), timedelta(days=-3)], ids=["forwards", "back"])
+def test_a_maintenance_ends_when_the_clock_that_people_look_at_says_so(tmp_path: Path, jump: timedelta) -> None:
+    clock, drive = SetClock(), Gear.drive("d01")
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        upkeep = Upkeep(store, "lab")
+        store.now_s()
+        clock.set_by = jump
+        until = clock.wall() + timedelta(hours=1)
+        upkeep.maintain(drive, "new firmware", "ann@here", until)
+        out = upkeep.standing()[drive]
+        assert out.until is not None
+        assert abs(out.until - until) < timedelta(seconds=2)
+        assert abs(out.since - clock.wall()) < timedelta(seconds=2)
+        with pytest.raises(BadInput, match="is over: give a moment to come"):
+            upkeep.maintain(Gear.drive("d02"), "new firmware", "ann@here", clock.wall() - timedelta(minutes=1))
+        clock.advance(3590)
+        assert drive in upkeep.standing()
+        clock.advance(20)
+        assert drive not in upkeep.standing()
+
+
+def test_the_store_has_one_time_also_where_its_first_transaction_failed(tmp_path: Path) -> None:
+    clock = SetClock()
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        with pytest.raises(LabError, match="syntax error"), store.transaction("lab") as tables:
+            tables.rows("no statement", tables.now_s())
+        clock.set_by = timedelta(days=3)
+        with closing(open_store(tmp_path / "store.sqlite", clock)) as again:
+            assert again.now_s() == store.now_s()
 
 
 def test_a_process_of_an_earlier_boot_has_ended(tmp_path: Path) -> None:
@@ -82,6 +114,6 @@ def test_a_process_that_lives_is_given_time_for_its_heartbeat_and_not_for_ever(t
 def test_a_lease_that_nobody_holds_is_not_found(tmp_path: Path) -> None:
     with (
         closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
-        pytest.raises(BadInput, match="no lease '1a2b' of lab lab is held; held: none is"),
+        pytest.raises(BadInput, match="no lease '1a2b' of lab lab is held; nobody holds one"),
     ):
         Leases(store, "lab").find("1a2b")

@@ -70,6 +70,8 @@ class SqliteEngine:
 
     def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - a file has one writer at a time
         """Begin a transaction that may write."""
+        # Outside it: where the transaction is rolled back, the time that was read in it stays.
+        self.now_s()
         with _explained():
             self._execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             self._execute("BEGIN IMMEDIATE")

@@ -66,7 +66,7 @@ class Upkeep:
             if standing := self._standing(tables).get((gear, State.MAINTENANCE)):
                 raise BadInput(f"{standing}; end that first")
             now_s = tables.now_s()
-            if until is not None and until.timestamp() <= now_s:
+            if until is not None and until.timestamp() - self._ahead_s(now_s) <= now_s:
                 raise BadInput(f"{until.isoformat()} is over: give a moment to come")
             return self._take_out(tables, gear, State.MAINTENANCE, reason, by, now_s, until, ())
 
@@ -133,6 +133,7 @@ class Upkeep:
             return self._failures(tables, gear)
 
     def _failures(self, tables: Transaction, gear: Gear) -> list[GearFailure]:
+        now_s = tables.now_s()
         rows = tables.rows(
             "SELECT run, test, test_number, at_s, cause, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
             "at_s > (SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) "
@@ -140,7 +141,7 @@ class Upkeep:
             *(self._lab, str(gear), self._lab, str(gear), State.QUARANTINE.value),
         )
         return [
-            GearFailure(gear, run, test, int(number), _moment(at_s), Cause(cause), reason)
+            GearFailure(gear, run, test, int(number), self._moment(at_s, now_s), Cause(cause), reason)
             for run, test, number, at_s, cause, reason in rows
         ]
 
@@ -165,15 +166,15 @@ class Upkeep:
         tables.rows(
             f"INSERT INTO upkeep (lab, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - no value is in it
             *(self._lab, str(gear), state.value, reason, by, now_s),
-            *(None if until is None else until.timestamp(), json.dumps(list(evidence))),
+            *(None if until is None else until.timestamp() - self._ahead_s(now_s), json.dumps(list(evidence))),
         )
-        return OutOfService(gear, state, reason, by, _moment(now_s), until, tuple(evidence))
+        return OutOfService(gear, state, reason, by, self._moment(now_s, now_s), until, tuple(evidence))
 
     def _standing(self, tables: Transaction) -> Mapping[tuple[Gear, State], OutOfService]:
+        now_s = tables.now_s()
         rows = tables.rows(
             f"SELECT {_COLUMNS} FROM upkeep WHERE lab = ? AND {_STANDS} ORDER BY id",  # noqa: S608 - no value is in it
-            self._lab,
-            tables.now_s(),
+            *(self._lab, now_s),
         )
         found = [
             OutOfService(
@@ -181,17 +182,20 @@ class Upkeep:
                 State(state),
                 reason,
                 by,
-                _moment(since_s),
-                None if until_s is None else _moment(until_s),
+                self._moment(since_s, now_s),
+                None if until_s is None else self._moment(until_s, now_s),
                 tuple(json.loads(evidence)),
             )
             for gear, state, reason, by, since_s, until_s, evidence in rows
         ]
         return {(out.gear, out.state): out for out in found}
 
+    def _moment(self, at_s: float, now_s: float) -> datetime:
+        return datetime.fromtimestamp(at_s + self._ahead_s(now_s), UTC)
 
-def _moment(at_s: float) -> datetime:
-    return datetime.fromtimestamp(at_s, UTC)
+    def _ahead_s(self, now_s: float) -> int:
+        """By how much the clock that people look at was set since the store's time began; whole seconds."""
+        return round(self._store.clock.wall().timestamp() - now_s)
 
 
 def _minute(moment: datetime) -> str:
