@@ -111,6 +111,14 @@ def test_bad_input_gets_one_message(checkout: Path, arguments: tuple[str, ...], 
     assert done.stdout == ""
 
 
+def test_a_test_plan_goes_where_tests_of_ones_own_are(checkout: Path, tmp_path: Path) -> None:
+    done = run(checkout, sys.executable, checkout / "tools" / "new-testplan", "disks/spin", "--testplans", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("disks/test_spin.py\n")
+    assert "def test_spin(" in (tmp_path / "disks" / "test_spin.py").read_text(encoding="utf-8")
+    assert not (checkout / "testplans" / "disks").exists()
+
+
 @pytest.mark.parametrize("generator", ["new-driver", "new-testplan"])
 def test_generators_explain_themselves_before_anything_is_installed(checkout: Path, generator: str) -> None:
     done = run(

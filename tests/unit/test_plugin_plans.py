@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import yaml
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, NotConnected
@@ -49,10 +51,18 @@ def test_the_marker_is_known(pytester: pytest.Pytester) -> None:
         ("# bare\n", "a test of a plan declares itself"),
         ("import pytest\npytestmark = pytest.mark.rackloop(purpose='x')\n", "requires, destructive, time_class"),
         (MARKED.replace("'seconds'", "'weeks'"), "time_class is one of seconds, minutes, hours, not 'weeks'"),
-        (MARKED.replace("rackloop(", "rackloop(1, "), "needs the keywords only"),
+        (MARKED.replace("rackloop(", "rackloop(1, "), "takes keywords only"),
+        (
+            "import pytest\npytestmark = pytest.mark.rackloop(purpos='x', requires='probe', time_class='weeks')\n",
+            (
+                "needs the keywords purpose, destructive; it has no keyword purpos; did you mean 'purpose'?; "
+                "requires is a list, such as ['probe']; time_class is one of seconds, minutes, hours, not 'weeks'; such as "
+                'pytestmark = pytest.mark.rackloop(purpose="what this test will do"'
+            ),
+        ),
         (MARKED.replace("requires=[]", "requires=['fabrik.remap']"), "did you mean fabric.remap?"),
     ],
-    ids=["bare", "incomplete", "time-class", "positional", "ability"],
+    ids=["bare", "incomplete", "time-class", "positional", "all-at-once", "ability"],
 )
 def test_a_test_that_does_not_declare_itself_is_refused(pytester: pytest.Pytester, mark: str, said: str) -> None:
     ran = run_plan(pytester, {"a/b": f"{mark}def test_it(): ...\n"}, {"test": "a/b"})
@@ -183,3 +193,18 @@ def test_an_option_that_a_run_needs(pytester: pytest.Pytester, missing: str, sai
     result = pytester.runpytest_inprocess(*options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert said in result.stderr.str()
+
+
+def test_the_guides_test_that_breaks_a_rack_is_complete(pytester: pytest.Pytester) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "break-a-rack.md").read_text(encoding="utf-8")
+    test = guide.partition("```python\n")[2].partition("```")[0]
+    plan = yaml.safe_load(guide.partition("```yaml\n")[2].partition("```")[0])
+    ran = run_plan(pytester, {"drives/hang": test}, *plan["tests"], arguments=("--rackloop-dry-run",))
+    assert ran.result.ret == pytest.ExitCode.OK, ran.result.stderr.str()
+
+
+def test_a_file_without_measures_measures_nothing_and_may_ask_to(pytester: pytest.Pytester) -> None:
+    body = "def test_quiet(measure): ...\ndef test_loud(measure): measure('a.time', 1.0)\n"
+    ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"})
+    assert ran.verdicts == [("a/b::quiet", "pass", None), ("a/b::loud", "unknown", "test")]
+    assert ran.finished[1].reason == "a/b::loud measures a.time, which its file does not declare in MEASURES"
