@@ -321,9 +321,7 @@ def test_a_block_holds_its_lease_and_gives_it_back_however_it_ends(leases: Lease
             with holding(leases, SRV1):
                 pytest.fail("it was granted twice")
 
-    with pytest.raises(
-        RackLeased, match=r"cannot be had while there is the whole rack held by .*; ask for it"
-    ) as raised:
+    with pytest.raises(RackLeased, match=r"lab is not free: the whole rack held by .*; ask for it") as raised:
         fail()
     # What else can be asked for is the verb's to say.
     assert "--" not in str(raised.value)

@@ -58,8 +58,7 @@ def _require_nobody_works_on(lab: Lab, mock: MockLab, *, steal: bool, yes: bool)
             leases = Leases(store, lab.name)
             theirs = [lease for lease in leases.held() if lease.holder.process or lease.holder.user != here.user]
             if theirs and not steal:
-                error = RackLeased(lab.name, whole, [str(lease) for lease in theirs], waited_s=0.0)
-                raise error.offering("take it over (--steal)")
+                raise RackLeased(lab.name, [*map(str, theirs)], options=["take it over (--steal)"])
             if theirs:
                 agreed = agree_to_steal(leases, whole, "lab down", yes=yes)
                 with leased(lab, store, LeaseTerms(purpose="lab down", steal_why=agreed.why, robbing=agreed.leases)):

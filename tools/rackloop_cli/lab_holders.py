@@ -49,7 +49,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         for lease in held["leases"]:
             until = _local(lease["until"]) + (" *" if lease["process"] else "")
             table.add_row(
-                *(lease["id"], lease["holder"], _has(lease["slice"]), lease["purpose"]),
+                *(lease["id"], lease["holder"], lease["slice"]["short"], lease["purpose"]),
                 *(_local(lease["granted_at"]), until),
             )
         console.print(table)
@@ -59,12 +59,12 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         console.print(f"lab {lab.name}: nobody holds a lease")
     for place, ticket in enumerate(held["queue"], 1):
         console.print(
-            f"waiting, {place}: {ticket['holder']} for {ticket['slice']['text']} since {_local(ticket['asked_at'])}, "
+            f"waiting, {place}: {ticket['holder']} for {ticket['slice']['short']} since {_local(ticket['asked_at'])}, "
             f"priority {ticket['priority']}"
         )
     for theft in held["stolen"]:
         console.print(
-            f"stolen {_local(theft['at'])}: {theft['slice']['text']} from {theft['from']} by {theft['by']}, "
+            f"stolen {_local(theft['at'])}: {theft['slice']['short']} from {theft['from']} by {theft['by']}, "
             f"{theft['why']}"
         )
     for attempt in held["attempts"]:
@@ -82,11 +82,6 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         for entry in held["standing"]:
             done = f"{entry['ability']} {entry['resource']} {entry['what'].get('do', '')}"
             console.print(f"  {entry['id']}: {done}, {entry['state']} {_local(entry['wall'])} by run {entry['run']}")
-
-
-def _has(part: dict[str, Any]) -> str:
-    """The servers, whose drives and ports go without saying; where there are none, all of it."""
-    return ", ".join(part["servers"]) if part["servers"] and not part["whole"] else part["text"]
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
@@ -139,6 +134,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 def _slice(part: Slice) -> dict[str, Any]:
     return {
         "text": str(part),
+        "short": part.short,
         "whole": part.whole,
         "servers": sorted(part.servers),
         "ports": sorted(part.ports),

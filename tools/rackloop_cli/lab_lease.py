@@ -83,9 +83,12 @@ def release(name: str, lease_id: str) -> int:
 
 def _term_s(text: str) -> float:
     try:
-        seconds = parse_quantity(text, "s")
-    except ValueError as error:
-        raise BadInput(f"--for {text}: {error}; write a time such as 90 min or 2 h") from None
-    if not 0 < seconds <= _LONGEST_S:
-        raise BadInput(f"--for {text} is not between a moment and 30 days; a lease can be taken again")
+        # A quantity has no sign.
+        seconds = 0.0 if text.startswith("-") else parse_quantity(text, "s")
+    except ValueError:
+        raise BadInput(f"--for {text!r} is no time; write one such as 90min or 2h") from None
+    if seconds <= 0:
+        raise BadInput(f"--for {text!r} is over before it begins; write a time such as 90min or 2h")
+    if seconds > _LONGEST_S:
+        raise BadInput(f"--for {text!r} is longer than 30 days; a lease can be taken again")
     return seconds

@@ -205,7 +205,7 @@ def _awaited(leases: Leases, ticket: Ticket, wait_s: float) -> Lease:
     heartbeat = Deadline.after(clock, HEARTBEAT_S / _BEATS)
     while ticket.lease is None:
         if deadline.is_over():
-            raise RackLeased(leases.lab, ticket.slice, ticket.held_up_by, waited_s=wait_s)
+            raise RackLeased(leases.lab, ticket.held_up_by, waited_s=wait_s)
         pause_s = min(_LONGEST_LOOK_S, _LOOK_S * len(ticket.held_up_by))
         clock.sleep_until_ns(min(deadline.at_ns, clock.now_ns() + round(pause_s * 1e9)))
         try:

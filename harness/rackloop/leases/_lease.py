@@ -32,8 +32,9 @@ class Lease:
 
     def __str__(self) -> str:
         purpose = f" for {self.purpose}" if self.purpose else ""
-        since = self.granted_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        return f"{self.slice} held by {self.holder}{purpose} since {since} (lease {self.id})"
+        until = "" if self.holder.process else f" until {_minute(self.until)}"
+        since = _minute(self.granted_at)
+        return f"{self.slice.short} held by {self.holder}{purpose} since {since}{until} (lease {self.id})"
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,21 @@ class RackLeased(LabError):
     """Somebody else has what is asked for. ``held_up_by`` says who, one sentence each; ``options`` what else to ask."""
 
     def __init__(
-        self, lab: str, wanted: Slice, held_up_by: Sequence[str], *, waited_s: float, options: Sequence[str] = ()
+        self, lab: str, held_up_by: Sequence[str], *, waited_s: float = 0.0, options: Sequence[str] = ()
     ) -> None:
         self.held_up_by = tuple(held_up_by)
-        self._told = lab, wanted, waited_s
-        waited = f"after {waited_s:g} s " if waited_s else ""
+        self._told = lab, waited_s
+        waited = f" after {waited_s:g} s" if waited_s else ""
         super().__init__(
-            f"lab {lab}: {wanted} cannot be had {waited}while there is {'; '.join(held_up_by)}; "
+            f"lab {lab} is not free{waited}: {'; '.join(held_up_by)}; "
             f"{''.join(f'{option}, ' for option in options) or 'ask for it later, '}or see `rackloop lab status {lab}`"
         )
 
     def offering(self, *options: str) -> RackLeased:
         """The same, with what the verb that was given offers to do, such as ``take it over (--steal)``."""
-        lab, wanted, waited_s = self._told
-        return RackLeased(lab, wanted, self.held_up_by, waited_s=waited_s, options=options)
+        lab, waited_s = self._told
+        return RackLeased(lab, self.held_up_by, waited_s=waited_s, options=options)
+
+
+def _minute(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")

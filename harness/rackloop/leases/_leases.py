@@ -139,7 +139,7 @@ class Leases:
             ]
             if robbing is not None and (unasked := [other for other in robbed if not _is_among(robbing, other)]):
                 others = [str(other.lease(now_s, clock)) for other in unasked]
-                raise RackLeased(self.lab, row.slice, others, waited_s=0.0)
+                raise RackLeased(self.lab, others)
             _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
             lease = self._grant(tables, row, now_s).lease(now_s, clock)
         return lease, tuple(other.lease(now_s, clock) for other in robbed)
@@ -178,11 +178,11 @@ class Leases:
 
     def find(self, lease_id: str) -> Lease:
         """The lease of this id. Raises BadInput where nobody holds one of it."""
-        for lease in self.held():
-            if lease.id == lease_id:
-                return lease
-        known = ", ".join(lease.id for lease in self.held()) or "none is"
-        raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; held: {known}")
+        held = {lease.id: lease for lease in self.held()}
+        if lease_id in held:
+            return held[lease_id]
+        known = f"held are {', '.join(held)}" if held else "nobody holds one"
+        raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; {known}")
 
     def fresh_token(self, lease: Lease) -> int:
         """A token higher than every one given for the lab, only while ``lease`` is held; else raises LeaseLost."""
@@ -238,7 +238,7 @@ class Leases:
         held_up_by = tuple(
             str(other.lease(now_s, clock))
             if other.state == _table.HELD
-            else f"{other.slice} wanted before by {other.holder}"
+            else f"{other.slice.short} wanted before by {other.holder}"
             for other in waits_for
         )
         return row.ticket(now_s, clock, held_up_by)

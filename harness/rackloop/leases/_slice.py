@@ -95,6 +95,11 @@ class Slice:
         sets = {name: frozenset(value[name]) for name in ("servers", "ports", "drives", "outlets")}
         return cls(**sets, whole=value["whole"])
 
+    @property
+    def short(self) -> str:
+        """The servers, whose drives, ports and outlets go without saying; where there are none, all of it."""
+        return str(self) if self.whole or not self.servers else ", ".join(sorted(self.servers))
+
     def __str__(self) -> str:
         if self.whole:
             return "the whole rack"
