@@ -19,9 +19,10 @@ from rackloop.events import TestFinished
 from rackloop.lab import Lab, load_lab
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
-from rackloop.schedules import Schedule, load_schedule, on_lab, schedule_yaml, taking_of
+from rackloop.schedules import Schedule, left_out, load_schedule, on_lab, schedule_yaml, taking_of
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
+from rackloop_labs.offered import lacking_in
 
 FOLDER = "schedules"
 _WIDEST = 72
@@ -41,13 +42,17 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Found:
-    """A schedule as it is played on a lab. ``plan`` and ``entry`` are those it is of, where it is of any."""
+    """A schedule as it is played on a lab; ``never`` are the faults that the lab cannot have and that were not drawn.
+
+    ``plan`` and ``entry`` are those it is of, where it is of any.
+    """
 
     title: str
     schedule: Schedule
     seed: int
     plan: Plan | None = None
     entry: PlanEntry | None = None
+    never: tuple[str, ...] = ()
 
 
 def make(wanted: Wanted, *, out: Path | None) -> int:
@@ -84,8 +89,10 @@ def find(wanted: Wanted, lab: Lab) -> list[Found]:
     elif _is_schedule(source):
         seed = wanted.seed if wanted.seed is not None else choose_seed()
         given = load_schedule(source, lab)
-        schedule = on_lab(given, lab, seed)
-        found = [Found(str(source), schedule, schedule.seed if schedule.seed is not None else seed)]
+        lacking = lacking_in(lab)
+        schedule = on_lab(given, lab, seed, lacking=lacking)
+        used = schedule.seed if schedule.seed is not None else seed
+        found = [Found(str(source), schedule, used, never=tuple(left_out(given, lab, lacking)))]
     else:
         found = list(_of_plan(wanted, source, lab))
     if wanted.test is not None:
@@ -136,6 +143,7 @@ def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
     chosen = wanted.seed if wanted.seed is not None else plan.seed
     seed = choose_seed() if chosen is None else chosen
     files = files_by_name(root)
+    lacking = lacking_in(lab)
     for file in dict.fromkeys(entry.file for entry in plan.tests if entry.schedule is not None):
         for function in sorted(read_declared(files[file]).playing):
             entries = [
@@ -149,7 +157,8 @@ def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
                 title = f"{file}::{function.removeprefix('test_')}{turn}"
                 one = replace(entry, function=function, repeats=1)
                 if entry.schedule is not None:
-                    yield Found(title, on_lab(entry.schedule, lab, seed, title), seed, plan, one)
+                    schedule = on_lab(entry.schedule, lab, seed, title, lacking=lacking)
+                    yield Found(title, schedule, seed, plan, one, tuple(left_out(entry.schedule, lab, lacking)))
 
 
 def _show(console: Console, found: Found, lab: Lab) -> None:
@@ -184,6 +193,8 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
     console.print(table)
     for line in time_line(schedule):
         console.print(line, soft_wrap=True, markup=False)
+    for said in found.never:
+        console.print(f"never {said}", soft_wrap=True, markup=False)
     console.print()
 
 

@@ -6,7 +6,7 @@ whether it may, with the inverse in the undo journal, and with its phases in the
 
 from rackloop.faults._catalogue import KINDS
 from rackloop.faults._guard import EffectWatch, Faults, Injection, kind_of_fault
-from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._kind import FaultKind, Need, Parameter
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import Target, TargetKind, phy_number
@@ -20,6 +20,7 @@ __all__ = [
     "FaultSpec",
     "Faults",
     "Injection",
+    "Need",
     "Parameter",
     "Target",
     "TargetKind",

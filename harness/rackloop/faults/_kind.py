@@ -65,6 +65,19 @@ class Wanted:
     request_id: int = 0
 
 
+@dataclass(frozen=True)
+class Need:
+    """The part that a fault acts on, by its name among the equipment, and what is done to it.
+
+    ``how`` is a kind of its :class:`~rackloop.abilities.Breakable`, ``off`` of power, or ``dropped`` of the signals of
+    ``ports``, whose part is called ``phy``.
+    """
+
+    part: str
+    how: str
+    ports: frozenset[int] = frozenset()
+
+
 class Way(Protocol):
     """How faults are made with a rack's equipment. What it does to ``acting`` is journalled there.
 
@@ -73,6 +86,7 @@ class Way(Protocol):
     """
 
     def check(self, lab: Lab, wanted: Wanted) -> list[str]: ...
+    def needs(self, lab: Lab, wanted: Wanted) -> Need: ...
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None: ...
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]: ...
     def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.errors import BadInput, NotSupported
-from rackloop.faults._kind import OfTargetAlone, Wanted, worth_keeping
+from rackloop.faults._kind import Need, OfTargetAlone, Wanted, worth_keeping
 from rackloop.faults._radius import BlastRadius, radius_of_server_port, radius_of_switch_port
 from rackloop.faults._target import Target, TargetKind, server_port_of, signal_port, switch_port
 
@@ -41,6 +41,10 @@ class OfPort:
 class DropSignal(OfPort):
     """Takes the signal of a port away, once for ``down_s`` or ``count`` times."""
 
+    def needs(self, lab: Lab, wanted: Wanted) -> Need:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        return Need("phy", "dropped", frozenset({signal_port(lab, wanted.target)}))
+
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
         phy, port, given = phy_of(lab, acting), signal_port(lab, wanted.target), wanted.parameters
@@ -63,6 +67,10 @@ class DropSignal(OfPort):
 
 class CutPower(OfTargetAlone):
     """Turns off what feeds the target."""
+
+    def needs(self, _lab: Lab, wanted: Wanted) -> Need:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        return Need(_fed_by(wanted.target), "off")
 
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
@@ -92,6 +100,10 @@ class BreakPart(OfTargetAlone):
     resource: Named
     kind: str
     adds_up: bool = False
+
+    def needs(self, lab: Lab, wanted: Wanted) -> Need:
+        """See :class:`~rackloop.faults._kind.Way`."""
+        return Need(self.resource(lab, wanted.target), self.kind)
 
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
@@ -267,14 +279,19 @@ def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
     return equipment.phy
 
 
-def _power(lab: Lab, equipment: Equipment, target: Target) -> PowerPort:
+def _fed_by(target: Target) -> str:
+    """The power port of ``target``, as the equipment names it; the switch's may have another name there."""
     match target.kind:
         case TargetKind.SWITCH:
-            name = equipment.switch_power
+            return "switch"
         case TargetKind.OUTLET:
-            name = "outlet:{}/{}".format(*target.names)
+            return "outlet:{}/{}".format(*target.names)
         case kind:
-            name = f"{kind}:{target.name}"
+            return f"{kind}:{target.name}"
+
+
+def _power(lab: Lab, equipment: Equipment, target: Target) -> PowerPort:
+    name = equipment.switch_power if target.kind is TargetKind.SWITCH else _fed_by(target)
     if name is None or name not in equipment.power:
         raise NotSupported(f"nothing in the rack {lab.name} switches the power of {target.name}")
     return equipment.power[name]

@@ -7,7 +7,7 @@ from rackloop.door import opening
 if TYPE_CHECKING:
     from rackloop.schedules._bounds import Taken, Taking, bound_problems, nothing_known, require_within_bound
     from rackloop.schedules._draw import drawn
-    from rackloop.schedules._on_lab import on_lab, taking_of
+    from rackloop.schedules._on_lab import Lacking, drawable, left_out, nothing_lacking, on_lab, taking_of
     from rackloop.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
     from rackloop.schedules._read import load_schedule, read_schedule
     from rackloop.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
@@ -20,6 +20,7 @@ __all__ = [
     "Condition",
     "Done",
     "FaultChoice",
+    "Lacking",
     "Played",
     "RandomSchedule",
     "Schedule",
@@ -29,9 +30,12 @@ __all__ = [
     "Taken",
     "Taking",
     "bound_problems",
+    "drawable",
     "drawn",
+    "left_out",
     "load_schedule",
     "nothing_known",
+    "nothing_lacking",
     "on_lab",
     "play",
     "read_schedule",
@@ -49,6 +53,7 @@ __getattr__ = opening(
         "Condition": "_play",
         "Done": "_play",
         "FaultChoice": "_schedule",
+        "Lacking": "_on_lab",
         "Played": "_play",
         "RandomSchedule": "_schedule",
         "Schedule": "_schedule",
@@ -58,9 +63,12 @@ __getattr__ = opening(
         "Taken": "_bounds",
         "Taking": "_bounds",
         "bound_problems": "_bounds",
+        "drawable": "_on_lab",
         "drawn": "_draw",
+        "left_out": "_on_lab",
         "load_schedule": "_read",
         "nothing_known": "_bounds",
+        "nothing_lacking": "_on_lab",
         "on_lab": "_on_lab",
         "play": "_play",
         "read_schedule": "_read",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,21 +39,25 @@ def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
     }
 
 
-def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -> Schedule:
+Lacking = Callable[[FaultSpec], str | None]
+"""Why a fault that the description allows can never be made, by what the rack or a lease has; None where it may be."""
+
+
+def nothing_lacking(_fault: FaultSpec) -> None:
+    """What a rack lacks of which only the description is known."""
+
+
+def on_lab(
+    given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str, lacking: Lacking = nothing_lacking
+) -> Schedule:
     """The schedule as it is played on ``lab``, drawn with ``seed`` if it is random and has none itself.
 
-    ``names`` are what it is drawn for, such as a test. Raises BadInput with every fault that the lab cannot have, and
-    every step that exceeds the bound.
+    ``names`` are what it is drawn for, such as a test. Faults that are ``lacking`` are not drawn. Raises BadInput with
+    every fault that the lab cannot have, those that are lacking in a script and a draw without any other, and every
+    step that exceeds the bound.
     """
     if isinstance(given, RandomSchedule):
-        words = words_of(lab)
-        found = replace(
-            given,
-            choices=tuple(
-                replace(choice, targets=tuple(t for target in choice.targets for t in words.get(target, (target,))))
-                for choice in given.choices
-            ),
-        )
+        found = _with_targets(given, lab)
         _require_targets(found)
         _require_possible(
             lab,
@@ -64,6 +69,7 @@ def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -
             found.name,
             WORDS,
         )
+        found = drawable(given, lab, lacking)
         taking = taking_of(lab)
         chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
         require_within_bound(chosen, taking)
@@ -71,8 +77,61 @@ def on_lab(given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str) -
     _require_possible(
         lab, [(_place(given.places, index), step.fault) for index, step in enumerate(given.steps)], given.name
     )
+    never = [
+        f"{given.where(index)}: {why}"
+        for index, step in enumerate(given.steps)
+        if (why := lacking(step.fault)) is not None
+    ]
+    if never:
+        raise BadInput("\n".join(never))
     require_within_bound(given, taking_of(lab))
     return given
+
+
+def left_out(given: Schedule | RandomSchedule, lab: Lab, lacking: Lacking) -> list[str]:
+    """The faults of a random schedule that are not drawn on ``lab``, and why; those of the kinds that are right."""
+    if not isinstance(given, RandomSchedule):
+        return []
+    return [
+        f"{choice.kind} of {target}: {why}"
+        for choice in _with_targets(given, lab).choices
+        for target in choice.targets
+        if (why := lacking(FaultSpec(choice.kind, target, choice.parameters))) is not None
+    ]
+
+
+def _with_targets(given: RandomSchedule, lab: Lab) -> RandomSchedule:
+    """The same with the names that its words stand for."""
+    words = words_of(lab)
+    return replace(
+        given,
+        choices=tuple(
+            replace(choice, targets=tuple(t for target in choice.targets for t in words.get(target, (target,))))
+            for choice in given.choices
+        ),
+    )
+
+
+def drawable(given: RandomSchedule, lab: Lab, lacking: Lacking) -> RandomSchedule:
+    """What may be drawn on ``lab`` of a schedule that is right: its words said by name, and nothing that is lacking.
+
+    Raises BadInput where nothing is left.
+    """
+    found = _with_targets(given, lab)
+    kept = []
+    reasons: dict[str, None] = {}
+    for index, choice in enumerate(found.choices):
+        why = {target: lacking(FaultSpec(choice.kind, target, choice.parameters)) for target in choice.targets}
+        targets = tuple(target for target in choice.targets if why[target] is None)
+        reasons |= dict.fromkeys(
+            f"{choice.kind} of {target}: {said}" for target, said in why.items() if said is not None
+        )
+        if targets:
+            kept.append((index, replace(choice, targets=targets)))
+    if not kept:
+        raise BadInput("\n".join(f"schedule {found.name} can draw nothing here: {reason}" for reason in reasons))
+    places = tuple(found.places[index] for index, _ in kept if index < len(found.places))
+    return replace(found, choices=tuple(choice for _, choice in kept), places=places)
 
 
 def _require_targets(chances: RandomSchedule) -> None:
