@@ -14,9 +14,10 @@ from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, NotConnected
 from rackloop.events import RunFinished, RunStarted
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, slice_of
+from rackloop.leases import Holder, Leases, reduced, slice_of
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
+from rackloop_fixtures._selection import narrowed
 from tests.unit.plugin_case import MARKED, run_plan
 
 pytest_plugins = ["pytester"]
@@ -56,8 +57,8 @@ def test_the_marker_is_known(pytester: pytest.Pytester) -> None:
             "import pytest\npytestmark = pytest.mark.rackloop(purpos='x', requires='probe', time_class='weeks')\n",
             (
                 "needs the keywords purpose, destructive; it has no keyword purpos; did you mean 'purpose'?; "
-                "requires is a list, such as ['probe']; time_class is one of seconds, minutes, hours, not 'weeks'; such as "
-                'pytestmark = pytest.mark.rackloop(purpose="what this test will do"'
+                "requires is a list, such as ['probe']; time_class is one of seconds, minutes, hours, not 'weeks'; "
+                'such as pytestmark = pytest.mark.rackloop(purpose="what this test will do"'
             ),
         ),
         (MARKED.replace("requires=[]", "requires=['fabrik.remap']"), "did you mean fabric.remap?"),
@@ -126,6 +127,29 @@ def test_what_the_lab_lacks_is_a_skip_with_every_reason(pytester: pytest.Pyteste
     ran = run_plan(pytester, {"a/b": f"{mark}def test_it(): ...\n"}, {"test": "a/b"}, lab="direct-attached")
     assert (ran.only().verdict, ran.only().cause) == ("skipped", None)
     assert "fixed cabling" in str(ran.only().reason)
+
+
+PICKY = """
+from rackloop.errors import NotSupported
+def estimate_s(lab, parameters):
+    if parameters["early"]: raise NotSupported("lab mock has no two drives")
+    return 1.0
+PARAMETERS = {"early": 1}
+def test_it(lab): raise NotSupported("lab mock has no two drives")
+"""
+
+
+@pytest.mark.parametrize("early", [0, 1])
+def test_a_skip_in_a_slice_says_that_it_is_the_slice_which_lacks_something(
+    pytester: pytest.Pytester, early: int
+) -> None:
+    entry = {"test": "a/b", "with": {"early": early}}
+    ran = run_plan(pytester, {"a/b": PICKY}, entry, arguments=("--rackloop-servers=srv1",))
+    assert ran.only().reason == "lab mock has no two drives; of the lab the run has srv1 alone"
+    lab = load_lab("mock")
+    part = reduced(lab, slice_of(lab, ["srv1", "srv3"]))
+    assert narrowed(part, "none").endswith("; of the lab the run has srv1, srv3 alone")
+    assert narrowed(lab, "none") == "none"
 
 
 def test_a_dry_run_writes_nothing(pytester: pytest.Pytester) -> None:
