@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+from socket import gethostname
 
 from rackloop.abilities import BoxIdentity
 from rackloop.identity import normal_text
@@ -81,13 +82,14 @@ class FirstDescription:
     ``known`` is a description of the same rack, where there is one: names are taken from it, and, where it gives every
     port a path, ports and switch ports, so that drives can be put at the switch ports the map joins them to. Without
     that nobody knows which server port is in which port of the switch, and drives are described as attached to the
-    server ports they are seen at.
+    server ports they are seen at. ``controller`` is the machine that the rack is worked on from.
     """
 
     name: str
     servers: list[FoundServer]
     switch: FoundSwitch | None = None
     known: Lab | None = None
+    controller: str = field(default_factory=gethostname)
     _drive_names: Iterator[int] = field(default_factory=lambda: count(1))
     _expander_names: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -142,6 +144,9 @@ class FirstDescription:
             f"# It holds what the servers see. Look for {FILL_IN}, then check it: rackloop lab check FILE",
             f"name: {self.name}",
             "kind: physical",
+            "# The machines that the rack is worked on from; more than one need a store that they share: store.",
+            # In quotes, as a container's name may be a number.
+            f"controllers: ['{self.controller}']",
             "",
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
@@ -68,6 +69,13 @@ def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
     assert found.expanders["exp1"].port == 30
     assert found.expanders["exp1"].slots == 8
     assert f"# {FILL_IN} the drives that no server is joined to" in text
+
+
+def test_a_rack_is_worked_on_from_the_machine_that_discovered_it(known: Lab, tmp_path: Path) -> None:
+    rack = CabledRack.of(known)
+    assert written(of_rack(rack), tmp_path)[1].controllers == (gethostname(),)
+    described_elsewhere = replace(of_rack(rack), controller="12e4")
+    assert written(described_elsewhere, tmp_path)[1].controllers == ("12e4",)
 
 
 def test_no_drive_is_ever_marked_for_erasing(known: Lab, tmp_path: Path) -> None:
