@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
+from rackloop.event_log import EventLog
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab, load_lab
 from rackloop.leases import reduced, slice_of
+from rackloop.plan import load_plan
 from rackloop.schedules import FaultChoice, RandomSchedule, left_out, on_lab
-from rackloop_fixtures._schedules import foreseen_faults
+from rackloop_fixtures._run import Run
+from rackloop_fixtures._schedules import foreseen_faults, schedule_of
 from rackloop_labs.offered import lacking_in
 from tests.unit.schedule_cases import schedule, step
 
@@ -104,3 +110,16 @@ def test_a_draw_with_nothing_left_is_refused(rack: Lab, leased: Lab) -> None:
     storm = RandomSchedule("storm", (CONTROL,), every_s=1.0, duration_s=60.0)
     with pytest.raises(BadInput, match="schedule storm can draw nothing here: control_lost of switch: it needs"):
         on_lab(storm, leased, 1, lacking=lacking_in(rack, leased))
+
+
+def test_a_run_draws_what_its_dry_run_said(rack: Lab, leased: Lab, tmp_path: Path) -> None:
+    plan = load_plan("testplans/storm.yaml", Path("testplans"))
+    (entry,) = plan.tests
+    assert entry.schedule is not None
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    run = Run(plan, leased, Path("testplans"), tmp_path, 3, VirtualClock(), log, described=rack)
+    drawn = schedule_of(run, entry, "t")
+    assert "control_lost" not in {each.fault.kind for each in drawn.steps}
+    foreseen = foreseen_faults(entry.schedule, leased, 3, "t", rack)
+    assert foreseen[:-1] == [f"{each} for {each.lasts_s:g} s" for each in drawn.steps]
+    log.close()
