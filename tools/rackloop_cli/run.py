@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -100,6 +101,7 @@ def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
 
 _USAGE_ERROR = 4
 _FAULTS_IN_A_LINE = 3
+_WORD = re.compile(r"[A-Za-z0-9_-]+")
 _DRY = ("--rackloop-dry-run", "-qq", "--no-header")
 
 
@@ -174,6 +176,8 @@ def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
             console.print(f"  it is skipped: {escape('; '.join(test.skipped))}")
             continue
         console.print(f"  drives erased: {escape(', '.join(test.erases)) or 'none'}")
+        if disturbed := _disturbed(test, lab):
+            console.print(f"  drives disturbed, not erased: {escape(', '.join(disturbed))}")
         if len(test.faults) <= _FAULTS_IN_A_LINE:
             console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
         else:
@@ -182,6 +186,12 @@ def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
     total_s = sum(test.estimate_s for test in foreseen)
     erased = {drive for test in foreseen for drive in test.erases}
     console.print(f"\n{counted(len(foreseen), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")
+
+
+def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
+    """The drives that the faults of a test name and that it does not erase."""
+    named = {word for fault in test.faults for word in _WORD.findall(fault)}
+    return [drive for drive in lab.drives if drive in named and drive not in test.erases]
 
 
 def _report(directory: Path, lab: Lab, status: int) -> int:
