@@ -12,7 +12,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
-from rackloop.store import open_store
+from rackloop.store import _sqlite, open_store
 from rackloop.upkeep import Gear, Upkeep
 
 WHOLE = Slice(whole=True)
@@ -71,6 +71,21 @@ def test_the_store_has_one_time_also_where_its_first_transaction_failed(tmp_path
         clock.set_by = timedelta(days=3)
         with closing(open_store(tmp_path / "store.sqlite", clock)) as again:
             assert again.now_s() == store.now_s()
+
+
+def test_a_machine_that_starts_with_a_wrong_clock_goes_on_from_the_newest_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock()
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        Leases(store, "lab").request(WHOLE, Holder("ann", "here"), term_s=60.0)
+        before_s = store.now_s()
+    clock.set_by = timedelta(days=-400)
+    monkeypatch.setattr(_sqlite, "boot_id", lambda: "another boot")
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        assert abs(store.now_s() - before_s) < 1
+        clock.advance(61)
+        assert Leases(store, "lab").held() == []
 
 
 def test_a_process_of_an_earlier_boot_has_ended(tmp_path: Path) -> None:

@@ -120,9 +120,18 @@ class SqliteEngine:
         wall_ns = round(self._clock.wall().timestamp() * 1e9)
         with _explained():
             self._execute(_CLOCK)
-            self._execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, wall_ns - self._clock.now_ns()))
+            # A machine whose clock lost its battery starts in the past, where no lease would ever end.
+            first_ns = max(wall_ns, self._newest_ns())
+            self._execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, first_ns - self._clock.now_ns()))
             (started_ns,) = self._execute("SELECT started_ns FROM store_clock WHERE boot_id = ?", (here,)).fetchone()
         return int(started_ns)
+
+    def _newest_ns(self) -> int:
+        """When the newest lease was asked for; 0 where there is none."""
+        if self._execute("SELECT 1 FROM sqlite_master WHERE name = 'lease'").fetchone() is None:
+            return 0
+        (newest_s,) = self._execute("SELECT max(asked_s) FROM lease").fetchone()
+        return round((newest_s or 0) * 1e9)
 
 
 def _flock(descriptor: int, clock: Clock, deadline: Deadline) -> bool:
