@@ -66,7 +66,8 @@ def nursery() -> Iterator[Nursery]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[1],
+        # Tests run with safe paths: the folder that a program is started in is not looked through.
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     ) as process:
         yield Nursery(process)
         assert process.stdin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,13 +18,19 @@ from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import HeldLease, leased
+from rackloop.leases import HeldLease, _one_store, leased
 from rackloop.state import LabState
 from rackloop.store import Store, open_store
 from rackloop_labs import Bench, open_lab
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
 
 PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
+
+
+@pytest.fixture(autouse=True)
+def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a store of its own, as the first user of a machine."""
+    monkeypatch.setattr(_one_store, "_EVERYBODYS", tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +58,7 @@ def described(rack: MockRack, folder: Path) -> Lab:
     document = {
         "name": "real",
         "kind": "physical",
+        "controllers": [socket.gethostname()],
         "fabric": {"driver": "static"},
         "servers": servers,
         "expanders": {"shelf1": {"attached": "node2/p0", "slots": 12}},

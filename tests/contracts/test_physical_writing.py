@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from rackloop.abilities import Drive, DriveIdentity
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import BadInput, GuardRefused
+from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.guard import Guard
 from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, journalled, undoing
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import HeldLease, LeaseTerms, leased
+from rackloop.leases import HeldLease, LeaseTerms, _one_store, leased
 from rackloop.portmap import Open
 from rackloop.state import LabState
 from rackloop.store import Store, open_store
@@ -28,6 +30,12 @@ SRV1 = LeaseTerms(servers=("srv1",))
 
 def soon() -> Deadline:
     return Deadline.after(CLOCK, 60)
+
+
+@pytest.fixture(autouse=True)
+def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a store of its own, as the first user of a machine."""
+    monkeypatch.setattr(_one_store, "_EVERYBODYS", tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +54,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
                 name: drive.model_copy(update={"scratch": drive.serial in erasable})
                 for name, drive in found.drives.items()
             }
-            yield found.model_copy(update={"drives": drives})
+            yield found.model_copy(update={"drives": drives, "controllers": (socket.gethostname(),)})
         finally:
             mock.down()
 
@@ -66,10 +74,21 @@ def named(lab: Lab, serial: str) -> str:
     return next(name for name, drive in lab.drives.items() if drive.serial == serial)
 
 
+def once_online(drive: Drive) -> DriveIdentity:
+    """Who the drive is; after a remap by the test before, its server takes it a moment later."""
+    deadline = soon()
+    while True:
+        try:
+            return drive.identify(deadline)
+        except LabError:
+            if deadline.is_over():
+                raise
+
+
 def refused(lab: Lab, held: HeldLease | None, bench: Bench, server: str) -> tuple[str, ...]:
     """Why the drive at the server's first port may not be written; none where it may be."""
     drive = bench.drive(server, "p0")
-    name = named(lab, drive.identify(soon()).serial)
+    name = named(lab, once_online(drive).serial)
     try:
         Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon()).close()
     except GuardRefused as error:

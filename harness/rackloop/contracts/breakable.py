@@ -38,7 +38,7 @@ class BreakableArm:
 
 def is_broken_and_mended(arm: BreakableArm) -> None:
     """Once ``break_as`` has returned the part is broken and says so; once ``mend`` has, neither."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         part.break_as(key, arm.fault, soon())
         shown = part.standing(soon())[key]
         assert {name: shown.get(name) for name in arm.fault} == dict(arm.fault), f"it says that {shown} stands"
@@ -50,7 +50,7 @@ def is_broken_and_mended(arm: BreakableArm) -> None:
 
 def may_be_told_twice(arm: BreakableArm) -> None:
     """To break under a key that stands, and to mend under one that does not, is no error and changes nothing."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         part.mend(key, soon())
         for _ in range(2):
             part.break_as(key, arm.fault, soon())
@@ -64,7 +64,7 @@ def may_be_told_twice(arm: BreakableArm) -> None:
 
 def mends_only_what_the_key_names(arm: BreakableArm) -> None:
     """What stands under one key is not mended by another."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         part.break_as(key, arm.fault, soon())
         part.mend(f"{key}/other", soon())
         assert key in part.standing(soon())
@@ -73,7 +73,7 @@ def mends_only_what_the_key_names(arm: BreakableArm) -> None:
 
 def stays_broken_while_another_key_stands(arm: BreakableArm) -> None:
     """Of two keys that the same fault stands under one is mended: it stays broken until the other is too."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         last = f"{key}/last"
         part.break_as(last, arm.fault, soon())
         if arm.stands_once:
@@ -92,7 +92,7 @@ def stays_broken_while_another_key_stands(arm: BreakableArm) -> None:
 
 def keeps_its_faults_in_the_equipment(arm: BreakableArm) -> None:
     """A second driver of the same part, as after the death of the first, sees what stands and mends it."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         part.break_as(key, arm.fault, soon())
         other = arm.make()
         assert key in other.standing(soon())
@@ -104,7 +104,7 @@ def keeps_its_faults_in_the_equipment(arm: BreakableArm) -> None:
 
 def can_be_broken_again(arm: BreakableArm) -> None:
     """A key that was mended may be used again, and so may the part."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         for _ in range(2):
             part.break_as(key, arm.fault, soon())
             _shows(arm, broken=True)
@@ -114,7 +114,7 @@ def can_be_broken_again(arm: BreakableArm) -> None:
 
 def refuses_what_it_does_not_know(arm: BreakableArm) -> None:
     """Another kind is NotSupported, a parameter that its kind does not have is BadInput; nothing is broken then."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         assert arm.fault["kind"] in part.kinds
         with must_raise(NotSupported, "set_on_fire"):
             part.break_as(key, {"kind": "set_on_fire"}, soon())
@@ -128,7 +128,7 @@ def refuses_what_it_does_not_know(arm: BreakableArm) -> None:
 
 def refuses_a_deadline_that_is_over(arm: BreakableArm) -> None:
     """A call that comes too late raises DeadlineExceeded; nothing is broken or mended by it."""
-    with _mended_after(arm.make()) as (part, key):
+    with _mended_after(arm) as (part, key):
         with must_raise(DeadlineExceeded):
             part.break_as(key, arm.fault, _over())
         assert part.standing(soon()) == {}
@@ -153,9 +153,11 @@ CONTRACT = (
 
 
 @contextmanager
-def _mended_after(part: Breakable) -> Iterator[tuple[Breakable, str]]:
+def _mended_after(arm: BreakableArm) -> Iterator[tuple[Breakable, str]]:
     """The part, whole, and a key for it; whatever stands there is mended in the end."""
+    part = arm.make()
     assert part.standing(soon()) == {}, "it is broken already"
+    _shows(arm, broken=False)
     try:
         yield part, f"contract/{next(_numbers)}"
     finally:
