@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput
+from rackloop.plan import find_testplans
+from rackloop_cli import schedule_shrink
 from rackloop_cli.schedule import Wanted, make
 
 STORM = """\
@@ -34,3 +36,12 @@ def test_a_drawn_schedule_replaces_no_file(storm: Wanted) -> None:
     with pytest.raises(BadInput, match=r"storm\.yaml is there already: choose another file"):
         make(storm, out=storm.source)
     assert storm.source.read_text() == STORM
+
+
+def test_a_test_that_fails_without_any_fault_is_said_to_fail_of_something_else(
+    storm: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(schedule_shrink._Trials, "fails", lambda *_: True)
+    plan = Wanted(find_testplans() / "storm.yaml", "mock", seed=storm.seed)
+    assert schedule_shrink.run(plan, times=1, runs=5, out=tmp_path / "least.yaml") == 3
+    assert "the faults are not the cause: look at the limit that was broken" in capsys.readouterr().out

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, LabError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
 from rackloop.events import Measured, RunFinished, TestFinished
 from rackloop.lab import load_lab
@@ -53,7 +53,12 @@ def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
     if shrunk.is_interrupted:
         console.print("interrupted")
     console.print(f"{_said(shrunk)}: {out}")
-    return EXIT_INTERRUPTED if shrunk.is_interrupted else EXIT_PASS
+    if shrunk.is_interrupted:
+        return EXIT_INTERRUPTED
+    if not shrunk.schedule.steps:
+        console.print("the faults are not the cause: look at the limit that was broken, and at the lab")
+        return EXIT_LAB_FAILED
+    return EXIT_PASS
 
 
 @dataclass
