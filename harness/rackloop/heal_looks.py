@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
 
 _POLL_NS = 5_000_000
+_CABLES = "cabling"
 
 Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -38,7 +39,7 @@ def mend_unexplained(
     """Mend what stands broken and no entry of the journal explains: what that was, and what is still wrong.
 
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
-    named with what to do.
+    named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
     """
     explained = {
         (entry.resource, act["key"]) for entry in standing for act in entry.inverse if act.get("act") == "mend"
@@ -83,7 +84,7 @@ def _unexplained(
 ) -> Iterator[tuple[str, str, str]]:
     for name, faults in broken.items():
         for key, fault in faults.items():
-            if name in breakable and (name, key) not in explained:
+            if name in breakable and name != _CABLES and (name, key) not in explained:
                 yield name, key, str(fault.get("kind"))
 
 

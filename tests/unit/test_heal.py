@@ -156,6 +156,13 @@ def test_faults_that_no_entry_explains_are_mended_in_a_simulated_rack_and_told(b
     assert not any(part.broken for part in bench.rack.parts.values())
 
 
+def test_cables_that_no_entry_explains_are_left_to_the_cabling_check(bench: Bench) -> None:
+    swapped = {"#101-103": {"kind": "miswire", "ports": [101, 103]}}
+    bench.rack.parts["cabling"].broken.update(swapped)
+    assert bench.heal().mended == ()
+    assert bench.rack.parts["cabling"].broken == swapped
+
+
 def test_a_lost_control_link_that_no_entry_explains_does_not_keep_the_map_from_being_given_back(bench: Bench) -> None:
     bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
     control = bench.rack.parts["control"]
