@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.store._boot import boot_id
@@ -33,6 +34,7 @@ class SqliteEngine:
         self._path = path
         self._clock = clock
         self._started_ns: int | None = None
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
         with _explained():
             self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
@@ -55,7 +57,9 @@ class SqliteEngine:
         deadline = Deadline.after(_REAL, _BUSY_S)
         while True:
             try:
-                return self._db.execute(sql, values)
+                cursor = self._db.cursor()
+                self._cursors.add(cursor)
+                return cursor.execute(sql, values)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or deadline.is_over():
                     raise
@@ -84,6 +88,9 @@ class SqliteEngine:
     def rollback(self) -> None:
         """End it as if it had never begun."""
         with _explained():
+            # A statement that an interrupt left half carried out lives on in its traceback, and lets nothing be committed.
+            for cursor in list(self._cursors):
+                cursor.close()
             if self._db.in_transaction:
                 self._execute("ROLLBACK")
 
