@@ -88,7 +88,7 @@ class SqliteEngine:
     def rollback(self) -> None:
         """End it as if it had never begun."""
         with _explained():
-            # A statement that an interrupt left half carried out lives on in its traceback, and lets nothing be committed.
+            # What an interrupt left half carried out lives on in its traceback, and would let nothing be committed.
             for cursor in list(self._cursors):
                 cursor.close()
             if self._db.in_transaction:
