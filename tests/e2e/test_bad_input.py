@@ -110,7 +110,7 @@ def test_every_problem_of_a_plan_is_said_at_once(rackloop: CommandLine) -> None:
         (("run", "smoke", "--lab", "direct-attached", "-n", "2"), ("needs as many racks",)),
         (("run", "smoke"), ("--lab",)),
         (("lab", "up", "example-rack"), ("only a mock lab can be brought up",)),
-        (("lab", "lease", "mock", "--for", "soon"), ("--for soon", "such as 90 min or 2 h")),
+        (("lab", "lease", "mock", "--for", "soon"), ("--for 'soon' is no time", "such as 90min or 2h")),
         (("lab", "lease", "mock", "--for", "1h", "--servers", "srv9"), ("no server is named 'srv9'",)),
         (("run", "smoke", "--lab", "mock", "-n", "2", "--servers", "srv1"), ("leave --servers",)),
         (("heal", "mok"), ("did you mean 'mock'?",)),
