@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host
 from rackloop.errors import LabError, NotSupported, RackloopError
-from rackloop.identity import mismatches
+from rackloop.identity import mismatches, once_online
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.journal import Entry
     from rackloop.lab import Lab
 
-_POLL_NS = 5_000_000
 _CABLES = "cabling"
 
 Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -102,18 +101,13 @@ def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> st
 
 
 def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, deadline: Deadline) -> str | None:
-    clock = deadline.clock
-    while True:
-        try:
-            identity = rack.drive(server, port).identify(deadline)
-        except NotSupported:
-            return None
-        except LabError as error:
-            if deadline.is_over():
-                return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"
-            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
-        except RackloopError as error:
-            return f"drive {name} cannot be asked at {server}.{port}: {error}"
-        else:
-            differs = list(mismatches(lab.drives[name], identity))
-            return f"at {server}.{port} is another drive than {name}: {'; '.join(differs)}" if differs else None
+    try:
+        identity = once_online(rack.drive(server, port), deadline)
+    except NotSupported:
+        return None
+    except LabError as error:
+        return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"
+    except RackloopError as error:
+        return f"drive {name} cannot be asked at {server}.{port}: {error}"
+    differs = list(mismatches(lab.drives[name], identity))
+    return f"at {server}.{port} is another drive than {name}: {'; '.join(differs)}" if differs else None

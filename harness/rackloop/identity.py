@@ -11,9 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from rackloop.errors import LabError
+
 if TYPE_CHECKING:
-    from rackloop.abilities import DriveIdentity
+    from rackloop.abilities import Drive, DriveIdentity
+    from rackloop.clock import Deadline
     from rackloop.lab import Drive as DescribedDrive
+
+_POLL_NS = 1_000_000
 
 IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""
@@ -29,6 +34,18 @@ _PREFIXES = {
 _LENGTHS = {"wwn": (16, 32), "eui64": (16,), "nguid": (32,)}
 _SEPARATORS = str.maketrans("", "", ":- ")
 _HEX = re.compile(r"[0-9a-f]+")
+
+
+def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
+    """Who a drive is, once its server has it, as some time after a remap. Raises LabError where it never comes."""
+    clock = deadline.clock
+    while True:
+        try:
+            return drive.identify(deadline)
+        except LabError:
+            if deadline.is_over():
+                raise
+            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
 
 
 def normal_text(value: str) -> str:

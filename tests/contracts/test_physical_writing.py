@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import Drive, DriveIdentity
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import BadInput, GuardRefused, LabError
+from rackloop.errors import BadInput, GuardRefused
 from rackloop.guard import Guard
 from rackloop.heal import heal
+from rackloop.identity import once_online
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, journalled, undoing
 from rackloop.lab import Lab, load_lab
@@ -74,21 +74,10 @@ def named(lab: Lab, serial: str) -> str:
     return next(name for name, drive in lab.drives.items() if drive.serial == serial)
 
 
-def once_online(drive: Drive) -> DriveIdentity:
-    """Who the drive is; after a remap by the test before, its server takes it a moment later."""
-    deadline = soon()
-    while True:
-        try:
-            return drive.identify(deadline)
-        except LabError:
-            if deadline.is_over():
-                raise
-
-
 def refused(lab: Lab, held: HeldLease | None, bench: Bench, server: str) -> tuple[str, ...]:
     """Why the drive at the server's first port may not be written; none where it may be."""
     drive = bench.drive(server, "p0")
-    name = named(lab, once_online(drive).serial)
+    name = named(lab, once_online(drive, soon()).serial)
     try:
         Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon()).close()
     except GuardRefused as error:
