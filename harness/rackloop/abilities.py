@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rackloop.clock import Deadline
+from rackloop.errors import StaleGeneration
 from rackloop.portmap import MapChange, PortMap
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ class LiveMap:
 
     generation: int
     pairs: PortMap
+
+    def require(self, generation: int | None) -> None:
+        """Raise StaleGeneration, as a switch does, where a change was made for another ``generation`` than this."""
+        if generation not in {None, self.generation}:
+            raise StaleGeneration(
+                f"the change was made for generation {generation}, the switch is at {self.generation}; "
+                "read the live map again",
+                code=-221,
+            )
 
 
 @dataclass(frozen=True)

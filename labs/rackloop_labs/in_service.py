@@ -20,7 +20,7 @@ from rackloop.abilities import (
     SystemEventLog,
 )
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, NotSupported, RackloopError, StaleGeneration
+from rackloop.errors import BadInput, NotSupported, RackloopError
 from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.names import guess
@@ -218,8 +218,7 @@ class FabricInService:
         if not isinstance(change, Full):
             return self._fabric.apply(change, deadline, if_generation=if_generation)
         live = self._fabric.live_map(deadline)
-        if if_generation is not None and if_generation != live.generation:
-            raise StaleGeneration(f"generation {if_generation} is not the live one, which is {live.generation}", -221)
+        live.require(if_generation)
         kept = (pair for pair in live.pairs if self._hidden.intersection(pair) and not change.pairs.ports() & set(pair))
         whole = Full(PortMap.of((*kept, *change.pairs)))
         return self._fabric.apply(whole, deadline, if_generation=live.generation)

@@ -87,12 +87,7 @@ class JournalledFabric:
     def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
         if self._known is None or if_generation not in {None, self._known.generation}:
             self._known = self._fabric.live_map(deadline)
-        if if_generation not in {None, self._known.generation}:
-            raise StaleGeneration(
-                f"the change was made for generation {if_generation}, the switch is at {self._known.generation}; "
-                "read the live map again",
-                code=-221,
-            )
+        self._known.require(if_generation)
         return self._known
 
     def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:

@@ -88,12 +88,7 @@ class FencedFabric:
 
     def _apply(self, change: MapChange, deadline: Deadline, if_generation: int | None) -> Applied:
         live = self._fabric.live_map(deadline)
-        if if_generation is not None and if_generation != live.generation:
-            raise StaleGeneration(
-                f"the change was made for generation {if_generation}, the switch is at {live.generation}; "
-                "read the live map again",
-                code=-221,
-            )
+        live.require(if_generation)
         wanted = change
         if isinstance(change, Full):
             wanted = Full(PortMap.of((*live.pairs.without(self._slice.ports), *change.pairs)))
