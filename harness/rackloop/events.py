@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rackloop.health import HealthChange
-
-if TYPE_CHECKING:
-    pass
 
 SCHEMA = 1
 

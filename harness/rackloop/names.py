@@ -21,6 +21,11 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
 
 
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a list such as ``srv1,srv2``; none where there is no list."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
 def require_file_name(name: str) -> None:
     """Raises BadInput where ``name`` is not that of a file alone, without folders."""
     if not name or "/" in name or name in {".", ".."}:

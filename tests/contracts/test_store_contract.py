@@ -18,6 +18,7 @@ from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop.journal import Journal
 from rackloop.leases import Holder, Lease, LeaseLost, Leases, Process, RackLeased, Slice, Ticket, holding, obtain
+from rackloop.leases._terms import LeaseTerms
 from rackloop.store import Store, open_store
 from rackloop.store._postgres import PostgresEngine
 from tests.postgres_server import PostgresServer, running_postgres
@@ -222,7 +223,7 @@ def test_nobody_is_robbed_whom_the_thief_was_not_asked_about(leases: Leases) -> 
     assert len(refused.value.held_up_by) == 1
     assert ids(leases.held()) == [agreed.id, other.id]
     with pytest.raises(RackLeased):
-        obtain(leases, WHOLE, steal_why="an outage", robbing=[agreed.id])
+        obtain(leases, WHOLE, LeaseTerms(steal_why="an outage", robbing=frozenset({agreed.id})))
     assert ids(leases.queue()) == [ticket.id]
     assert ids(leases.steal(ticket, "an outage", [agreed.id, other.id])[1]) == [agreed.id, other.id]
 
@@ -343,7 +344,7 @@ def test_a_block_waits_for_its_turn(leases: Leases, where: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         holder = pool.submit(hold)
         has_it.wait()
-        waiting = pool.submit(lambda: _hold_once(where, 60.0))
+        waiting = pool.submit(lambda: _hold_once(where, LeaseTerms(wait_s=60.0)))
         while not leases.queue():
             assert not waiting.done()
         may_end.set()
@@ -351,8 +352,8 @@ def test_a_block_waits_for_its_turn(leases: Leases, where: str) -> None:
         assert waiting.result() == 2
 
 
-def _hold_once(where: str, wait_s: float) -> int:
-    with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), SRV1, wait_s=wait_s) as held:
+def _hold_once(where: str, terms: LeaseTerms) -> int:
+    with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), SRV1, terms) as held:
         return held.lease.token
 
 
@@ -364,7 +365,7 @@ def test_clients_at_once_get_each_server_one_after_the_other(where: str) -> None
             store = stack.enter_context(closing(open_store(where, CLOCK)))
             wanted = (SRV1, SRV2, BOTH)[number % 3]
             for _ in range(4):
-                with holding(Leases(store, "lab"), wanted, wait_s=120.0) as held:
+                with holding(Leases(store, "lab"), wanted, LeaseTerms(wait_s=120.0)) as held:
                     for server in wanted.servers:
                         assert owner.setdefault(server, number) == number
                     held.require()
@@ -432,7 +433,7 @@ def test_who_waits_goes_on_waiting_while_the_store_does_not_answer(
 
     monkeypatch.setattr(leases, "poll", poll_once_it_answers)
     monkeypatch.setattr(leases, "may_be_next", look)
-    with holding(leases, SRV1, wait_s=60.0) as held:
+    with holding(leases, SRV1, LeaseTerms(wait_s=60.0)) as held:
         assert held.slice == SRV1
     assert next(asked) == 3
 

@@ -17,7 +17,7 @@ from rackloop.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_o
 from rackloop.portmap import Full, Open, PortMap
 from rackloop.store import open_store
 from rackloop.upkeep import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
-from rackloop_cli import by_hand, lab_provision, lab_upkeep
+from rackloop_cli import by_hand, lab_provision, lab_upkeep, own_lease
 from rackloop_labs import retest
 from tests.unit.sim_rack import BASELINE, SimRack, described
 
@@ -64,9 +64,9 @@ class Work:
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     work = Work(tmp_path)
-    for module in (by_hand, lab_upkeep):
+    for module in (own_lease, lab_upkeep):
         monkeypatch.setattr(module, "open_lab_store", work.opened_store)
-        monkeypatch.setattr(module, "open_leased", work.bench)
+    monkeypatch.setattr(own_lease, "open_leased", work.bench)
     monkeypatch.setattr(lab_upkeep, "load_lab", lambda _name: work.lab)
     monkeypatch.setattr(retest, "retest", work.retest)
     with closing(work.store):

@@ -18,6 +18,7 @@ from rackloop.leases import (
     HeldLease,
     LeaseLost,
     Leases,
+    LeaseTerms,
     Slice,
     fenced,
     holding,
@@ -58,7 +59,7 @@ class Rack:
 
     def holding(self, part: Slice, *, steal_why: str | None = None) -> HeldLease:
         leases = Leases(self.store(), self.lab.name)
-        return self._stack.enter_context(holding(leases, part, steal_why=steal_why))
+        return self._stack.enter_context(holding(leases, part, LeaseTerms(steal_why=steal_why)))
 
     def equipment(self, held: HeldLease) -> Equipment:
         """The switch as this controller has it."""

@@ -15,7 +15,7 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder
-from rackloop.leases import HeldLease, LeaseLost, Leases, holding, slice_of
+from rackloop.leases import HeldLease, LeaseLost, Leases, LeaseTerms, holding, slice_of
 from rackloop.store import Store, open_store
 from rackloop.upkeep import Gear, QuarantineRule, Seen, Trial, Upkeep, diagnose
 from rackloop.verdict import Cause, Verdict
@@ -52,7 +52,7 @@ class Work:
 
     def steal(self) -> None:
         leases = Leases(store_in(self.stack, self.folder), self.lab.name)
-        self.stack.enter_context(holding(leases, slice_of(self.lab), steal_why="an outage"))
+        self.stack.enter_context(holding(leases, slice_of(self.lab), LeaseTerms(steal_why="an outage")))
 
     def retest(self, _bench: object, _equipment: object, drive: str, _blocks: object) -> Any:
         self.tried.append(drive)

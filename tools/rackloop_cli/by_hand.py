@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 
 from rackloop.clock import Clock
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab
-from rackloop.leases import Slice, holding, leases_of
+from rackloop.leases import Slice
 from rackloop.state import LabState
-from rackloop.store import open_lab_store
 from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
-from rackloop_cli.own_lease import own_lease
-from rackloop_labs import Bench, open_lab, open_leased
+from rackloop_cli.own_lease import leased_by_hand
+from rackloop_labs import Bench, open_lab
 from rackloop_labs.in_service import BenchInService
 
 
@@ -34,13 +33,8 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
     without it. The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody
     else has any of it.
     """
-    state = LabState.of(lab.name)
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
-        leases = leases_of(lab, store)
-        within = own_lease(leases, wanted)
-        held = stack.enter_context(holding(leases, wanted, purpose=purpose, within=within))
-        opened = stack.enter_context(open_leased(lab, clock, state, held, bring_up=False))
+    with leased_by_hand(lab, clock, wanted, purpose) as (held, opened):
+        store = held.leases.store
         out = in_maintenance(lab, store)
         if not wanted.whole:
             refuse_in_maintenance(lab, parts_of(lab, wanted), out)

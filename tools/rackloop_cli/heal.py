@@ -40,12 +40,13 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
         agreed = agree_to_steal(leases, wanted, "heal", yes=yes, within=within) if steal else Agreed()
         terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases, within=within)
         with offering("take it over (--steal)"), leased(lab, store, terms) as held:
-            for out in in_maintenance(lab, store).values():
+            worked_on = in_maintenance(lab, store)
+            for out in worked_on.values():
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
             with open_leased(lab, clock, state, held) as opened:
-                bench = BenchInService(opened, in_maintenance(lab, store))
+                bench = BenchInService(opened, worked_on)
                 deadline = Deadline.after(clock, _WITHIN_S)
                 report = heal(
                     bench.lab,

@@ -10,11 +10,12 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, leases_of, obtain, slice_of
+from rackloop.leases import Holder, Leases, LeaseTerms, leases_of, obtain, slice_of
+from rackloop.names import names_in
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop.units import parse_quantity
-from rackloop_cli.stealing import Agreed, agree_to_steal, names_in, offering
+from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -43,15 +44,14 @@ def take(request: Request) -> int:
         purpose = request.purpose or "a lease"
         agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
         with offering("wait for it (--wait)", "take it over (--steal)"):
-            lease, stolen = obtain(
-                leases,
-                wanted,
+            terms = LeaseTerms(
                 purpose=request.purpose,
                 priority=request.priority,
                 wait_s=request.wait_s,
                 steal_why=agreed.why,
                 robbing=agreed.leases,
             )
+            lease, stolen = obtain(leases, wanted, terms)
         lease = leases.keep(lease, term_s)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     for one in stolen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, undoing
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import Holder, Slice, holding, leases_of, slice_of
+from rackloop.leases import Holder, Slice, slice_of
 from rackloop.state import LabState
 from rackloop.store import Store, open_lab_store
 from rackloop.upkeep import (
@@ -29,8 +29,7 @@ from rackloop.upkeep import (
     gear_behind,
     gear_named,
 )
-from rackloop_cli.own_lease import own_lease
-from rackloop_labs import open_leased
+from rackloop_cli.own_lease import leased_by_hand
 from rackloop_labs.in_service import BenchInService
 
 
@@ -62,21 +61,17 @@ def retest(name: str, part: str) -> int:
 
     lab, clock = load_lab(name), RealClock()
     gear = gear_named(lab, part)
-    state = LabState.of(lab.name)
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
-        leases, wanted = leases_of(lab, store), slice_of(lab)
-        within = own_lease(leases, wanted)
-        held = stack.enter_context(holding(leases, wanted, purpose=f"retest {part}", within=within))
-        opened = stack.enter_context(open_leased(lab, clock, state, held, bring_up=False))
+    with leased_by_hand(lab, clock, slice_of(lab), f"retest {part}") as (held, opened):
+        store = held.leases.store
         upkeep = Upkeep(store, lab.name)
         standing = upkeep.standing().get(gear)
         if standing is None or standing.state is not State.QUARANTINE:
             raise BadInput(str(standing) if standing else f"{gear.said} is not in quarantine; there is nothing to lift")
-        bench = BenchInService(opened, in_maintenance(lab, store))
+        out = in_maintenance(lab, store)
+        bench = BenchInService(opened, out)
         recorder = ActRecorder(bench.lab, Journal(store), f"retest {part}", lease=held)
         found: dict[str, Diagnosis] = {}
-        for drive in _drives_to_try(bench, gear, in_maintenance(lab, store)):
+        for drive in _drives_to_try(bench, gear, out):
             with undoing(bench.equipment, recorder, clock) as equipment:
                 found[drive] = tried(bench, equipment, drive)
             _say(f"{drive}: {found[drive]}")

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
-from rackloop.leases import Holder, Leases, Slice
+from rackloop.clock import Clock
+from rackloop.lab import Lab
+from rackloop.leases import HeldLease, Holder, Leases, LeaseTerms, Slice, holding, leases_of
+from rackloop.state import LabState
+from rackloop.store import open_lab_store
+from rackloop_labs import Bench, open_leased
 
 
 def own_lease(leases: Leases, wanted: Slice) -> str | None:
@@ -18,3 +25,21 @@ def own_lease(leases: Leases, wanted: Slice) -> str | None:
             print(f"within your lease {lease.id}", file=sys.stderr)
             return lease.id
     return None
+
+
+@contextmanager
+def leased_by_hand(lab: Lab, clock: Clock, wanted: Slice, purpose: str) -> Iterator[tuple[HeldLease, Bench]]:
+    """``wanted`` of a lab that is up, leased for as long as the block runs, and its bench.
+
+    The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody else has
+    any of it.
+    """
+    state = LabState.of(lab.name)
+    with closing(open_lab_store(lab, state, clock)) as store:
+        leases = leases_of(lab, store)
+        terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
+        with (
+            holding(leases, wanted, terms) as held,
+            open_leased(lab, clock, state, held, bring_up=False) as bench,
+        ):
+            yield held, bench

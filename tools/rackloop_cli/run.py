@@ -135,8 +135,9 @@ def _lease_arguments(request: Request) -> list[str]:
 def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
     """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
     from rackloop.leases import Leases, LeaseTerms
+    from rackloop.names import names_in
     from rackloop.store import open_lab_store
-    from rackloop_cli.stealing import agree_to_steal, names_in
+    from rackloop_cli.stealing import agree_to_steal
 
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)

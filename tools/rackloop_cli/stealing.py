@@ -11,11 +11,6 @@ from rackloop.errors import BadInput
 from rackloop.leases import Leases, RackLeased, Slice
 
 
-def names_in(servers: str | None) -> tuple[str, ...]:
-    """The names in a list such as ``srv1,srv2``."""
-    return tuple(name.strip() for name in (servers or "").split(",") if name.strip())
-
-
 @contextmanager
 def offering(*options: str) -> Iterator[None]:
     """Have a RackLeased of the block say what the verb can be told instead, such as ``take it over (--steal)``."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError
 from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Lease, LeaseLost, RackLeased, Ticket
 from rackloop.leases._leases import HEARTBEAT_S, Leases
+from rackloop.leases._one_store import leases_of
 from rackloop.leases._slice import Slice
+from rackloop.leases._terms import LeaseTerms
+from rackloop.store import Store
 from rackloop.upkeep import Gear, GearKind, Upkeep
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
 
 _BEATS = 3
 # The more are in the way, the longer it takes until the last of them is gone.
 _LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0
+_AT_ONCE = LeaseTerms()
 
 
 class HeldLease:
@@ -86,13 +94,12 @@ class HeldLease:
             return [str(lost)]
         if drive_id not in self.slice.drives:
             return [f"it is not in lease {self._lease.id}, which has {self.slice}"]
-        standing = Upkeep(self.leases.store, self.leases.lab).standing()
-        on_the_way = (
-            gear == Gear.drive(drive_id)
+        return [
+            str(out)
+            for gear, out in Upkeep(self.leases.store, self.leases.lab).standing().items()
+            if gear == Gear.drive(drive_id)
             or (gear.kind is not GearKind.DRIVE and f"{through}.".startswith(f"{gear.name}."))
-            for gear in standing
-        )
-        return [str(out) for out, is_meant in zip(standing.values(), on_the_way, strict=True) if is_meant]
+        ]
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
         """Keep in the store that the drive was to be written, and every reason against it."""
@@ -140,35 +147,21 @@ class HeldLease:
 
 
 @contextmanager
-def holding(
-    leases: Leases,
-    wanted: Slice,
-    *,
-    purpose: str = "",
-    priority: int = 0,
-    wait_s: float = 0.0,
-    steal_why: str | None = None,
-    robbing: Collection[str] | None = None,
-    within: str | None = None,
-) -> Iterator[HeldLease]:
-    """Hold ``wanted`` for as long as the block runs and the process lives.
+def leased(lab: Lab, store: Store, terms: LeaseTerms = _AT_ONCE) -> Iterator[HeldLease]:
+    """Hold a lease of ``lab`` while the block runs; raises as :func:`leases_of`, :func:`holding` and ``part_of`` do."""
+    leases = leases_of(lab, store)
+    with holding(leases, terms.part_of(lab, leases), terms) as held:
+        yield held
 
-    Waits in the queue for ``wait_s``; with ``steal_why`` it is taken from whoever has it, and that reason is kept: only
-    from the leases ``robbing``, by their ids, where those are given.
-    With ``within`` it is a part of a lease that a person holds. Raises RackLeased where it cannot be had, LeaseLost or
-    BadInput where the lease it is to be a part of is over or does not have it.
+
+@contextmanager
+def holding(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> Iterator[HeldLease]:
+    """Hold ``wanted``, by ``terms``, for as long as the block runs and the process lives.
+
+    Raises RackLeased where it cannot be had, LeaseLost or BadInput where the lease it is to be a part of is over or
+    does not have it.
     """
-    lease, stolen = obtain(
-        leases,
-        wanted,
-        purpose=purpose,
-        priority=priority,
-        wait_s=wait_s,
-        steal_why=steal_why,
-        robbing=robbing,
-        within=within,
-    )
-    held = HeldLease(leases, lease, stolen)
+    held = HeldLease(leases, *obtain(leases, wanted, terms))
     held.start()
     try:
         yield held
@@ -176,23 +169,13 @@ def holding(
         held.stop()
 
 
-def obtain(
-    leases: Leases,
-    wanted: Slice,
-    *,
-    purpose: str = "",
-    priority: int = 0,
-    wait_s: float = 0.0,
-    steal_why: str | None = None,
-    robbing: Collection[str] | None = None,
-    within: str | None = None,
-) -> tuple[Lease, tuple[Lease, ...]]:
+def obtain(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> tuple[Lease, tuple[Lease, ...]]:
     """A lease that nobody keeps alive yet, and the leases that ended for it; as :func:`holding` has it."""
-    ticket = leases.request(wanted, Holder.here(), purpose=purpose, priority=priority, within=within)
+    ticket = leases.request(wanted, Holder.here(), purpose=terms.purpose, priority=terms.priority, within=terms.within)
     try:
-        if steal_why is not None and ticket.lease is None:
-            return leases.steal(ticket, steal_why, robbing)
-        return _awaited(leases, ticket, wait_s), ()
+        if terms.steal_why is not None and ticket.lease is None:
+            return leases.steal(ticket, terms.steal_why, terms.robbing)
+        return _awaited(leases, ticket, terms.wait_s), ()
     except BaseException:
         with suppress(LabError):
             leases.release(ticket)

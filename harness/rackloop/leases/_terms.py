@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rackloop.leases._holding import HeldLease, holding
 from rackloop.leases._leases import Leases
-from rackloop.leases._one_store import leases_of
 from rackloop.leases._slice import Slice, slice_of
-from rackloop.store import Store
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -21,8 +16,9 @@ if TYPE_CHECKING:
 class LeaseTerms:
     """How a lab is to be leased: the whole rack, or ``servers`` with what they have at the baseline.
 
-    ``within`` is a lease that a person took before, of which this one is a part. With ``steal_why`` it is taken from
-    whoever has it, or, where ``robbing`` names leases, from those alone.
+    It is waited for in the queue for ``wait_s``, the higher ``priority`` first. ``within`` is a lease that a person
+    took before, of which this one is a part. With ``steal_why``, which is kept, it is taken from whoever has it, or,
+    where ``robbing`` names leases by their ids, from those alone.
     """
 
     servers: tuple[str, ...] = ()
@@ -38,24 +34,3 @@ class LeaseTerms:
         if self.servers:
             return slice_of(lab, self.servers)
         return leases.find(self.within).slice if self.within else slice_of(lab)
-
-
-_WHOLE = LeaseTerms()
-
-
-@contextmanager
-def leased(lab: Lab, store: Store, terms: LeaseTerms = _WHOLE) -> Iterator[HeldLease]:
-    """Hold a lease of ``lab`` while the block runs; raises as :func:`leases_of`, :func:`holding` and ``part_of`` do."""
-    leases = leases_of(lab, store)
-    wanted = terms.part_of(lab, leases)
-    with holding(
-        leases,
-        wanted,
-        purpose=terms.purpose,
-        priority=terms.priority,
-        wait_s=terms.wait_s,
-        steal_why=terms.steal_why,
-        robbing=terms.robbing,
-        within=terms.within,
-    ) as held:
-        yield held
