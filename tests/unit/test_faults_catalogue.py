@@ -164,7 +164,7 @@ REACHES = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "reached"), REACHES, ids=str)
+@pytest.mark.parametrize(("spec", "reached"), REACHES, ids=[str(spec) for spec, _ in REACHES])
 def test_what_a_fault_reaches_is_known_from_the_wiring(lab: Lab, spec: FaultSpec, reached: BlastRadius) -> None:
     assert KINDS[spec.kind].blast_radius(lab, spec) == reached
 
