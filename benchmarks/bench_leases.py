@@ -1,58 +1,39 @@
 """What a lease costs: all of a rack leased and released, and a hundred clients who all want it.
 
-Usage: python benchmarks/bench_leases.py [ROUNDS]
+Usage: python benchmarks/bench_leases.py [ROUNDS]. Both are judged on SQLite and, where PostgreSQL is installed, on a
+server of its own: the median against 10 ms, and that no port is granted twice. The disk decides; what it takes to sync
+20 KiB is printed beside.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import pytest
+
 from rackloop.clock import RealClock
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, slice_of
+from rackloop.leases import Holder, Leases, LeaseTerms, Slice, holding, slice_of
 from rackloop.store import open_store
 
 CLOCK = RealClock()
 CLIENTS = 100
-TARGET_MS = 10.0
-
 PROCESSES = 4
-CLIENT = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from rackloop.clock import RealClock
-from rackloop.leases import Leases, Slice, holding
-from rackloop.store import open_store
-where, first, clients, turns, log = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
-clock = RealClock()
-ports = [frozenset(range(n, n + 8)) for n in range(1, 160, 4)]
-
-def work(number):
-    spans = []
-    leases = Leases(open_store(where, clock), "lab")
-    for turn in range(turns):
-        wanted = Slice(ports=ports[(number * 7 + turn * 11) % len(ports)])
-        with holding(leases, wanted, wait_s=600.0) as held:
-            begun = clock.now_ns()
-            held.require()
-            spans.append((begun, clock.now_ns(), min(wanted.ports), max(wanted.ports), held.lease.token))
-    return spans
-
-with ThreadPoolExecutor(clients) as pool, open(log, "w") as written:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for spans in pool.map(work, range(first, first + clients)):
-        for span in spans:
-            print(*span, file=written)
-"""
+TARGET_MS = 10.0
+AS_CLIENT = "--client"
 
 
 def main() -> int:
     """Print the table; 1 where a target is missed or a port was granted twice."""
+    if sys.argv[1:2] == [AS_CLIENT]:
+        where, first, clients, turns, log = sys.argv[2:]
+        return _compete(where, range(int(first), int(first) + int(clients)), int(turns), Path(log))
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from tests.postgres_server import running_postgres
@@ -62,8 +43,8 @@ def main() -> int:
         stores = {"SQLite": str(folder / "store.sqlite")}
         try:
             stores["PostgreSQL"] = stack.enter_context(running_postgres()).database()
-        except BaseException as skipped:  # noqa: BLE001 - pytest's own kind of skip
-            print(f"without PostgreSQL: {skipped}")
+        except pytest.skip.Exception as skipped:
+            print(f"PostgreSQL is not judged: {skipped}")
         sound = True
         for name, where in stores.items():
             sound &= _whole_rack(name, where, rounds)
@@ -81,15 +62,31 @@ def _whole_rack(name: str, where: str, rounds: int) -> bool:
             ticket = leases.request(wanted, me)
             leases.release(ticket)
             took.append((CLOCK.now_ns() - begun_ns) / 1e6)
-    took.sort()
-    p50, p99 = took[len(took) // 2], took[round(0.99 * (len(took) - 1))]
+    p50, p99 = _quantiles(took)
     meets = p50 <= TARGET_MS
-    verdict = "meets" if meets else "MISSES"
+    synced = _quantiles(_syncs_ms(rounds))
     print(
         f"{name}: {len(wanted.ports)} ports leased and released, {rounds} times: p50 {p50:.2f} ms, p99 {p99:.2f} ms "
-        f"({verdict} {TARGET_MS:g} ms at p50)"
+        f"({'meets' if meets else 'MISSES'} {TARGET_MS:g} ms at p50); a sync of the disk p50 {synced[0]:.2f} ms, "
+        f"p99 {synced[1]:.2f} ms"
     )
-    return meets or name != "SQLite"
+    return meets
+
+
+def _syncs_ms(rounds: int) -> list[float]:
+    took: list[float] = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(rounds):
+            os.write(file.fileno(), bytes(20 << 10))
+            begun_ns = CLOCK.now_ns()
+            os.fdatasync(file.fileno())
+            took.append((CLOCK.now_ns() - begun_ns) / 1e6)
+    return took
+
+
+def _quantiles(values: list[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[round(0.99 * (len(ordered) - 1))]
 
 
 def _competing(name: str, where: str, folder: Path, turns: int) -> bool:
@@ -98,7 +95,7 @@ def _competing(name: str, where: str, folder: Path, turns: int) -> bool:
     logs = [folder / f"{name}-{number}" for number in range(PROCESSES)]
     clients = [
         subprocess.Popen(
-            [sys.executable, "-c", CLIENT, where, str(number * each), str(each), str(turns), str(log)],
+            [sys.executable, __file__, AS_CLIENT, where, str(number * each), str(each), str(turns), str(log)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -131,6 +128,29 @@ def _competing(name: str, where: str, folder: Path, turns: int) -> bool:
         f"a grant; {failed} processes failed, {twice} ports granted twice, {tokens} different tokens"
     )
     return is_sound
+
+
+def _compete(where: str, numbers: range, turns: int, log: Path) -> int:
+    """As one of the processes: have each of its clients lease parts in turn, and write when each was held."""
+    ports = [frozenset(range(n, n + 8)) for n in range(1, 160, 4)]
+
+    def held(number: int) -> list[tuple[int, ...]]:
+        spans: list[tuple[int, ...]] = []
+        with closing(open_store(where, CLOCK)) as store:
+            for turn in range(turns):
+                wanted = Slice(ports=ports[(number * 7 + turn * 11) % len(ports)])
+                with holding(Leases(store, "lab"), wanted, LeaseTerms(wait_s=600.0)) as lease:
+                    begun_ns = CLOCK.now_ns()
+                    lease.require()
+                    spans.append((begun_ns, CLOCK.now_ns(), min(wanted.ports), max(wanted.ports), lease.lease.token))
+        return spans
+
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        spans = [span for each in pool.map(held, numbers) for span in each]
+    log.write_text("".join(f"{' '.join(map(str, span))}\n" for span in spans))
+    return 0
 
 
 if __name__ == "__main__":

@@ -102,6 +102,22 @@ def test_a_process_of_an_earlier_boot_has_ended(tmp_path: Path) -> None:
         assert leases.request(WHOLE, here).lease
 
 
+@pytest.mark.parametrize(("bound", "given_back"), [(True, "NORMAL"), (False, "FULL")], ids=["process", "person"])
+def test_a_lease_is_on_the_disk_and_its_end_too_where_no_power_cut_ends_it(
+    tmp_path: Path, *, bound: bool, given_back: str
+) -> None:
+    statements: list[str] = []
+    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
+        engine = store._engine
+        assert isinstance(engine, _sqlite.SqliteEngine)
+        engine._db.set_trace_callback(statements.append)
+        lease = Leases(store, "lab").request(WHOLE, Holder.here(bound=bound)).lease
+        assert lease is not None
+        Leases(store, "lab").release(lease)
+    synced = [statement for statement in statements if statement.startswith(("PRAGMA synchronous", "COMMIT"))]
+    assert synced == ["PRAGMA synchronous = FULL", "COMMIT", f"PRAGMA synchronous = {given_back}", "COMMIT"]
+
+
 def test_a_process_that_cannot_be_looked_at_is_believed_for_its_term(tmp_path: Path) -> None:
     clock = VirtualClock()
     elsewhere = Holder("ann", "there", Process(1, 1, "pid:[1]", Holder.here().process.boot_id))  # type: ignore[union-attr]

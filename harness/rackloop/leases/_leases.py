@@ -25,6 +25,7 @@ One whose process is seen to live, on the same machine, ends after four times th
 _ID_BYTES = 4
 T = TypeVar("T")
 _COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
+_NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
 
 
 class Leases:
@@ -61,13 +62,12 @@ class Leases:
             now_s = tables.now_s()
             if within is not None:
                 self._require_parent(tables, within, wanted, holder)
-            [(place,)] = tables.rows("SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?", self.lab)
             tables.rows(
-                f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - own constants
+                f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_NEXT_PLACE}, ?, ?, ?, ?)",  # noqa: S608 - own constants
                 *(lease_id, self.lab, _table.QUEUED, within, holder.as_json(), wanted.as_json(), purpose, priority),
-                *(place, 0, term_s, now_s, now_s + term_s),
+                *(self.lab, 0, term_s, now_s, now_s + term_s),
             )
-            return self._look(tables, lease_id)
+            return self._look(tables, lease_id, now_s)
 
     def poll(self, ticket: Ticket) -> Ticket:
         """Whether it is the ticket's turn now; a heartbeat of whoever waits.
@@ -75,10 +75,11 @@ class Leases:
         Raises LeaseLost where the ticket was given up or not asked for in its term.
         """
         with self.store.transaction(self.lab) as tables:
+            now_s = tables.now_s()
             row = self._live(tables, ticket.id)
             if row.state == _table.QUEUED:
-                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", tables.now_s() + row.term_s, row.id)
-            return self._look(tables, ticket.id)
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
+            return self._look(tables, ticket.id, now_s)
 
     def may_be_next(self, ticket: Ticket) -> bool:
         """Whether it is worth while to :meth:`poll`: a look that changes nothing, and so disturbs nobody."""
@@ -117,7 +118,9 @@ class Leases:
 
     def release(self, lease: Lease | Ticket, why: str = "") -> None:
         """Give a lease, with its parts, or a place in the queue back; one that is over already stays as it ended."""
-        with self.store.transaction(self.lab) as tables:
+        # A machine that loses power before this is on its disk has ended the holder's process, and so the lease.
+        ends_with_power = self.store.is_private and lease.holder.process is not None
+        with self.store.transaction(self.lab, synced=not ends_with_power) as tables:
             how = "released" if isinstance(lease, Lease) or lease.lease is not None else "cancelled"
             _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
 
@@ -224,9 +227,9 @@ class Leases:
             for drive, lease, who, at_s, _, reasons in found
         ]
 
-    def _look(self, tables: Transaction, ticket_id: str) -> Ticket:
+    def _look(self, tables: Transaction, ticket_id: str, now_s: float) -> Ticket:
         """Grant the ticket if it is its turn."""
-        now_s, clock = tables.now_s(), self.store.clock
+        clock = self.store.clock
         rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
         row = next((row for row in rows if row.id == ticket_id), None)
         if row is None:

@@ -72,9 +72,13 @@ class PostgresEngine:
 
     def _begin(self, lab: str | None) -> None:
         with self._explained():
-            self._db.execute("BEGIN")
-            if lab is not None:
-                self._db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lab,))
+            if lab is None:
+                self._db.execute("BEGIN")
+            else:
+                # In one message: the client's own way to put values in allows two statements.
+                self._psycopg.ClientCursor(self._db).execute(
+                    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lab,)
+                )
 
     def commit(self) -> None:
         """End it, on the server's disk."""

@@ -22,6 +22,7 @@ _POLL_NS = 1_000_000
 # Another process writes in real time, whatever the clock of a test says.
 _REAL = RealClock()
 _CLOCK = "CREATE TABLE IF NOT EXISTS store_clock (boot_id TEXT PRIMARY KEY, started_ns INTEGER NOT NULL)"
+_STARTED = "SELECT started_ns FROM store_clock WHERE boot_id = ?"
 
 
 class SqliteEngine:
@@ -124,14 +125,16 @@ class SqliteEngine:
 
     def _started(self) -> int:
         here = boot_id()
-        wall_ns = round(self._clock.wall().timestamp() * 1e9)
         with _explained():
             self._execute(_CLOCK)
-            # A machine whose clock lost its battery starts in the past, where no lease would ever end.
-            first_ns = max(wall_ns, self._newest_ns())
-            self._execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, first_ns - self._clock.now_ns()))
-            (started_ns,) = self._execute("SELECT started_ns FROM store_clock WHERE boot_id = ?", (here,)).fetchone()
-        return int(started_ns)
+            known = self._execute(_STARTED, (here,)).fetchone()
+            if known is None:
+                wall_ns = round(self._clock.wall().timestamp() * 1e9)
+                # A machine whose clock lost its battery starts in the past, where no lease would ever end.
+                first_ns = max(wall_ns, self._newest_ns()) - self._clock.now_ns()
+                self._execute("INSERT OR IGNORE INTO store_clock VALUES (?, ?)", (here, first_ns))
+                known = self._execute(_STARTED, (here,)).fetchone()
+        return int(known[0])
 
     def _newest_ns(self) -> int:
         """When the newest lease was asked for; 0 where there is none."""
