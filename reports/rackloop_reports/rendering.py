@@ -9,8 +9,11 @@ from rackloop.errors import ToolError
 from rackloop_reports import allure, allure_results
 from rackloop_reports._files import write_atomically
 from rackloop_reports.junit import to_junit
-from rackloop_reports.record import read_run
+from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.summary import Summary, summarize, to_json
+
+_SUMMARY = "summary.json"
+_JUNIT = "junit.xml"
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,9 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     Node.js or Allure is missing or fails, after everything else was written.
     """
     run = read_run(run_dir)
-    summary = summarize(run)
     rendered = RenderedReport(
-        summary, run_dir / "report" / allure.INDEX, run_dir / "summary.json", run_dir / "junit.xml"
+        _record(run, run_dir), run_dir / "report" / allure.INDEX, run_dir / _SUMMARY, run_dir / _JUNIT
     )
-    write_atomically(rendered.summary_file, to_json(summary))
-    write_atomically(rendered.junit_file, to_junit(run))
     results = run_dir / "allure-results"
     allure_results.complete(run, results, run_dir)
     try:
@@ -47,3 +47,15 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     except ToolError as error:
         raise ToolError(f"{error} (the other reports are in {run_dir})") from error
     return rendered
+
+
+def record(run_dir: Path) -> Summary:
+    """Write ``summary.json`` and ``junit.xml`` in ``run_dir`` and nothing else. Raises BadInput as :func:`render`."""
+    return _record(read_run(run_dir), run_dir)
+
+
+def _record(run: RunRecord, run_dir: Path) -> Summary:
+    summary = summarize(run)
+    write_atomically(run_dir / _SUMMARY, to_json(summary))
+    write_atomically(run_dir / _JUNIT, to_junit(run))
+    return summary

@@ -49,6 +49,8 @@ MEASURES = {
 BLOCK_BYTES = 4096
 MARK = b"rackloop" * (BLOCK_BYTES // 8)
 COMES_S = 30.0
+# Zeroed by one request: a hard disk does so in seconds.
+ZEROED_BYTES = 256 << 20
 POLL_NS = 5_000_000
 
 pytestmark = pytest.mark.rackloop(
@@ -209,8 +211,8 @@ class Deployment:
                     method = str(path.methods(self.rack.deadline())[0])
                     path.sanitize(permit, path.methods(self.rack.deadline())[0], self.rack.deadline(COMES_S))
                 else:
-                    for offset in self._zones(session):
-                        session.write(offset, bytes(self.marked_bytes))
+                    for offset in range(0, session.size_bytes, ZEROED_BYTES):
+                        session.write_zeroes(offset, min(ZEROED_BYTES, session.size_bytes - offset))
                     session.flush()
                 is_erased = all(content == bytes(self.marked_bytes) for content in self._zone_contents(session))
             # What carried nothing shows nothing by being empty.
@@ -261,6 +263,8 @@ def test_configuration(
     history = History()
     deployment = Deployment(rack, labels, shape, history, wipe, parameters["marked_bytes"], measure)
     counts = parameters["servers"]
+    if counts[0] != counts[-1]:
+        raise BadInput(f"servers: {counts} must end as it begins, to show that the rack comes back")
     for number, count in enumerate(counts):
         deployment.deploy(with_servers(shape, count))
         for what in parameters["power"]:

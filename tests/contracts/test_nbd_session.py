@@ -41,6 +41,17 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert session.read(4096, 12288) == bytes(4096) + b"x" * 4096 + bytes(4096)
 
 
+def test_zeroes_need_not_be_sent(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, minted(export(rackd)) as drive, NbdSession(drive, CLOCK) as session:
+        session.write(MIB - 4096, b"x" * 12288)
+        session.write_zeroes(MIB, 4096)
+        assert session.read(MIB - 4096, 12288) == b"x" * 4096 + bytes(4096) + b"x" * 4096
+        session.write_zeroes(0, 64 * MIB)
+        assert session.read(MIB - 4096, 12288) == bytes(12288)
+        with pytest.raises(IoFailed):
+            session.write_zeroes(63 * MIB, 2 * MIB)
+
+
 def test_a_server_that_nobody_here_wrote_answers_too(tmp_path: Path) -> None:
     with serving_unix(tmp_path / "nbd.sock", ["memory", "1M"]) as path:
         device = NbdExport(path, "", MIB)
@@ -56,6 +67,8 @@ def test_without_the_guards_permission_nothing_is_written(tmp_path: Path) -> Non
         with NbdSession(export(rackd), CLOCK) as session:
             with pytest.raises(BadInput, match="WritableDrive"):
                 session.write(0, b"x" * 4096)
+            with pytest.raises(BadInput, match="WritableDrive"):
+                session.write_zeroes(0, 4096)
             assert session.read(0, 4096) == bytes(4096)
         drive = minted(export(rackd))
         with NbdSession(drive, CLOCK) as session:

@@ -60,7 +60,12 @@ class Running:
 
 
 class CommandLine:
-    """Runs ``rackloop`` with a state directory and a working directory of its own."""
+    """Runs ``rackloop`` with a state directory and a working directory of its own.
+
+    A run's report is rendered only where ``renders_reports`` is set: that takes longer than most runs.
+    """
+
+    renders_reports = False
 
     def __init__(self, state_home: Path, directory: Path) -> None:
         self.state_home = state_home
@@ -79,9 +84,10 @@ class CommandLine:
 
     def start(self, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str) -> Running:
         """Start a command, under the program ``prefix`` where one is given."""
+        unrendered = [] if self.renders_reports or arguments[:1] != ("run",) else ["--no-report"]
         running = Running(
             subprocess.Popen(
-                [*prefix, sys.executable, "-m", "rackloop_cli.main", *arguments],
+                [*prefix, sys.executable, "-m", "rackloop_cli.main", *arguments, *unrendered],
                 cwd=self.directory,
                 env={**self.environment, **environment},
                 stdin=subprocess.DEVNULL,

@@ -47,6 +47,7 @@ def started(rackloop: CommandLine, *arguments: str, after: int = 20) -> tuple[Ru
 
 @pytest.mark.parametrize("stop", [Running.interrupt, lambda running: running.process.terminate()], ids=["INT", "TERM"])
 def test_an_interrupted_run_heals_and_reports(rackloop: CommandLine, stop: Callable[[Running], None]) -> None:
+    rackloop.renders_reports = True
     assert rackloop("lab", "up", "mock").status == 0
     running, results = started(rackloop)
     stop(running)

@@ -22,6 +22,7 @@ def run(rackloop: CommandLine, *arguments: str, status: int) -> Results:
 
 
 def test_a_pass_leaves_every_record(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
     plan = rackloop.plan(REMAP, THROUGHPUT, UNDISTURBED, PHY, IDENTITY)
     ended = rackloop("run", plan, "--lab", "mock", "--out", "out", "--seed", "7")
     assert ended.status == 0, ended

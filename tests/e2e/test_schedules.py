@@ -102,7 +102,7 @@ def test_what_the_lab_cannot_have_is_refused_before_anything_is_touched(rackloop
 def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: CommandLine, plan: Path) -> None:
     at = ("--testplans", plan.parent, "--lab", "mock")
     (plan.parent / "storm.yaml").write_text(SCRIPT)
-    assert rackloop("run", plan, *at, "--seed", "7", "--out", "results", "--no-report").status == 1
+    assert rackloop("run", plan, *at, "--seed", "7", "--out", "results").status == 1
     assert not (plan.parent / "results" / "report").exists()
     shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "8")
     assert shrunk.status == 0, shrunk
@@ -111,7 +111,7 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     (entry,) = load_plan(plan.parent / "least.yaml", plan.parent).tests
     assert isinstance(entry.schedule, Schedule)
     assert [step.fault.target for step in entry.schedule.steps] == ["d02", "d03"]
-    assert rackloop("run", "least.yaml", *at, "--out", "again", "--no-report").status == 1
+    assert rackloop("run", "least.yaml", *at, "--out", "again").status == 1
 
 
 def test_a_candidate_that_fails_otherwise_does_not_count(rackloop: CommandLine, plan: Path) -> None:

@@ -102,6 +102,7 @@ def test_the_shipped_plan_fits_the_shipped_tests() -> None:
         "fabric/phy_drop",
         "fabric/identity",
         "workload/trace_replay",
+        "disaggregation/failure",
     ]
     assert all(entry.limits for entry in plan.tests)
 

@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
-from rackloop_reports import allure, render
+from rackloop_reports import allure, record, render
 from rackloop_reports.allure import find_allure, find_node
 from tests.unit.example_stream import ExampleRun, smoke_run
 
@@ -71,6 +71,14 @@ def test_every_report_is_there(tmp_path: Path, node: Path) -> None:
         "report",
         "summary.json",
     }
+
+
+def test_summary_and_junit_are_written_without_the_page(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "run")
+    there = set(run.iterdir())
+    assert record(run).verdict == "pass"
+    assert {path.name for path in set(run.iterdir()) - there} == {"summary.json", "junit.xml"}
+    assert json.loads((run / "summary.json").read_text())["verdict"] == "pass"
 
 
 def test_trends_show_the_runs_before_and_each_run_once(tmp_path: Path, node: Path) -> None:

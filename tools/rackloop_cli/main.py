@@ -131,9 +131,7 @@ def run(
     priority: PriorityOption = 0,
     steal: StealOption = False,
     yes: YesOption = False,
-    no_report: Annotated[
-        bool, typer.Option("--no-report", help="Leave the rendering to `rackloop report DIR`.")
-    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave the HTML to `rackloop report DIR`.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,

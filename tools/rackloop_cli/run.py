@@ -70,7 +70,7 @@ def run(request: Request) -> int:
         arguments += _steal_arguments(request, lab, plan)
     with _fresh_directory(request.out, plan, lab) as directory:
         status = _run_pytest(request, arguments, directory)
-    return _report(directory, lab, status) if request.with_report and status != EXIT_BAD_INPUT else status
+    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status, request.with_report)
 
 
 def _is_sound(arguments: list[str]) -> bool:
@@ -195,21 +195,25 @@ def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
     return [drive for drive in lab.drives if drive in named and drive not in test.erases]
 
 
-def _report(directory: Path, lab: Lab, status: int) -> int:
+def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
     """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
-    from rackloop_reports import render
+    from rackloop_reports import record, render
     from rackloop_reports.table import render as render_table
 
     console = Console()
     if not (directory / "events.jsonl").exists():
         return status
     try:
-        rendered = render(directory, history=LabState.of(lab.name).history)
+        if with_html:
+            rendered = render(directory, history=LabState.of(lab.name).history)
+            summary, where = rendered.summary, f"Report: {rendered.index}"
+        else:
+            summary, where = record(directory), f"Results: {directory}"
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED
-    console.print(render_table(rendered.summary))
-    console.print(f"Report: {rendered.index}", soft_wrap=True)
+    console.print(render_table(summary))
+    console.print(where, soft_wrap=True)
     return status
 
 

@@ -71,10 +71,13 @@ class NbdSession:
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes there. Raises as :meth:`read` does, and BadInput where the guard does not permit it."""
-        if self._permit is None:
-            raise BadInput(f"{self._target} was opened to be read; writing takes a WritableDrive from the guard")
-        _ = self._permit.device
+        self._require_permission()
         self._complete("write", "nbd_aio_pwrite", data, ctypes.c_size_t(len(data)), ctypes.c_uint64(offset))
+
+    def write_zeroes(self, offset: int, length: int) -> None:
+        """Have the other side put zeroes there, at most 4 GiB less one byte at a time. Raises as :meth:`write` does."""
+        self._require_permission()
+        self._complete("write of zeroes", "nbd_aio_zero", ctypes.c_uint64(length), ctypes.c_uint64(offset))
 
     def flush(self) -> None:
         """Return when what was written stays. Raises as :meth:`read` does."""
@@ -93,6 +96,11 @@ class NbdSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _require_permission(self) -> None:
+        if self._permit is None:
+            raise BadInput(f"{self._target} was opened to be read; writing takes a WritableDrive from the guard")
+        _ = self._permit.device
 
     def _complete(self, what: str, function: str, *arguments: object) -> None:
         with self._lock:
@@ -140,7 +148,8 @@ def _library() -> Any:
     library.nbd_close.restype = None
     common = (_Completion, ctypes.c_uint32)
     place = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
-    for name, arguments in (("pread", place), ("pwrite", place), ("flush", ())):
+    span = (ctypes.c_uint64, ctypes.c_uint64)
+    for name, arguments in (("pread", place), ("pwrite", place), ("zero", span), ("flush", ())):
         function = getattr(library, f"nbd_aio_{name}")
         function.argtypes = (handle, *arguments, *common)
         function.restype = cookie
