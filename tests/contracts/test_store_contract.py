@@ -377,16 +377,6 @@ def test_clients_at_once_get_each_server_one_after_the_other(where: str) -> None
         assert sorted(pool.map(work, range(6))) == list(range(6))
 
 
-def test_only_one_has_the_turn(store: Store, where: str) -> None:
-    with closing(open_store(where, CLOCK)) as other:
-        with store.turn("lab", 0.0) as mine:
-            assert mine
-            with other.turn("lab", 0.0) as theirs:
-                assert not theirs
-        with other.turn("lab", 0.0) as theirs:
-            assert theirs
-
-
 def test_a_server_that_is_started_again_has_every_lease(postgres: PostgresServer) -> None:
     with closing(open_store(postgres.database(), CLOCK)) as store:
         leases = Leases(store, "lab")

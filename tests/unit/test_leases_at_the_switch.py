@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.abilities import Applied
+from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, LockedOut, NotSupported
 from rackloop.heal import heal
 from rackloop.journal import Journal
@@ -26,7 +27,7 @@ from rackloop.leases import (
     slice_of,
     slice_of_ports,
 )
-from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop.store import Store, open_store
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
@@ -63,10 +64,13 @@ class Rack:
 
     def equipment(self, held: HeldLease) -> Equipment:
         """The switch as this controller has it."""
-        token = held.lease.token if held.slice.whole else None
-        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, self.soon, token=token)))
-        fabric, phy = FlexFabric(session), FlexFabricPhy(session)
+        fabric, phy = self.fabric(held.lease.token if held.slice.whole else None)
         return Equipment(fabric, phy) if held.slice.whole else Equipment(*fenced(fabric, phy, held))
+
+    def fabric(self, token: int | None = None) -> tuple[FlexFabric, FlexFabricPhy]:
+        """The switch, by a session of its own."""
+        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, self.soon, token=token)))
+        return FlexFabric(session), FlexFabricPhy(session)
 
     def acting(self, held: HeldLease) -> Equipment:
         return journalled(self.equipment(held), self.recorder(held))
@@ -141,6 +145,41 @@ def test_nothing_outside_the_part_is_touched(rack: Rack) -> None:
     assert Journal(held.leases.store).standing(rack.lab.name) == []
     whole = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="to look"))
     assert whole.fabric.live_map(rack.soon).pairs == BASELINE
+
+
+def test_who_stops_in_its_turn_is_stepped_over_and_refused_and_asks_again(rack: Rack) -> None:
+    stopped, other = (rack.holding(part_of(rack, name)) for name in ("srv1", "srv2"))
+    # Who waits for the turn does so in no time.
+    other.leases.store._engine._clock = VirtualClock()  # type: ignore[attr-defined]
+    others = rack.equipment(other).phy
+    assert others
+    fabric, _ = rack.fabric()
+    refused: list[LockedOut] = []
+
+    def act(change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        if not refused:
+            others.drop([5], 0.01, rack.soon, request_id=1)
+        try:
+            return FlexFabric.apply(fabric, change, deadline, if_generation=if_generation)
+        except LockedOut as error:
+            refused.append(error)
+            raise
+
+    fabric.apply = act  # type: ignore[method-assign]
+    fenced(fabric, None, stopped)[0].apply(Open(frozenset({1})), rack.soon)
+    assert [error.code for error in refused] == [-203]
+    assert fabric.live_map(rack.soon).pairs == BASELINE.without([1])
+
+
+def test_an_act_that_is_not_its_turn_in_time_says_so(rack: Rack) -> None:
+    mine, theirs = (rack.holding(part_of(rack, name)) for name in ("srv1", "srv2"))
+    deadline = Deadline.after(CLOCK, 0.02)
+    with (
+        theirs.leases.store.turn(rack.lab.name, 20.0),
+        pytest.raises(LockedOut, match=r"the switch of lab bench was not free for this act in time.* lease the whole"),
+    ):
+        rack.equipment(mine).fabric.apply(Open(frozenset({1})), deadline)
+    assert rack.equipment(mine).fabric.live_map(rack.soon).pairs == PortMap.of([(1, 101), (2, 102)])
 
 
 def test_a_part_is_undone_without_what_others_did(rack: Rack) -> None:

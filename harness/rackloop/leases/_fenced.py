@@ -1,8 +1,9 @@
 """Several controllers at one switch: each act under a fencing token of its own.
 
 Whoever has the whole rack locks the switch once, with the token of its lease. Holders of parts share it: for each act
-one takes its turn, a token that is higher than all before, and with it the lock, and gives both back. Where a turn
-is not given back in time the next goes on without it: its token is the higher one, and the switch refuses the other.
+one takes its turn, in the order in which they ask, a token that is higher than all before, and with it the lock, and
+gives both back. Where a turn is not given back in time the next has it too: its token is the higher one, and the switch
+refuses the other.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from rackloop.errors import BadInput, LabError, LockedOut, NotSupported, StaleGe
 from rackloop.leases._holding import HeldLease
 from rackloop.leases._slice import Slice
 from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
-
-_TURN_S = 5.0
 
 
 def fenced(fabric: Fabric, phy: PhyControl | None, held: HeldLease) -> tuple[FencedFabric, FencedPhyControl | None]:
@@ -36,7 +35,12 @@ class _Turns:
     @contextmanager
     def turn(self, deadline: Deadline) -> Iterator[None]:
         leases = self._held.leases
-        with leases.store.turn(leases.lab, deadline.sooner(_TURN_S).remaining_s()):
+        with leases.store.turn(leases.lab, deadline.remaining_s()) as is_mine:
+            if not is_mine:
+                raise LockedOut(
+                    f"the switch of lab {leases.lab} was not free for this act in time: other leases act on it one "
+                    "after the other; allow it more time, or lease the whole rack"
+                )
             token = self._held.fresh_token()
             try:
                 self._fabric.take_lock(token, deadline)

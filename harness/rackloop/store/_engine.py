@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
+TURN_S = 5.0
+"""Whoever has the lab's turn for so long has lost it: the next goes on without waiting for it."""
 
 
 class EngineFailed(Exception):
@@ -49,7 +51,7 @@ class Engine(Protocol):
         ...
 
     def turn(self, lab: str, wait_s: float) -> AbstractContextManager[bool]:
-        """Be the only one with the lab's turn, among all that have the store; gives False where none came in time."""
+        """Have the lab's turn, in the order in which it was asked for; gives False where it did not come in time."""
         ...
 
     def close(self) -> None: ...

@@ -9,15 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from rackloop.clock import Clock, Deadline
+from rackloop.clock import Clock
 from rackloop.errors import LabError
-from rackloop.store._engine import EngineFailed, Row
+from rackloop.store._engine import TURN_S, EngineFailed, Row
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 _CONNECT_S = 10
-_POLL_NS = 5_000_000
+_ENDS_IDLE_SESSIONS = 140000
 # A client that stops in the middle of a transaction holds everybody up no longer than this.
 _SETTINGS = (
     "-c lock_timeout=10s -c statement_timeout=10s -c idle_in_transaction_session_timeout=10s -c synchronous_commit=on"
@@ -59,29 +59,30 @@ class PostgresEngine:
                 raise
             self._reconnect()
 
-    def begin(self, lab: str | None, *, synced: bool) -> None:  # noqa: ARG002 - the server syncs every transaction
+    def begin(self, lab: str | None, *, synced: bool) -> None:
         """Begin a transaction, alone among those of its lab."""
         try:
-            self._begin(lab)
+            self._begin(lab, synced=synced)
         except EngineFailed:
             if not self._db.closed:
                 raise
             # Nothing was begun: a server that was started again is simply asked again.
             self._reconnect()
-            self._begin(lab)
+            self._begin(lab, synced=synced)
 
-    def _begin(self, lab: str | None) -> None:
+    def _begin(self, lab: str | None, *, synced: bool) -> None:
+        statements, values = ["BEGIN"], []
+        if not synced:
+            statements.append("SET LOCAL synchronous_commit = off")
+        if lab is not None:
+            statements.append("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))")
+            values.append(lab)
         with self._explained():
-            if lab is None:
-                self._db.execute("BEGIN")
-            else:
-                # In one message: the client's own way to put values in allows two statements.
-                self._psycopg.ClientCursor(self._db).execute(
-                    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lab,)
-                )
+            # In one message: where the client puts the values in, several statements may go together.
+            self._psycopg.ClientCursor(self._db).execute("; ".join(statements), values or None)
 
     def commit(self) -> None:
-        """End it, on the server's disk."""
+        """End it, on the server's disk if it was to be."""
         with self._explained():
             self._db.execute("COMMIT")
 
@@ -107,21 +108,25 @@ class PostgresEngine:
 
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:
-        """Hold a lock of a connection of its own, which ends with the connection."""
-        deadline = Deadline.after(self._clock, wait_s)
+        """Hold a lock of a connection of its own, which ends with the connection; the server queues who wants it."""
         connection = self._connect()
         try:
-            yield self._locked(connection, lab, deadline)
+            yield self._has_turn(connection, lab, wait_s)
         finally:
             connection.close()
 
-    def _locked(self, connection: Any, lab: str, deadline: Deadline) -> bool:
-        while True:
-            with self._explained():
-                (row,) = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (lab,)).fetchall()
-            if row[0] or deadline.is_over():
-                return bool(row[0])
-            self._clock.sleep_until_ns(self._clock.now_ns() + _POLL_NS)
+    def _has_turn(self, connection: Any, lab: str, wait_s: float) -> bool:
+        waits = f"lock_timeout = {max(1, round(wait_s * 1000))}; SET statement_timeout = 0"
+        # A server before version 14 leaves the turn with whoever stopped in it until that one ends.
+        if connection.info.server_version >= _ENDS_IDLE_SESSIONS:
+            waits += f"; SET idle_session_timeout = {round(TURN_S * 1000)}"
+        with self._explained():
+            connection.execute(f"SET {waits}")
+            try:
+                connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", (lab,))
+            except self._psycopg.errors.LockNotAvailable:
+                return False
+        return True
 
     def close(self) -> None:
         """Close the connection."""

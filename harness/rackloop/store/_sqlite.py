@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -14,11 +12,11 @@ from weakref import WeakSet
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.store._boot import boot_id
 from rackloop.store._engine import EngineFailed, Row
+from rackloop.store._turns import Place
 
 _BUSY_S = 30.0
 # SQLite's own patience grows slower and slower, so that of a hundred the longest waiting would get nothing.
 _TRY_AGAIN_NS = 5_000_000
-_POLL_NS = 1_000_000
 # Another process writes in real time, whatever the clock of a test says.
 _REAL = RealClock()
 _CLOCK = "CREATE TABLE IF NOT EXISTS store_clock (boot_id TEXT PRIMARY KEY, started_ns INTEGER NOT NULL)"
@@ -107,16 +105,10 @@ class SqliteEngine:
 
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:  # noqa: ARG002 - one file, one lab
-        """Hold the kernel's lock of a file beside the store."""
+        """Queue at a file beside the store."""
         deadline = Deadline.after(self._clock, wait_s)
-        try:
-            descriptor = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise EngineFailed(f"{self._path}-turn cannot be opened: {error.strerror}") from error
-        try:
-            yield _flock(descriptor, self._clock, deadline)
-        finally:
-            os.close(descriptor)
+        with closing(Place(self._path.with_name(f"{self._path.name}-turn"), self._clock)) as place:
+            yield place.wait(deadline)
 
     def close(self) -> None:
         """Close the file."""
@@ -142,18 +134,6 @@ class SqliteEngine:
             return 0
         (newest_s,) = self._execute("SELECT max(asked_s) FROM lease").fetchone()
         return round((newest_s or 0) * 1e9)
-
-
-def _flock(descriptor: int, clock: Clock, deadline: Deadline) -> bool:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if deadline.is_over():
-                return False
-            clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
-        else:
-            return True
 
 
 @contextmanager

@@ -112,9 +112,11 @@ class Store:
 
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:
-        """Have the lab's turn, one controller at a time; False where none came within ``wait_s``.
+        """Have the lab's turn, one controller at a time, in the order in which they ask.
 
-        It ends with its holder, however that ends. A courtesy that saves retries, not a safeguard.
+        False where it did not come within ``wait_s``. It ends with its holder, however that ends, and after
+        :data:`TURN_S` at the latest: then the next has it too.
+        A courtesy that saves retries, not a safeguard.
         """
         with self._explained(), self._engine.turn(lab, wait_s) as is_mine:
             yield is_mine

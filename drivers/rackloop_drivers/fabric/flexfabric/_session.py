@@ -134,15 +134,24 @@ class FlexFabricSession:
 
         Raises :class:`~rackloop.errors.FabricError`, or the kind of it that fits, where the switch refuses it.
         """
-        error, *answers = self.ask((m.ClearStatus(), command, m.NextError(), *then), deadline)
+        error, *answers = self.ask((*self._fenced(command), m.NextError(), *then), deadline)
         self._check(command, error)
         return answers
 
     def act_once(self, command: m.Request, deadline: Deadline) -> None:
         """Send a command once; a lost answer raises one of :data:`ANSWER_LOST`."""
         with self._lock:
-            (error,) = self._ask_once((m.ClearStatus(), command, m.NextError()), deadline)
+            (error,) = self._ask_once((*self._fenced(command), m.NextError()), deadline)
         self._check(command, error)
+
+    def _fenced(self, command: m.Request) -> tuple[m.Request, ...]:
+        """The command behind the session's token: the switch leaves out what follows one that is too low.
+
+        Otherwise somebody stale would be let in by whoever had the lock meanwhile and gave it back.
+        """
+        if self.token is None or not isinstance(command, m.Acting):
+            return m.ClearStatus(), command
+        return m.ClearStatus(), m.RequestLock(self.token), command
 
     def _ask_once(self, requests: tuple[m.Request, ...], deadline: Deadline) -> list[Any]:
         if not self._is_in_step:
