@@ -42,7 +42,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stores = {"SQLite": str(folder / "store.sqlite")}
         try:
-            stores["PostgreSQL"] = stack.enter_context(running_postgres()).database()
+            stores["PostgreSQL"] = stack.enter_context(running_postgres(synced=True)).database()
         except pytest.skip.Exception as skipped:
             print(f"PostgreSQL is not judged: {skipped}")
         sound = True

@@ -20,17 +20,17 @@ _PATH = os.pathsep.join([*_FOLDERS, os.environ.get("PATH", "")])
 PG_CTL = shutil.which("pg_ctl", path=_PATH)
 _INITDB = shutil.which("initdb", path=_PATH)
 _CREATEDB = shutil.which("createdb", path=_PATH)
-# Nothing here outlives the machine, so nothing needs to survive its loss of power.
-_OPTIONS = "-c listen_addresses='' -c fsync=off -c max_connections=200 -c shared_buffers=16MB"
+_OPTIONS = "-c listen_addresses='' -c max_connections=200 -c shared_buffers=16MB"
 _START_S = 60
 
 
 class PostgresServer:
     """A running server. ``database()`` makes one and gives its URL."""
 
-    def __init__(self, folder: Path, account: list[str]) -> None:
+    def __init__(self, folder: Path, account: list[str], *, synced: bool) -> None:
         self.folder = folder
         self._account = account
+        self._options = f"-k {folder} {_OPTIONS} -c fsync={'on' if synced else 'off'}"
         self._numbers = count(1)
 
     def database(self) -> str:
@@ -44,7 +44,7 @@ class PostgresServer:
         self._run(
             PG_CTL,
             *("-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-w", "-t", str(_START_S)),
-            *("-o", f"-k {self.folder} {_OPTIONS}", "start"),
+            *("-o", self._options, "start"),
         )
 
     def stop(self, mode: str = "immediate") -> None:
@@ -71,8 +71,11 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
-    """A server that is up for the block; skips, saying why, where PostgreSQL is not installed."""
+def running_postgres(*, synced: bool = False) -> Iterator[PostgresServer]:
+    """A server that is up for the block; skips, saying why, where PostgreSQL is not installed.
+
+    What tests write need not survive a loss of power; what takes its time is ``synced`` to the disk as anywhere else.
+    """
     if PG_CTL is None or _INITDB is None or _CREATEDB is None:
         pytest.skip("PostgreSQL's server is not installed (package postgresql)")
     # Short, because a Unix socket's path has 108 bytes.
@@ -81,7 +84,7 @@ def running_postgres() -> Iterator[PostgresServer]:
         if account:
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-        server = PostgresServer(folder, account)
+        server = PostgresServer(folder, account, synced=synced)
         server.initialise()
         server.start()
         try:

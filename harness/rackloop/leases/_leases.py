@@ -118,9 +118,8 @@ class Leases:
 
     def release(self, lease: Lease | Ticket, why: str = "") -> None:
         """Give a lease, with its parts, or a place in the queue back; one that is over already stays as it ended."""
-        # A machine that loses power before this is on its disk has ended the holder's process, and so the lease.
-        ends_with_power = self.store.is_private and lease.holder.process is not None
-        with self.store.transaction(self.lab, synced=not ends_with_power) as tables:
+        # Where this is lost, the store's machine lost power: the lease of a process ends with it, or lacks a heartbeat.
+        with self.store.transaction(self.lab, synced=lease.holder.process is None) as tables:
             how = "released" if isinstance(lease, Lease) or lease.lease is not None else "cancelled"
             _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
 
