@@ -133,7 +133,8 @@ class CommandLine:
 
     def close(self) -> None:
         """End what still runs; raises AssertionError where something had been left behind."""
-        self("lab", "down", "mock")
+        if self.processes():
+            self("lab", "down", "mock")
         left = self.processes()
         for pid in left:
             with suppress(ProcessLookupError):

@@ -22,11 +22,13 @@ from tests.e2e.entries import IDENTITY, REMAP, UNDISTURBED
 from tests.e2e.test_bad_input import LAB
 
 
-def run(rackloop: CommandLine, *tests: dict[str, Any], lab: str | Path = "mock", **environment: str) -> dict[str, Any]:
+def run(
+    rackloop: CommandLine, *tests: dict[str, Any], lab: str | Path = "mock", out: str = "out", **environment: str
+) -> dict[str, Any]:
     """A run that ends with status 3 and without a traceback on standard error; the tests by id."""
-    ended = rackloop("run", rackloop.plan(*tests), "--lab", lab, "--out", "out", **environment)
+    ended = rackloop("run", rackloop.plan(*tests), "--lab", lab, "--out", out, **environment)
     ended.refused(3)
-    return Results(rackloop.directory / "out").tests()
+    return Results(rackloop.directory / out).tests()
 
 
 _WITHOUT_FIO = """
@@ -66,23 +68,19 @@ def soon() -> Deadline:
     return Deadline.after(CLOCK, SLOW_S)
 
 
-def test_fio_is_missing(rackloop: CommandLine) -> None:
-    with servers_without_fio(rackloop):
+def test_fio_is_missing_or_fails(rackloop: CommandLine) -> None:
+    with servers_without_fio(rackloop) as hosts:
         found = run(rackloop, UNDISTURBED, REMAP)
+        for host in hosts:
+            host.write_file("/opt/only/fio", _FAILING_FIO, soon(), mode=0o755)
+        (failed,) = run(rackloop, UNDISTURBED, out="again").values()
     missed = found["fabric/undisturbed_io::undisturbed_io"]
     assert (missed["verdict"], missed["cause"]) == ("unknown", "harness")
     assert "fio was not found" in missed["reason"]
     assert "apt install fio" in missed["reason"]
     assert found["fabric/remap_latency::remap_latency"]["verdict"] == "pass"
-
-
-def test_fio_fails(rackloop: CommandLine) -> None:
-    with servers_without_fio(rackloop) as hosts:
-        for host in hosts:
-            host.write_file("/opt/only/fio", _FAILING_FIO, soon(), mode=0o755)
-        (test,) = run(rackloop, UNDISTURBED).values()
-    assert (test["verdict"], test["cause"]) == ("unknown", "harness")
-    assert "fio ended with status 9 and said: out of luck" in test["reason"]
+    assert (failed["verdict"], failed["cause"]) == ("unknown", "harness")
+    assert "fio ended with status 9 and said: out of luck" in failed["reason"]
 
 
 def test_the_native_programs_are_missing(rackloop: CommandLine) -> None:
@@ -103,7 +101,9 @@ def test_the_probe_is_missing(rackloop: CommandLine) -> None:
     assert "the program rackprobe is neither at" in test["reason"]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one", "workers"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="one"), pytest.param(("-n", "2"), id="workers", marks=pytest.mark.nightly)]
+)
 def test_a_rack_that_does_not_start_is_told_once(rackloop: CommandLine, workers: tuple[str, ...]) -> None:
     broken = rackloop.directory / "broken"
     broken.mkdir()

@@ -38,6 +38,7 @@ def results_of(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def test_the_characterization_of_a_drive_leaves_the_pages_that_its_readers_know(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
     small = {
         **QUICK,
         "blocks": "8 KiB,4 KiB",
@@ -72,6 +73,7 @@ def test_the_characterization_of_a_drive_leaves_the_pages_that_its_readers_know(
 
 
 def test_a_drive_is_taken_through_its_life(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
     results = run(rackloop, "qualify", QUICK, 0)
     (test,) = results.tests().values()
     measured = {(m["name"], m["labels"].get("counter")): m["value"] for m in test["measurements"]}
@@ -89,6 +91,7 @@ def test_a_drive_is_taken_through_its_life(rackloop: CommandLine) -> None:
 
 
 def test_a_drive_that_is_never_steady_is_unknown(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
     # No drive keeps to the same figure to the last digit.
     results = run(rackloop, "qualify", QUICK | {"excursion": "0", "slope": "0"}, 3)
     (test,) = results.tests().values()

@@ -48,6 +48,7 @@ def entry(function: str, kind: str = "fail_slow", target: str = "d01") -> dict[s
 
 @pytest.fixture
 def results(rackloop: CommandLine) -> Results:
+    rackloop.renders_reports = True
     tests = rackloop.directory / "mine" / "a"
     tests.mkdir(parents=True)
     (tests / "test_break.py").write_text(BREAKING)

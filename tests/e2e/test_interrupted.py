@@ -35,6 +35,16 @@ def drives_behind_ports(rackloop: CommandLine) -> dict[str, dict[str, str]]:
     }
 
 
+STOPS = [
+    pytest.param(Running.interrupt, id="INT"),
+    pytest.param(lambda running: running.process.terminate(), id="TERM", marks=pytest.mark.nightly),
+]
+MOMENTS = [
+    pytest.param(stream(11, "moment", str(time)).randrange(20, 80), marks=[pytest.mark.nightly] * (time > 0))
+    for time in range(4)
+]
+
+
 def started(rackloop: CommandLine, *arguments: str, after: int = 20) -> tuple[Running, Results]:
     """An endless run that has done ``after`` acts to its rack."""
     running = rackloop.start(
@@ -45,7 +55,7 @@ def started(rackloop: CommandLine, *arguments: str, after: int = 20) -> tuple[Ru
     return running, results
 
 
-@pytest.mark.parametrize("stop", [Running.interrupt, lambda running: running.process.terminate()], ids=["INT", "TERM"])
+@pytest.mark.parametrize("stop", STOPS)
 def test_an_interrupted_run_heals_and_reports(rackloop: CommandLine, stop: Callable[[Running], None]) -> None:
     rackloop.renders_reports = True
     assert rackloop("lab", "up", "mock").status == 0
@@ -63,7 +73,7 @@ def test_an_interrupted_run_heals_and_reports(rackloop: CommandLine, stop: Calla
     assert (results.directory / "report" / "index.html").exists()
 
 
-@pytest.mark.parametrize("stop", [Running.interrupt, lambda running: running.process.terminate()], ids=["INT", "TERM"])
+@pytest.mark.parametrize("stop", STOPS)
 def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable[[Running], None]) -> None:
     running, results = started(rackloop, "-n", "2")
     stop(running)
@@ -74,7 +84,7 @@ def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable
     assert results.tests()["fabric/identity::identity"]["verdict"] == "unknown"
 
 
-@pytest.mark.parametrize("after", [stream(11, "moment", str(time)).randrange(20, 80) for time in range(2)])
+@pytest.mark.parametrize("after", MOMENTS)
 def test_a_killed_run_is_healed_from_outside(rackloop: CommandLine, after: int) -> None:
     assert rackloop("lab", "up", "mock").status == 0
     running, results = started(rackloop, after=after)

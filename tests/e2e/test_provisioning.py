@@ -41,6 +41,7 @@ def allure_result(results: Results, name: str) -> dict[str, Any]:
 
 
 def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
     results = run(rackloop, {"roles": ["fio_workers"]}, IDENTITY, status=0)
     assert {name: test["verdict"] for name, test in results.tests().items()} == {
         "fabric/identity::identity": "pass",

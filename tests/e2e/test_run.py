@@ -110,6 +110,7 @@ def acts(results: Results) -> list[object]:
 
 def test_a_seed_replays_a_run(rackloop: CommandLine) -> None:
     plan, seed = rackloop.plan(IDENTITY), choose_seed()
+    assert rackloop("lab", "up", "mock").status == 0
     done = {}
     for out, given in (("a", seed), ("b", seed), ("c", seed + 1)):
         ended = rackloop("run", plan, "--lab", "mock", "--seed", str(given), "--out", out)
