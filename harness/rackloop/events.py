@@ -222,7 +222,8 @@ class HealthCompared:
     """The health of the rack before and after a test: every change, expected or not.
 
     ``unread`` says of what could not be read why. ``before`` and ``after`` are the snapshots' files below the run's
-    output directory, None where there are none because no server can be asked.
+    output directory, None where there are none because no server can be asked. ``since`` are the tests before it that
+    the comparison ranges over as well, oldest first: none of them asked anything of the rack, and nor did ``test``.
     """
 
     kind: ClassVar[str] = "health.compared"
@@ -231,6 +232,7 @@ class HealthCompared:
     unread: Mapping[str, str]
     before: str | None
     after: str | None
+    since: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

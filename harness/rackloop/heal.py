@@ -7,17 +7,16 @@ power and faults of a real one are reported and not touched, for somebody may ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rackloop.abilities import PowerPort
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, RackloopError, StaleGeneration
 from rackloop.guard import require_may_disturb
-from rackloop.heal_looks import Rack, look_problems, mend_unexplained
+from rackloop.heal_looks import Rack, fed_servers, look_problems, mend_unexplained, power_problems
 from rackloop.journal import Entry, Journal, JournalDamaged
 from rackloop.journalled import Equipment, apply_full, undo, wait_for_signal
 from rackloop.portmap import PortMap, disturbed_ports
@@ -44,6 +43,11 @@ class HealReport:
     took_s: float
 
     @property
+    def found_in_order(self) -> bool:
+        """Whether the lab stood at its baseline already, so that nothing was done to it."""
+        return not (self.undone or self.mended or self.restored_ports or self.problems)
+
+    @property
     def is_healed(self) -> bool:
         """Whether the lab stands at its baseline, and all is undone but what was to be left alone."""
         return not self.problems
@@ -60,6 +64,7 @@ def heal(
     look_at: Rack | None = None,
     thorough: bool = False,
     leave: Callable[[str], bool] = lambda _resource: False,
+    answering: Callable[[], Collection[str]] = frozenset,
 ) -> HealReport:
     """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
 
@@ -67,7 +72,9 @@ def heal(
     Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
     every drive of the baseline be there and be itself. What was done to resources that ``leave`` says are to be left
     alone, because somebody works on them, stays in the journal; so does a change of the map, when the circuits of
-    such ports (``port:17``) are all that is left of it.
+    such ports (``port:17``) are all that is left of it. ``answering`` names the servers that answered since the lab was
+    this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
+    neither their controllers nor their outlets are asked.
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
     lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
@@ -111,15 +118,18 @@ def heal(
     mended += on_servers
     problems += strange
     check()
-    asks: list[Callable[[], str | None]] = [
-        partial(_power_problem, name, port, deadline) for name, port in equipment.power.items()
-    ]
-    if look_at is not None and (thorough or standing or mended):
-        asks += look_problems(lab, look_at, answer_by)
+    is_as_it_was_left = not (thorough or standing or mended)
+    asks: list[Callable[[], str | None]] = []
+    if not is_as_it_was_left:
+        asks += power_problems(equipment, deadline)
+        asks += look_problems(lab, look_at, answer_by) if look_at is not None else []
     # Each controller, server and drive takes its time to answer, so all are asked at once, while the map is restored.
-    with ThreadPoolExecutor(len(asks) or 1) as asking:
+    with ThreadPoolExecutor(len(asks) + len(equipment.power) or 1) as asking:
         asked = [asking.submit(ask) for ask in asks]
         restored, switch_problems = _give_baseline(lab, equipment, deadline)
+        if is_as_it_was_left:
+            known_on = fed_servers(lab, answering())
+            asked += [asking.submit(ask) for ask in power_problems(equipment, deadline, but=known_on)]
         problems += [problem for answer in asked if (problem := answer.result()) is not None]
     problems += switch_problems
     took_s = (clock.now_ns() - started_ns) / 1e9
@@ -129,15 +139,6 @@ def heal(
 def _require(lease: HeldLease | None) -> None:
     if lease is not None:
         lease.require()
-
-
-def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:
-    try:
-        if not port.is_on(deadline):
-            return f"power port {name} is off and no journal entry says why; turn it on if it should be"
-    except RackloopError as error:
-        return f"power port {name}: {error}"
-    return None
 
 
 def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[tuple[int, ...], list[str]]:

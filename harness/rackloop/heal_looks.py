@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rackloop.abilities import Breakable, Drive, FaultRegister, Host
+from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
 from rackloop.errors import LabError, NotSupported, RackloopError
 from rackloop.identity import mismatches, once_online
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.journal import Entry
+    from rackloop.journalled import Equipment
     from rackloop.lab import Lab
 
 _CABLES = "cabling"
@@ -66,6 +67,21 @@ def mend_unexplained(
     return tuple(mended), problems
 
 
+def power_problems(
+    equipment: Equipment, deadline: Deadline, *, but: Collection[str] = ()
+) -> list[Callable[[], str | None]]:
+    """For each power port, ``but`` those, a question that answers what is wrong with it, or None."""
+    return [partial(_power_problem, name, port, deadline) for name, port in equipment.power.items() if name not in but]
+
+
+def fed_servers(lab: Lab, running: Collection[str]) -> frozenset[str]:
+    """The power ports that are on because the servers ``running`` have their power through them."""
+    outlets = {name: server.outlet for name, server in lab.servers.items() if server.outlet is not None}
+    return frozenset(f"server:{name}" for name in running) | frozenset(
+        "outlet:{}/{}".format(*outlets[name]) for name in running if name in outlets
+    )
+
+
 def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[], str | None]]:
     """For each server and each drive of the baseline a question that answers what is wrong with it, or None.
 
@@ -85,6 +101,15 @@ def _unexplained(
         for key, fault in faults.items():
             if name in breakable and name != _CABLES and (name, key) not in explained:
                 yield name, key, str(fault.get("kind"))
+
+
+def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:
+    try:
+        if not port.is_on(deadline):
+            return f"power port {name} is off and no journal entry says why; turn it on if it should be"
+    except RackloopError as error:
+        return f"power port {name}: {error}"
+    return None
 
 
 def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rackloop.abilities import LiveMap
 from rackloop.cabling import Disagreement, PortCheck, check_ports
 from rackloop.clock import Deadline
@@ -41,14 +43,19 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
         before = _live(rack, deadline)
         seen = inventories(bench, deadline)
         if _live(rack, deadline).generation == before.generation:
-            checks = [
-                check
-                for check in check_ports(with_paths(rack.lab), before.pairs, seen)
-                if not is_about_what_is_out(bench, f"{check.server} {check.port}")
-            ]
+            checks = checked_ports(bench, before, seen)
             if settled.is_over() or not any(check.disagreements for check in checks):
                 return checks
         bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))
+
+
+def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]) -> list[PortCheck]:
+    """What :func:`cabling` makes of inventories that were taken while ``live`` was the switch's map."""
+    return [
+        check
+        for check in check_ports(with_paths(whole(bench).lab), live.pairs, seen)
+        if not is_about_what_is_out(bench, f"{check.server} {check.port}")
+    ]
 
 
 def check_cabling(bench: Bench, deadline: Deadline) -> list[Disagreement]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import NotConnected, RackloopError
@@ -17,6 +20,26 @@ _SETTLE_S = 2.0
 _PAUSE_S = 0.1
 
 
+@dataclass(frozen=True)
+class RackReading:
+    """What the servers of a bench told of themselves between two stamps of its clock, and why others did not."""
+
+    servers: Mapping[str, HostHealth]
+    unreachable: Mapping[str, str]
+    started_ns: int
+    ended_ns: int
+
+    def snapshot(self, bench: Bench) -> HealthSnapshot:
+        """The same by the names of the lab description."""
+        return snapshot_of(
+            with_paths(whole(bench).lab),
+            self.servers,
+            self.unreachable,
+            started_ns=self.started_ns,
+            ended_ns=self.ended_ns,
+        )
+
+
 def take_snapshot(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None = None) -> HealthSnapshot:
     """The counters of every drive and PHY that the servers of the bench see, and what their kernels said.
 
@@ -26,13 +49,17 @@ def take_snapshot(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | N
     """
     settled = deadline.sooner(_SETTLE_S)
     while True:
-        snapshot = _take(bench, deadline, since)
+        snapshot = read_rack(bench, deadline, since=since).snapshot(bench)
         if since is None or settled.is_over() or since.drives.keys() <= snapshot.drives.keys():
             return snapshot
         bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))
 
 
-def _take(bench: Bench, deadline: Deadline, since: HealthSnapshot | None) -> HealthSnapshot:
+def read_rack(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None = None) -> RackReading:
+    """Ask every server of the bench once, all at the same time: what a snapshot and a survey are made of.
+
+    Raises NotSupported where this kind of lab has no servers that can be reached.
+    """
     hosts = [bench.host(server) for server in bench.lab.servers]
     known = {name: server.position for name, server in since.servers.items()} if since is not None else {}
 
@@ -48,10 +75,9 @@ def _take(bench: Bench, deadline: Deadline, since: HealthSnapshot | None) -> Hea
     except NotConnected as error:
         # A server that overstayed its deadline is one entry; the others' answers are lost with it.
         answers = {host.name: NotConnected(str(error.children.get(host.name, error))) for host in hosts}
-    return snapshot_of(
-        with_paths(whole(bench).lab),
+    return RackReading(
         {name: answer for name, answer in answers.items() if isinstance(answer, HostHealth)},
         {name: str(answer) for name, answer in answers.items() if isinstance(answer, RackloopError)},
-        started_ns=started_ns,
-        ended_ns=bench.clock.now_ns(),
+        started_ns,
+        bench.clock.now_ns(),
     )

@@ -36,16 +36,28 @@ class BenchInService:
 
     Who chooses among what the description names cannot choose them. Their power and their faults are not offered
     either, and the switch shows neither their ports nor the circuits there, which stay as they are.
+
+    ``on_use`` is called before anything of the rack is handed out that can be asked or told something.
     """
 
     def __init__(
         self, whole: Bench, out: Collection[Gear] = (), *, refusal: Callable[[Gear], RackloopError] | None = None
     ) -> None:
-        self.whole = whole
+        self._whole = whole
         self._refusal = refusal or _out_of_service
         self._out: frozenset[Gear] = frozenset()
         self._lab = whole.lab
+        self.on_use: Callable[[], None] = lambda: None
         self.take_out(out)
+
+    @property
+    def whole(self) -> Bench:
+        """All there is of the bench, in service or not."""
+        return self._used()
+
+    def _used(self) -> Bench:
+        self.on_use()
+        return self._whole
 
     @property
     def out(self) -> frozenset[Gear]:
@@ -62,7 +74,7 @@ class BenchInService:
 
     def _have_out(self, out: frozenset[Gear]) -> None:
         self._out = out
-        left = lab_without(self.whole.lab, out)
+        left = lab_without(self._whole.lab, out)
         self._lab = left.telling({gear.name: str(self._refusal(gear)) for gear in out}) if out else left
 
     def require(self, server: str, port: str | None = None) -> None:
@@ -71,7 +83,7 @@ class BenchInService:
         Raises what ``refusal`` makes of one that is out, NotSupported for one that is not in the lease, BadInput for
         one that the rack has not.
         """
-        whole = self.whole.lab
+        whole = self._whole.lab
         if server in whole.missing:
             raise NotSupported(whole.missing[server])
         joined = whole.joined(server)
@@ -91,12 +103,12 @@ class BenchInService:
 
     @property
     def clock(self) -> Clock:  # noqa: D102 - as of the whole bench
-        return self.whole.clock
+        return self._whole.clock
 
     @property
     def equipment(self) -> Equipment:
         """The equipment, without what acts on a part that is out."""
-        equipment = self.whole.equipment
+        equipment = self._used().equipment
         if not self._out:
             return equipment
         return replace(
@@ -113,11 +125,11 @@ class BenchInService:
         kind, _, name = resource.partition(":")
         if kind == "port" and name.isdigit() and int(name) in self._hidden_ports():
             return True
-        return not self._out.isdisjoint(gear_behind(self.whole.lab, resource))
+        return not self._out.isdisjoint(gear_behind(self._whole.lab, resource))
 
     def _hidden_ports(self) -> frozenset[int]:
         """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
-        whole, left = self.whole.lab, self._lab
+        whole, left = self._whole.lab, self._lab
         drives = (drive.port for name, drive in whole.drives.items() if name not in left.drives)
         wired = (
             number
@@ -128,38 +140,38 @@ class BenchInService:
         return frozenset(number for number in (*drives, *wired) if number is not None)
 
     def drive(self, server: str, port: str) -> Drive:  # noqa: D102
-        return self.whole.drive(server, port)
+        return self._used().drive(server, port)
 
     def device(self, server: str, port: str) -> BlockDevice:  # noqa: D102
-        return self.whole.device(server, port)
+        return self._used().device(server, port)
 
     def survey(self) -> list[DriveIdentity]:  # noqa: D102
-        return self.whole.survey()
+        return self._used().survey()
 
     def host(self, server: str) -> Host:  # noqa: D102
-        return self.whole.host(server)
+        return self._used().host(server)
 
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:  # noqa: D102
-        return {name: log for name, log in self.whole.event_logs.items() if name in self._lab.servers}
+        return {name: log for name, log in self._used().event_logs.items() if name in self._lab.servers}
 
     def attach_log(self) -> AbstractContextManager[AttachLog]:  # noqa: D102
-        return self.whole.attach_log()
+        return self._used().attach_log()
 
     def announce(self, switch_ports: Collection[int]) -> None:  # noqa: D102
-        self.whole.announce(switch_ports)
+        self._used().announce(switch_ports)
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:  # noqa: D102
-        return self.whole.recording_io(drive)
+        return self._used().recording_io(drive)
 
     def close(self) -> None:  # noqa: D102
-        self.whole.close()
+        self._whole.close()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """What this kind of bench has beside what every bench has, such as the simulated rack's own control."""
-            return getattr(self.whole, name)
+            return getattr(self._used(), name)
 
 
 def _out_of_service(gear: Gear) -> RackloopError:

@@ -20,6 +20,10 @@ def health_compared_html(health: HealthCompared) -> str:
     alarms = by_judgement[Judgement.UNEXPECTED]
     others = [*by_judgement[Judgement.EXPECTED], *by_judgement[Judgement.NOTED]]
     parts = ["<h4>Health of the rack, before and after</h4>"]
+    if health.since:
+        tests = "".join(f"<li>{escape(test)}</li>" for test in (*health.since, health.test))
+        told = f"These {len(health.since) + 1} tests asked nothing of the rack: it was read before the first and after"
+        parts.append(f"<details><summary>{told} the last of them.</summary><ul>{tests}</ul></details>")
     if health.before is None:
         parts.append("<p>It was not looked at.</p>")
     elif not alarms:

@@ -230,7 +230,8 @@ class _Reader:
             case TaskRan() as event:
                 self._test(event.test, stamped.t_ns).tasks.append(event)
             case HealthCompared() as event:
-                self._test(event.test, stamped.t_ns).health = event
+                for name in (*event.since, event.test):
+                    self._test(name, stamped.t_ns).health = event
             case EvidenceGathered() as event:
                 self._test(event.test, stamped.t_ns).evidence = event
             case RetestDone() as event:

@@ -85,7 +85,8 @@ PARAMETERS = {"server": ""}
 
 
 def test_crashes(rack):
-    LabdControl(LabState.of(rack.lab.name)).crash("srv4", rack.deadline())
+    assert rack.bench.host("srv4").name == "srv4"
+    LabdControl(LabState.of("mock")).crash("srv4", rack.deadline())
 
 
 def test_after(rack):
@@ -110,11 +111,16 @@ ENTRIES: dict[str, dict[str, Any]] = {
 }
 
 
+# One run serves all tests that read its results, so one worker has them.
+pytestmark = pytest.mark.xdist_group("health")
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """What one run of all of them leaves."""
     with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as state_home:
         command_line = CommandLine(Path(state_home), tmp_path_factory.mktemp("health"))
+        command_line.renders_reports = True
         mine = command_line.directory / "mine" / "acts"
         mine.mkdir(parents=True)
         (mine / "test_behind.py").write_text(TESTS)

@@ -51,6 +51,22 @@ def test_a_quiet_test_says_so() -> None:
     assert "<table>" not in page()
 
 
+def test_a_comparison_over_several_tests_is_shown_with_each_and_names_them_all(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    for test in ("a", "<b>", "c"):
+        example.start(test, "do nothing")
+        example.finish(test, "pass")
+    example.write(HealthCompared("c", [LOST], {}, "health/0001.json", "health/0002.json", ("a", "<b>")))
+    compared = [record.health for record in read_run(example.close("pass", 0)).tests]
+    assert len(compared) == 3
+    for health in compared:
+        assert health is not None
+        assert health.changes == [LOST]
+        text = health_compared_html(health)
+        assert "These 3 tests asked nothing of the rack" in text
+        assert "<li>a</li><li>&lt;b&gt;</li><li>c</li>" in text
+
+
 def test_what_was_not_read_is_said_with_the_reason() -> None:
     text = page(before=None, servers="servers of <this> kind cannot be reached")
     assert "It was not looked at." in text

@@ -30,8 +30,8 @@ class Watch:
     def begin(self, *_: object) -> None:
         self.calls.append("begin")
 
-    def end(self, *_: object) -> tuple[HealthSnapshot, HealthChanged | None]:
-        self.calls.append("end")
+    def end(self, *_: object, may_wait: bool) -> tuple[HealthSnapshot, HealthChanged | None]:
+        self.calls.append("may wait" if may_wait else "end")
         return AFTER, self.alarm
 
     def give_up(self, *_: object) -> HealthSnapshot:
@@ -57,8 +57,8 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
     return outcomes
 
 
-def run_under(watch: Any, error: Exception | None = None) -> None:
-    with watched(watch, watch, watch, watch, ()):
+def run_under(watch: Any, error: Exception | None = None, *, may_wait: bool = False) -> None:
+    with watched(watch, watch, watch, watch, (), may_wait=may_wait):
         if error is not None:
             raise error
 
@@ -69,6 +69,14 @@ def test_of_a_test_that_is_fine_there_is_no_evidence(verdict: Verdict, verdicts:
     watch = Watch()
     run_under(watch)
     assert watch.calls == ["begin", "begin", "end"]
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_only_after_a_test_that_is_fine_may_the_health_wait(verdict: Verdict, verdicts: list[Outcome]) -> None:
+    verdicts.append(Outcome(verdict))
+    watch = Watch()
+    run_under(watch, may_wait=True)
+    assert ("may wait" in watch.calls) is (verdict in {Verdict.PASS, Verdict.SKIPPED})
 
 
 @pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN, Verdict.BLOCKED])

@@ -14,6 +14,7 @@ from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, 
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._known_hosts import KnownHosts
 from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
+from rackloop_drivers.host._paramiko import load_paramiko
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -128,6 +129,7 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
     no SSH server, HostKeyUnknown and HostKeyMismatch before anything is shown to it, LoginRefused, and BadInput
     where a key, a secret or known_hosts cannot be read.
     """
+    load_paramiko()
     logging.getLogger("paramiko").addHandler(_NO_PRINT)
     jump = connect(access.jump, deadline) if access.jump else None
     with contextlib.ExitStack() as undo:

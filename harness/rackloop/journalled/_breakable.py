@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rackloop.abilities import Breakable
@@ -45,3 +45,21 @@ class JournalledBreakable:
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """What is broken now, by key."""
         return self._part.standing(deadline)
+
+
+class JournalledBreakables(Mapping[str, Breakable]):
+    """The breakable parts of a rack, by name, each journalled when it is asked for: a test breaks few of many."""
+
+    def __init__(self, parts: Mapping[str, Breakable], recorder: ActRecorder) -> None:
+        self._parts = parts
+        self._recorder = recorder
+
+    def __getitem__(self, name: str) -> JournalledBreakable:
+        """The part ``name``. Raises KeyError where there is none."""
+        return JournalledBreakable(self._parts[name], name, self._recorder)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)

@@ -9,7 +9,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import RackloopError
 from rackloop.journal import Entry
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
-from rackloop.journalled._breakable import JournalledBreakable
+from rackloop.journalled._breakable import JournalledBreakables
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.journalled._undo import Equipment, UndoFailed, undo
 
@@ -27,7 +27,7 @@ def journalled(equipment: Equipment, recorder: ActRecorder) -> Equipment:
             for name, port in equipment.power.items()
         },
         equipment.switch_power,
-        {name: JournalledBreakable(part, name, recorder) for name, part in equipment.breakable.items()},
+        JournalledBreakables(equipment.breakable, recorder),
     )
 
 

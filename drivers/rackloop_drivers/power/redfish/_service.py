@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
-from ssl import SSLError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -59,10 +58,10 @@ class RedfishService:
 
     def close(self) -> None:
         """Log out, where the service still answers at once."""
-        from sushy.exceptions import SushyError  # type: ignore[import-untyped]
-
         with self._login.turn():
             if self._connector is not None and self._session is not None:
+                from sushy.exceptions import SushyError  # type: ignore[import-untyped]
+
                 with suppress(SushyError):
                     number = self._session.get_session_resource_id()
                     self._connector.delete(number, timeout=_LOG_OUT_S, allow_reauth=False)
@@ -127,6 +126,8 @@ class RedfishService:
 
     @contextmanager
     def _explained(self, path: str, deadline: Deadline) -> Iterator[None]:
+        from ssl import SSLError
+
         from sushy import exceptions
 
         where = f"{self.url}{path}"

@@ -1,0 +1,28 @@
+"""paramiko, without what it loads beside it to run the commands of OpenSSH's configuration files."""
+
+from __future__ import annotations
+
+import sys
+from threading import Lock
+
+_UNUSED = "invoke"
+_LOADING = Lock()
+
+
+def load_paramiko() -> None:
+    """Import paramiko; nobody here reads such files, and what runs their commands takes as long as all the rest.
+
+    A None among the loaded modules is how Python is told that there is no such module (the import statement's
+    reference, 5.3.1), which paramiko is content with. Whoever wants the module afterwards gets it.
+    """
+    with _LOADING:
+        if "paramiko" in sys.modules:
+            return
+        is_wanted = _UNUSED in sys.modules
+        if not is_wanted:
+            sys.modules[_UNUSED] = None  # type: ignore[assignment]
+        try:
+            import paramiko  # noqa: F401
+        finally:
+            if not is_wanted:
+                del sys.modules[_UNUSED]

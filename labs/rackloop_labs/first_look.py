@@ -1,0 +1,78 @@
+"""One reading of a rack that serves all who want to know at the start how it is."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from rackloop.clock import Deadline
+from rackloop.errors import RackloopError
+from rackloop.health import HealthSnapshot
+from rackloop_labs.bench import Bench
+from rackloop_labs.discovery import checked_ports
+from rackloop_labs.health import RackReading, read_rack
+
+
+class FirstLook:
+    """Reads every server of ``bench`` beside other work; a context manager that on leaving waits for what still counts.
+
+    What it says is of the rack as it stood when it was made. Whoever changes the rack meanwhile calls :meth:`forget`;
+    from then on, and where the rack cannot be asked, it knows nothing.
+    """
+
+    def __init__(self, bench: Bench, deadline: Deadline) -> None:
+        self._bench = bench
+        self._deadline = deadline
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-look")
+        self._reading: Future[RackReading] | None = None
+        try:
+            self._live = bench.equipment.fabric.live_map(deadline)
+        except RackloopError:
+            # Whoever needs the switch is told by it what is wrong.
+            return
+        self._reading = self._pool.submit(read_rack, bench, deadline)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What nobody waits for any more may hang as long as its server does.
+        self._pool.shutdown(wait=self._reading is not None, cancel_futures=True)
+
+    def forget(self) -> None:
+        """Say nothing more: the rack is no longer as it was read."""
+        self._reading = None
+
+    def answering(self) -> frozenset[str]:
+        """The servers that answered, which therefore run."""
+        reading = self._read()
+        return frozenset(reading.servers) if reading is not None else frozenset()
+
+    def as_described(self) -> HealthSnapshot | None:
+        """The health of the rack, where every server answered and sees at each port what it should, else None.
+
+        None as well where the switch's map is not the one that stood before the reading.
+        """
+        reading, bench = self._read(), self._bench
+        if reading is None or reading.unreachable:
+            return None
+        try:
+            if bench.equipment.fabric.live_map(self._deadline) != self._live:
+                return None
+        except RackloopError:
+            return None
+        seen = {name: server.inventory for name, server in reading.servers.items()}
+        if any(check.disagreements for check in checked_ports(bench, self._live, seen)):
+            return None
+        return reading.snapshot(bench)
+
+    def _read(self) -> RackReading | None:
+        if self._reading is None:
+            return None
+        try:
+            return self._reading.result()
+        except RackloopError:
+            return None
