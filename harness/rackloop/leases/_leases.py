@@ -136,9 +136,9 @@ class Leases:
             row = self._live(tables, ticket.id)
             now_s = tables.now_s()
             rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
-            robbed = [
-                other for other in _table.in_the_way(rows, row) if other.state == _table.HELD and other.id != row.within
-            ]
+            if row.id not in {other.id for other in rows}:
+                raise self._given_up(row.id)
+            robbed = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
             if robbing is not None and (unasked := [other for other in robbed if not _is_among(robbing, other)]):
                 others = [str(other.lease(now_s, clock)) for other in unasked]
                 raise RackLeased(self.lab, others)
@@ -232,7 +232,7 @@ class Leases:
         rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
         row = next((row for row in rows if row.id == ticket_id), None)
         if row is None:
-            raise LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
+            raise self._given_up(ticket_id)
         waits_for = _table.in_the_way(rows, row) if row.state == _table.QUEUED else []
         if not waits_for:
             granted = self._grant(tables, row, now_s) if row.state == _table.QUEUED else row
@@ -262,6 +262,8 @@ class Leases:
                 f"lease {within} of lab {self.lab} is held by {parent.holder}: only a lease that {holder.user} took "
                 f"with `rackloop lab lease {self.lab}` has others within it; wait (--wait) or take it over (--steal)"
             )
+        if parent.within is not None:
+            raise BadInput(f"lease {within} of lab {self.lab} is a part of lease {parent.within}: ask within that one")
         _table.require_held(tables, parent.lease(tables.now_s(), self.store.clock))
         if not parent.slice.contains(wanted):
             raise BadInput(f"lease {within} is for {parent.slice}, which does not have all of {wanted}")
@@ -269,8 +271,11 @@ class Leases:
     def _live(self, tables: Transaction, lease_id: str) -> _table.Row:
         row = _table.row_of(tables, lease_id)
         if row is None or row.state == _table.ENDED:
-            raise LeaseLost(f"the place {lease_id} in the queue of lab {self.lab} was given up; ask again")
+            raise self._given_up(lease_id)
         return row
+
+    def _given_up(self, ticket_id: str) -> LeaseLost:
+        return LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
 
     def _known(self, tables: Transaction, lease_id: str) -> _table.Row:
         row = _table.row_of(tables, lease_id)

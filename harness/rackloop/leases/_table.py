@@ -132,13 +132,15 @@ def sweep(tables: Transaction, lab: str, now_s: float, *, private: bool) -> list
 def in_the_way(rows: list[Row], wanted: Row) -> list[Row]:
     """What keeps ``wanted`` waiting: leases that overlap it, and whoever is before it in the queue and overlaps it.
 
-    One that overlaps nobody before it may overtake; one that does never may, however little it asks for.
+    One that overlaps nobody before it may overtake; one that does never may, however little it asks for. A part of a
+    lease waits for other parts alone: who waits for any of it from outside waits for the lease itself.
     """
     found: list[Row] = []
     for row in rows:
         if row.id == wanted.id:
             break
-        if row.state == QUEUED and row.slice.overlaps(wanted.slice) and not _is_family(row, wanted):
+        is_among_these = wanted.within is None or row.within == wanted.within
+        if row.state == QUEUED and is_among_these and row.slice.overlaps(wanted.slice):
             found.append(row)
     held = [
         row

@@ -1,0 +1,43 @@
+"""Parts of a person's lease: who has the whole of it is not kept from it by those who wait for it to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput
+from rackloop.leases import Holder, Leases, Slice
+from rackloop.store import open_store
+
+WHOLE, SRV1 = Slice(whole=True), Slice(servers=frozenset({"srv1"}))
+ANN, BOB = Holder("ann", "here"), Holder("bob", "there")
+
+
+@pytest.fixture
+def leases() -> Iterator[Leases]:
+    with closing(open_store(":memory:", VirtualClock())) as store:
+        yield Leases(store, "lab")
+
+
+def test_a_part_does_not_wait_for_those_who_wait_for_the_lease_it_is_a_part_of(leases: Leases) -> None:
+    mine = leases.request(WHOLE, ANN)
+    waiting = leases.request(SRV1, BOB)
+    part = leases.request(SRV1, ANN, within=mine.id)
+    assert part.lease
+    other = leases.request(SRV1, ANN, within=mine.id)
+    assert other.held_up_by == (str(part.lease),)
+    leases.release(part)
+    assert leases.poll(waiting).lease is None
+    assert leases.poll(other).lease
+    leases.release(mine)
+    assert leases.poll(waiting).lease
+
+
+def test_a_part_has_no_parts_that_would_outlive_the_lease(leases: Leases) -> None:
+    mine = leases.request(WHOLE, ANN)
+    part = leases.request(SRV1, ANN, within=mine.id)
+    with pytest.raises(BadInput, match=f"lease {part.id} of lab lab is a part of lease {mine.id}: ask within that one"):
+        leases.request(SRV1, ANN, within=part.id)
