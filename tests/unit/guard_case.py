@@ -35,8 +35,16 @@ class SimDrive:
 
 
 @dataclass
+class FarDrive:
+    """What is at the far end of a path: it keeps every byte that reaches it."""
+
+    identity: DriveIdentity
+    written: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+@dataclass
 class SimDevice:
-    """A BlockDevice that can be claimed once."""
+    """A BlockDevice that can be claimed once. Whatever is written to it reaches the drive ``far_end`` says is there."""
 
     size_bytes: int
     location: str = "srv1.p0"
@@ -46,6 +54,11 @@ class SimDevice:
     holder: str = ""
     claims: list[int] = field(default_factory=list)
     when_claimed: Callable[[], None] = lambda: None
+    far_end: Callable[[str], FarDrive] | None = None
+
+    def write(self, offset: int, data: bytes) -> None:
+        assert self.far_end is not None
+        self.far_end(self.location).written.append((offset, data))
 
     def fio_options(self) -> dict[str, str]:
         return {"ioengine": "null"}
