@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 from rackloop.clock import RealClock
@@ -65,9 +66,11 @@ def run_nursery(directory: Path, environment: Mapping[str, str]) -> Iterator[Run
 
 
 def _serve() -> None:
-    import rackloop_fixtures.fixtures
-    import rackloop_fixtures.plugin  # noqa: F401 - loaded before anything is forked
     from rackloop_cli.main import main
+
+    # Loaded before anything is forked, what comes with the first test that wants a rack as well.
+    for name in ("plugin", "fixtures", "_start", "_rack", "_triage", "_evidence", "_labels", "_faults", "_watched"):
+        import_module(f"rackloop_fixtures.{name}")
 
     told = os.fdopen(os.dup(1), "w")
     silent = os.open(os.devnull, os.O_RDWR)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rackloop.lab import Drive, Expander, FabricDriver, Lab
-from rackloop_drivers.fabric.static import StaticFabric
-from rackloop_drivers.host import SshHost
-from rackloop_drivers.host_faults import HostFaults, HostRegister
-from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff
-from rackloop_drivers.slot import HostSlot
+
+# Labs with a switch, which come here to be told so, have none of it.
+if TYPE_CHECKING:
+    from rackloop_drivers.fabric.static import StaticFabric
+    from rackloop_drivers.host import SshHost
+    from rackloop_drivers.host_faults import HostFaults, HostRegister
+    from rackloop_drivers.phy import HostPhys
 
 _Plugged = TypeVar("_Plugged", Drive, Expander)
 
@@ -55,6 +57,8 @@ def host_phys(lab: Lab, hosts: Mapping[str, SshHost]) -> HostPhys | None:
 
     ``lab`` has the paths of the ports that are to be reached.
     """
+    from rackloop_drivers.phy import HostPhy, HostPhys
+
     number = numbered(lab).switch_port
     ports = {number(*at): HostPhy(hosts[at[0]], path) for at, path in _sas_ports(lab).items()}
     return HostPhys(ports) if ports else None
@@ -62,6 +66,8 @@ def host_phys(lab: Lab, hosts: Mapping[str, SshHost]) -> HostPhys | None:
 
 def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
     """The cables of a rack without a switch, whose ends tell of their signal where servers can be asked."""
+    from rackloop_drivers.fabric.static import StaticFabric
+
     return StaticFabric(numbered(lab).baseline_map(), phys.port_states if phys is not None else None)
 
 
@@ -71,6 +77,10 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
     That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:SERVER/PORT/SLOT`` for one in a slot
     of the expander there.
     """
+    from rackloop_drivers.host_faults import HostFaults
+    from rackloop_drivers.phy import HostPhy, PhySwitchedOff
+    from rackloop_drivers.slot import HostSlot
+
     broken: dict[str, HostFaults] = {}
     for (server, port), path in _sas_ports(lab).items():
         name = f"phy:{server}/{port}"
@@ -89,6 +99,8 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
 
 def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
     """What says which of the parts that :func:`host_breakables` gave are broken: one for each server that has any."""
+    from rackloop_drivers.host_faults import HostRegister
+
     of = {server: [name for name in broken if name.partition(":")[2].split("/")[0] == server] for server in hosts}
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
 

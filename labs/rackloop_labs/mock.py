@@ -133,7 +133,7 @@ class MockBench:
             switch_power="switch" if lab.has_switch else None,
             breakable={**parts, **by_host},
             registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
-            server_registers=host_registers(self._hosts, by_host),
+            server_registers=host_registers(self._hosts, by_host) if by_host else (),
         )
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 

@@ -13,8 +13,6 @@ from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import Exchange
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
-from rackloop_labs.physical import PhysicalBench
-from rackloop_labs.sliced import SlicedBench
 
 
 @contextmanager
@@ -43,7 +41,12 @@ def open_leased(
         bring_up=bring_up and whole,
         on_exchange=on_exchange,
     ) as bench:
-        yield bench if whole else SlicedBench(bench, held)
+        if whole:
+            yield bench
+        else:
+            from rackloop_labs.sliced import SlicedBench
+
+            yield SlicedBench(bench, held)
 
 
 @contextmanager
@@ -67,6 +70,8 @@ def open_lab(
             f"lab {lab.name} is of kind virtual, which this version cannot bring up; use kind mock or physical"
         )
     if lab.kind is LabKind.PHYSICAL:
+        from rackloop_labs.physical import PhysicalBench
+
         with closing(PhysicalBench(lab, clock, token, on_exchange)) as bench:
             yield bench
         return

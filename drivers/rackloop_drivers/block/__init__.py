@@ -1,7 +1,19 @@
-"""How I/O reaches a drive, and who else uses it."""
+"""How I/O reaches a drive, and who else uses it. Each name is imported when asked for."""
 
-from rackloop_drivers.block._host import HostPath
-from rackloop_drivers.block._nbd import NbdExport
-from rackloop_drivers.block.device_path import BlockTopology, DevicePath
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rackloop.door import opening
+
+if TYPE_CHECKING:
+    from rackloop_drivers.block._host import HostPath
+    from rackloop_drivers.block._nbd import NbdExport
+    from rackloop_drivers.block.device_path import BlockTopology, DevicePath
 
 __all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport"]
+
+__getattr__ = opening(
+    __name__,
+    {"BlockTopology": "device_path", "DevicePath": "device_path", "HostPath": "_host", "NbdExport": "_nbd"},
+)

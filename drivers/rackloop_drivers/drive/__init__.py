@@ -1,6 +1,15 @@
-"""What a drive says of itself."""
+"""What a drive says of itself. Each name is imported when asked for."""
 
-from rackloop_drivers.drive._host import HostDrive
-from rackloop_drivers.drive._rackd import RackdDrive, survey
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rackloop.door import opening
+
+if TYPE_CHECKING:
+    from rackloop_drivers.drive._host import HostDrive
+    from rackloop_drivers.drive._rackd import RackdDrive, survey
 
 __all__ = ["HostDrive", "RackdDrive", "survey"]
+
+__getattr__ = opening(__name__, {"HostDrive": "_host", "RackdDrive": "_rackd", "survey": "_rackd"})

@@ -23,6 +23,17 @@ from rackloop_drivers.host_tools._sysfs import Places, parse_by_path, parse_phys
 
 # A drive that hangs is named as such; the others are read all the same.
 _TOOL_WAIT_S = 10
+# A section comes in many pieces, and each piece that is sent by itself costs both ends as much as all of them together.
+_AT_ONCE = """
+survey() {{
+{script}
+}}
+exec 3>&1
+complaints=$({{ answers=$(survey "$@" 3>&-); status=$?; printf %s "$answers" >&3; exit "$status"; }} 2>&1)
+status=$?
+printf %s "$complaints" >&2
+exit "$status"
+"""
 _NVME_SECTIONS = ("id-ctrl", "id-ns", "smart-log")
 
 
@@ -88,7 +99,8 @@ class Answers:
         self._executor = executor
         self._deadline = deadline
         folder = files("rackloop_drivers.host_tools")
-        script = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", *scripts))
+        texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", *scripts))
+        script = _AT_ONCE.format(script="".join(texts))
         completed = executor.run(["sh", "-c", script, "survey", str(_TOOL_WAIT_S), *arguments], deadline)
         self._sections = {
             (section.kind, section.subject): section for section in parse_sections(completed.stdout, completed.stderr)

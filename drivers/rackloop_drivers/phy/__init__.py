@@ -1,7 +1,21 @@
-"""SAS PHYs of servers: their signal taken away, given back and reset by commands on the server."""
+"""SAS PHYs of servers: their signal taken away, given back and reset by commands on the server.
 
-from rackloop_drivers.phy._host_phy import HostPhy, PhyVia
-from rackloop_drivers.phy._phys import HostPhys
-from rackloop_drivers.phy._switched_off import PhySwitchedOff
+Each name is imported when asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rackloop.door import opening
+
+if TYPE_CHECKING:
+    from rackloop_drivers.phy._host_phy import HostPhy, PhyVia
+    from rackloop_drivers.phy._phys import HostPhys
+    from rackloop_drivers.phy._switched_off import PhySwitchedOff
 
 __all__ = ["HostPhy", "HostPhys", "PhySwitchedOff", "PhyVia"]
+
+__getattr__ = opening(
+    __name__, {"HostPhy": "_host_phy", "HostPhys": "_phys", "PhySwitchedOff": "_switched_off", "PhyVia": "_host_phy"}
+)

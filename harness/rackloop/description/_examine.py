@@ -35,7 +35,8 @@ _EXPECTED = {
 class Description(BaseModel):
     """A part of a file users write: immutable, unknown keys refused, a key without a value counts as not given."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when first used, and the parts of one kind of file together: no command reads every kind.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,44 @@
+"""What a survey prints is sent when all of it is there, one stream after the other, as it was printed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from rackloop_drivers.host_tools._survey import _AT_ONCE
+
+SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
+SCRIPT = """
+wait_s=$1
+shift
+both() { printf '\\036%s\\n' "$*"; printf '\\036%s\\n' "$*" >&2; }
+for each in "$@"; do
+    case $each in
+    a*) both "$each" ;;
+    *) both "other $each" ;;
+    esac
+    printf '%s\\n' '50% \\n "as it is"'
+done
+printf 'waited %s' "$wait_s" >&2
+exit 3
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_both_streams_and_the_status_are_those_of_the_script(shell: str) -> None:
+    argv = [shell, "-c", _AT_ONCE.format(script=SCRIPT), "survey", "10", "a1", "b 2"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    line = '50% \\n "as it is"\n'
+    assert done.stdout == f"\x1ea1\n{line}\x1eother b 2\n{line}".removesuffix("\n")
+    assert done.stderr == "\x1ea1\n\x1eother b 2\nwaited 10"
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nothing_is_sent_before_the_script_has_ended(shell: str) -> None:
+    script = "for each in 1 2 3; do echo out$each; echo err$each >&2; done"
+    argv = [shell, "-c", _AT_ONCE.format(script=script), "survey"]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.stdout == "out1\nout2\nout3err1\nerr2\nerr3"
