@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rackloop.clock import RealClock
 from rackloop.errors import BadInput
+from rackloop.lab import load_lab
 from rackloop.plan import find_testplans
+from rackloop.state import LabState
+from rackloop.store import open_lab_store
+from rackloop.upkeep import Gear, Upkeep
 from rackloop_cli import schedule_shrink
-from rackloop_cli.schedule import Wanted, make
+from rackloop_cli.schedule import Wanted, find, make, show
 
 STORM = """\
 schedule: storm
@@ -21,7 +28,8 @@ random:
 
 
 @pytest.fixture
-def storm(tmp_path: Path) -> Wanted:
+def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
     path = tmp_path / "storm.yaml"
     path.write_text(STORM)
     return Wanted(path, "labs/mock.yaml", seed=7)
@@ -36,6 +44,23 @@ def test_a_drawn_schedule_replaces_no_file(storm: Wanted) -> None:
     with pytest.raises(BadInput, match=r"storm\.yaml is there already: choose another file"):
         make(storm, out=storm.source)
     assert storm.source.read_text() == STORM
+
+
+def test_what_is_out_of_service_is_not_drawn_and_told(
+    storm: Wanted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = replace(storm, source=tmp_path / "script.yaml")
+    assert make(storm, out=script.source) == 0
+    assert "target: d09}" in script.source.read_text()
+    lab = load_lab(storm.lab)
+    with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
+        Upkeep(store, lab.name).quarantine(Gear.drive("d09"), "it keeps failing", "ann@here")
+    (drawn,) = find(storm, lab)
+    assert "d09" not in {step.fault.target for step in drawn.schedule.steps}
+    (written,) = find(script, lab)
+    assert drawn.not_now == written.not_now == ("hang of d09: it would reach what is out of service: drive d09",)
+    assert show(script, out=None) == 0
+    assert "not now hang of d09: it would reach what is out of service: drive d09" in capsys.readouterr().out
 
 
 def test_a_test_that_fails_without_any_fault_is_said_to_fail_of_something_else(

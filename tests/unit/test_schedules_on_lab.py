@@ -7,7 +7,18 @@ import pytest
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab, load_lab
-from rackloop.schedules import Bound, FaultChoice, RandomSchedule, Taken, bound_problems, on_lab, taking_of
+from rackloop.schedules import (
+    Bound,
+    FaultChoice,
+    RandomSchedule,
+    Taken,
+    bound_problems,
+    lacking_out_of_service,
+    left_out,
+    on_lab,
+    taking_of,
+)
+from rackloop.upkeep import Gear
 from tests.unit.schedule_cases import schedule, step
 
 STORM = RandomSchedule("storm", (FaultChoice("hang", ("drives",), (0.1, 1)),), every_s=1.0, duration_s=300.0)
@@ -74,6 +85,39 @@ def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
     assert {each.fault.target for each in on_lab(ports, lab, 1).steps} == {
         f"{server}.{port}" for server in lab.servers for port in ("p0", "p1", "p2", "p3")
     }
+
+
+SICK = lacking_out_of_service(load_lab("labs/mock.yaml"), {Gear.drive("d01"), Gear.port("srv2", "p0")})
+
+
+def test_what_is_out_of_service_is_not_drawn(lab: Lab) -> None:
+    kinds = (
+        FaultChoice("hang", ("d01", "d02"), (0.1, 1)),
+        FaultChoice("phy_drop", ("srv1.p0", "srv2.p0", "srv2.p1"), (0.1, 1)),
+        FaultChoice("server_crash", ("srv2", "srv3"), (0.1, 1)),
+        FaultChoice("switch_power_loss", ("switch",), (0.1, 1)),
+    )
+    storm = RandomSchedule("storm", kinds, every_s=0.5, duration_s=300.0, most=Bound(1, 16, 4))
+    steps = on_lab(storm, lab, 1, lacking=SICK).steps
+    assert {step.fault.target for step in steps} == {"d02", "srv2.p1", "srv3"}
+    assert left_out(storm, lab, SICK) == [
+        "hang of d01: it would reach what is out of service: drive d01",
+        "phy_drop of srv1.p0: it would reach what is out of service: drive d01",
+        "phy_drop of srv2.p0: it would reach what is out of service: port srv2.p0",
+        "server_crash of srv2: it would reach what is out of service: port srv2.p0",
+        "switch_power_loss of switch: it would reach what is out of service: drive d01 and port srv2.p0",
+    ]
+
+
+def test_a_script_that_reaches_what_is_out_of_service_is_refused_before_it_begins(lab: Lab) -> None:
+    script = schedule(step(0, 1, "d02"), step(2, 1, "d01"), places=("s.yaml:3:5", "s.yaml:4:5"))
+    with pytest.raises(BadInput) as caught:
+        on_lab(script, lab, 1, lacking=SICK)
+    assert str(caught.value) == (
+        "s.yaml:4:5: step 2 of schedule storm, hang of d01 at 2 s: it would reach what is out of service: drive d01"
+    )
+    assert left_out(script, lab, SICK) == ["hang of d01: it would reach what is out of service: drive d01"]
+    assert on_lab(script, lab, 1, lacking=lacking_out_of_service(lab, ())) is script
 
 
 def test_the_runs_seed_draws_unless_the_schedule_has_its_own(lab: Lab) -> None:

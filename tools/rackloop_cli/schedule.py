@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,17 +12,31 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rackloop.clock import RealClock
 from rackloop.description import compose_file
 from rackloop.description._testplans import files_by_name, read_declared
-from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.errors import EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
 from rackloop.events import TestFinished
+from rackloop.faults import FaultSpec
 from rackloop.lab import Lab, load_lab
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
-from rackloop.schedules import Schedule, left_out, load_schedule, on_lab, schedule_yaml, taking_of
+from rackloop.schedules import (
+    RandomSchedule,
+    Schedule,
+    lacking_out_of_service,
+    left_out,
+    load_schedule,
+    on_lab,
+    schedule_yaml,
+    taking_of,
+)
 from rackloop.seed import choose_seed
+from rackloop.state import LabState
+from rackloop.store import open_lab_store
 from rackloop.units import counted, format_quantity
+from rackloop.upkeep import Gear, Upkeep
 from rackloop_labs.offered import lacking_in
 
 FOLDER = "schedules"
@@ -44,6 +59,7 @@ class Wanted:
 class Found:
     """A schedule as it is played on a lab; ``never`` are the faults that the lab cannot have and that were not drawn.
 
+    ``not_now`` are those that would reach what is out of service: not drawn either, and a script with one is refused.
     ``plan`` and ``entry`` are those it is of, where it is of any.
     """
 
@@ -53,6 +69,7 @@ class Found:
     plan: Plan | None = None
     entry: PlanEntry | None = None
     never: tuple[str, ...] = ()
+    not_now: tuple[str, ...] = ()
 
 
 def make(wanted: Wanted, *, out: Path | None) -> int:
@@ -89,10 +106,8 @@ def find(wanted: Wanted, lab: Lab) -> list[Found]:
     elif _is_schedule(source):
         seed = wanted.seed if wanted.seed is not None else choose_seed()
         given = load_schedule(source, lab)
-        lacking = lacking_in(lab)
-        schedule = on_lab(given, lab, seed, lacking=lacking)
-        used = schedule.seed if schedule.seed is not None else seed
-        found = [Found(str(source), schedule, used, never=tuple(left_out(given, lab, lacking)))]
+        one = _Chosen(lab).of(given, seed, str(source))
+        found = [replace(one, seed=seed if one.schedule.seed is None else one.schedule.seed)]
     else:
         found = list(_of_plan(wanted, source, lab))
     if wanted.test is not None:
@@ -143,7 +158,7 @@ def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
     chosen = wanted.seed if wanted.seed is not None else plan.seed
     seed = choose_seed() if chosen is None else chosen
     files = files_by_name(root)
-    lacking = lacking_in(lab)
+    choose = _Chosen(lab)
     for file in dict.fromkeys(entry.file for entry in plan.tests if entry.schedule is not None):
         for function in sorted(read_declared(files[file]).playing):
             entries = [
@@ -157,8 +172,36 @@ def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
                 title = f"{file}::{function.removeprefix('test_')}{turn}"
                 one = replace(entry, function=function, repeats=1)
                 if entry.schedule is not None:
-                    schedule = on_lab(entry.schedule, lab, seed, title, lacking=lacking)
-                    yield Found(title, schedule, seed, plan, one, tuple(left_out(entry.schedule, lab, lacking)))
+                    yield replace(choose.of(entry.schedule, seed, title, title), plan=plan, entry=one)
+
+
+class _Chosen:
+    """Schedules as a run that began now would play them on ``lab``."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._lacking = lacking_in(lab)
+        self._in_service = lacking_out_of_service(lab, _out_of_service(lab))
+
+    def of(self, given: Schedule | RandomSchedule, seed: int, title: str, *names: str) -> Found:
+        def lacking(fault: FaultSpec) -> str | None:
+            return self._lacking(fault) or (self._in_service(fault) if isinstance(given, RandomSchedule) else None)
+
+        schedule = on_lab(given, self._lab, seed, *names, lacking=lacking)
+        never = tuple(left_out(given, self._lab, self._lacking))
+        return Found(title, schedule, seed, None, None, never, tuple(left_out(given, self._lab, self._in_service)))
+
+
+def _out_of_service(lab: Lab) -> Collection[Gear]:
+    """What is in maintenance or quarantine by the lab's store; nothing where there is none, or it does not answer."""
+    try:
+        state = LabState.of(lab.name)
+        if lab.store == "sqlite" and not state.store.exists():
+            return ()
+        with closing(open_lab_store(lab, state, RealClock())) as store:
+            return Upkeep(store, lab.name).standing().keys()
+    except (BadInput, LabError):
+        return ()
 
 
 def _show(console: Console, found: Found, lab: Lab) -> None:
@@ -195,6 +238,8 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
         console.print(line, soft_wrap=True, markup=False)
     for said in found.never:
         console.print(f"never {said}", soft_wrap=True, markup=False)
+    for said in found.not_now:
+        console.print(f"not now {said}", soft_wrap=True, markup=False)
     console.print()
 
 

@@ -5,6 +5,7 @@ whether it may, with the inverse in the undo journal, and with its phases in the
 """
 
 from rackloop.faults._catalogue import KINDS
+from rackloop.faults._effect import ReadInterval, first_trouble
 from rackloop.faults._guard import EffectWatch, Faults, Injection, kind_of_fault
 from rackloop.faults._kind import FaultKind, Need, Parameter
 from rackloop.faults._radius import BlastRadius
@@ -22,8 +23,10 @@ __all__ = [
     "Injection",
     "Need",
     "Parameter",
+    "ReadInterval",
     "Target",
     "TargetKind",
+    "first_trouble",
     "kind_of_fault",
     "phy_number",
     "phy_of",

@@ -11,6 +11,7 @@ from rackloop.faults._target import Target, TargetKind
 if TYPE_CHECKING:
     from rackloop.lab import Lab
     from rackloop.portmap import Pair
+    from rackloop.upkeep import Gear
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class BlastRadius:
     def may_touch(self, *, server: str, port: str | None = None, drive: str | None = None) -> bool:
         """Whether I/O of a server, through a port of it and to a drive, may feel the fault."""
         return server in self.servers or (server, port) in self.server_ports or drive in self.drives
+
+    def reaches(self, gear: Gear) -> bool:
+        """Whether a part of the rack feels it, or may: a port with its server, a server with any port of it."""
+        parts = {*self.servers, *self.drives}
+        for server, port in self.server_ports:
+            parts |= {server, f"{server}.{port}"}
+        return gear.name in parts or gear.name.partition(".")[0] in self.servers
 
 
 def radius_of_target(lab: Lab, target: Target) -> BlastRadius:

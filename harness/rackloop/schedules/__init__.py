@@ -7,7 +7,15 @@ from rackloop.door import opening
 if TYPE_CHECKING:
     from rackloop.schedules._bounds import Taken, Taking, bound_problems, nothing_known, require_within_bound
     from rackloop.schedules._draw import drawn
-    from rackloop.schedules._on_lab import Lacking, drawable, left_out, nothing_lacking, on_lab, taking_of
+    from rackloop.schedules._on_lab import (
+        Lacking,
+        drawable,
+        lacking_out_of_service,
+        left_out,
+        nothing_lacking,
+        on_lab,
+        taking_of,
+    )
     from rackloop.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
     from rackloop.schedules._read import load_schedule, read_schedule
     from rackloop.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
@@ -32,6 +40,7 @@ __all__ = [
     "bound_problems",
     "drawable",
     "drawn",
+    "lacking_out_of_service",
     "left_out",
     "load_schedule",
     "nothing_known",
@@ -65,6 +74,7 @@ __getattr__ = opening(
         "bound_problems": "_bounds",
         "drawable": "_on_lab",
         "drawn": "_draw",
+        "lacking_out_of_service": "_on_lab",
         "left_out": "_on_lab",
         "load_schedule": "_read",
         "nothing_known": "_bounds",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rackloop.schedules._schedule import WORDS, RandomSchedule, Schedule
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
+    from rackloop.upkeep import Gear
 
 
 def taking_of(lab: Lab) -> Taking:
@@ -45,6 +46,19 @@ Lacking = Callable[[FaultSpec], str | None]
 
 def nothing_lacking(_fault: FaultSpec) -> None:
     """What a rack lacks of which only the description is known."""
+
+
+def lacking_out_of_service(rack: Lab, out: Collection[Gear], lacking: Lacking = nothing_lacking) -> Lacking:
+    """``lacking``, and what of ``rack`` that a fault would reach is out of service, as one of the whole switch does."""
+
+    def why(fault: FaultSpec) -> str | None:
+        if (said := lacking(fault)) is not None:
+            return said
+        radius = kind_of_fault(fault).blast_radius(rack, fault)
+        reached = " and ".join(gear.said for gear in sorted(out) if radius.reaches(gear))
+        return f"it would reach what is out of service: {reached}" if reached else None
+
+    return why
 
 
 def on_lab(
@@ -89,9 +103,13 @@ def on_lab(
 
 
 def left_out(given: Schedule | RandomSchedule, lab: Lab, lacking: Lacking) -> list[str]:
-    """The faults of a random schedule that are not drawn on ``lab``, and why; those of the kinds that are right."""
+    """The faults of a schedule that ``lab`` cannot have and why: they are not drawn, and a script with one not played.
+
+    Those of the kinds that are right.
+    """
     if not isinstance(given, RandomSchedule):
-        return []
+        faults = {repr(step.fault): step.fault for step in given.steps}
+        return [f"{fault}: {why}" for fault in faults.values() if (why := lacking(fault)) is not None]
     return [
         f"{choice.kind} of {target}: {why}"
         for choice in _with_targets(given, lab).choices
