@@ -69,7 +69,7 @@ def _serve() -> None:
     from rackloop_cli.main import main
 
     # Loaded before anything is forked, what comes with the first test that wants a rack as well.
-    for name in ("plugin", "fixtures", "_start", "_rack", "_triage", "_evidence", "_labels", "_faults", "_watched"):
+    for name in ("plugin", "fixtures", "_crew", "_start", "_rack", "_labels", "_faults", "_watched"):
         import_module(f"rackloop_fixtures.{name}")
 
     told = os.fdopen(os.dup(1), "w")
