@@ -111,10 +111,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
 }
 
 
-# One run serves all tests that read its results, so one worker has them.
-pytestmark = pytest.mark.xdist_group("health")
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """What one run of all of them leaves."""

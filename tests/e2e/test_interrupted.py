@@ -132,6 +132,7 @@ def test_a_killed_run_takes_the_lab_it_brought_up(rackloop: CommandLine) -> None
     rackloop.wait_until_deserted()
 
 
+@pytest.mark.nightly
 def test_a_lab_that_dies_under_a_run_is_the_labs_fault(rackloop: CommandLine) -> None:
     assert rackloop("lab", "up", "mock").status == 0
     pid = rackloop.endpoints()["pid"]
