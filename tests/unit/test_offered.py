@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.event_log import EventLog
-from rackloop.faults import FaultSpec
+from rackloop.faults import FaultSpec, kind_of_fault
 from rackloop.lab import Lab, load_lab
 from rackloop.leases import reduced, slice_of
 from rackloop.plan import load_plan
-from rackloop.schedules import FaultChoice, RandomSchedule, left_out, on_lab
+from rackloop.schedules import Bound, FaultChoice, RandomSchedule, left_out, on_lab
+from rackloop.upkeep import Gear
 from rackloop_fixtures._run import Run
 from rackloop_fixtures._schedules import foreseen_faults, schedule_of
 from rackloop_labs.offered import lacking_in
@@ -110,6 +112,24 @@ def test_a_draw_with_nothing_left_is_refused(rack: Lab, leased: Lab) -> None:
     storm = RandomSchedule("storm", (CONTROL,), every_s=1.0, duration_s=60.0)
     with pytest.raises(BadInput, match="schedule storm can draw nothing here: control_lost of switch: it needs"):
         on_lab(storm, leased, 1, lacking=lacking_in(rack, leased))
+
+
+def test_a_run_draws_nothing_that_reaches_what_is_out_of_service_when_it_begins(rack: Lab, tmp_path: Path) -> None:
+    plan = load_plan("testplans/storm.yaml", Path("testplans"))
+    (entry,) = plan.tests
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    run = Run(plan, rack, Path("testplans"), tmp_path, 3, VirtualClock(), log)
+    out = {Gear.server("srv1")}
+    drawn = schedule_of(run, entry, "t", out)
+    assert drawn.steps
+    assert not any(kind_of_fault(each.fault).blast_radius(rack, each.fault).reaches(*out) for each in drawn.steps)
+    script = replace(entry, schedule=schedule(step(0, 1, "srv1", "server_crash"), most=Bound(1, 4, 1)))
+    assert schedule_of(run, script, "t") is script.schedule
+    with pytest.raises(
+        BadInput, match="server_crash of srv1 at 0 s: it would reach what is out of service: server srv1"
+    ):
+        schedule_of(run, script, "t", out)
+    log.close()
 
 
 def test_a_run_draws_what_its_dry_run_said(rack: Lab, leased: Lab, tmp_path: Path) -> None:

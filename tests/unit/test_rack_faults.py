@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,70 +12,15 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import FaultRefused, NotSupported
 from rackloop.event_log import EventLog
 from rackloop.events import Stage
-from rackloop.faults import BlastRadius, FaultSpec, Injection
+from rackloop.faults import FaultSpec
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder
 from rackloop.store import open_store
 from rackloop.upkeep import Gear
-from rackloop_drivers.workload import WatchInterval
-from rackloop_fixtures._faults import RackFaults, first_trouble
+from rackloop_fixtures._faults import RackFaults
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.in_service import BenchInService
 from tests.unit.sim_rack import SimRack, described
-
-TENTH_NS = 100_000_000
-HUNG = Injection(1, FaultSpec("hang", "d01"), "k", BlastRadius(), 250_000_000, 251_000_000, healed_ns=450_000_000)
-
-
-def intervals(longest_us: Sequence[float], errors: Sequence[int] = ()) -> list[WatchInterval]:
-    """A watch of tenths of a second, with the longest read of each, which began 10 ms before the interval's end."""
-    return [
-        WatchInterval(
-            t_ns=end_ns,
-            completed=100,
-            in_flight=1,
-            errors=errors[number] if errors else 0,
-            last_error=None,
-            bytes=409_600,
-            max_us=longest,
-            max_submit_ns=end_ns - 10_000_000,
-            max_complete_ns=end_ns - 10_000_000 + round(longest * 1000),
-            mean_us=90,
-            p50_us=90,
-            p90_us=95,
-            p99_us=99,
-            p999_us=100,
-            verdicts={},
-            offenders=(),
-        )
-        for number, longest in enumerate(longest_us)
-        for end_ns in ((number + 1) * TENTH_NS,)
-    ]
-
-
-def test_the_first_slow_read_while_a_fault_stands_is_what_was_seen_of_it() -> None:
-    seen = first_trouble(HUNG, intervals([300, 300, 300, 90_000, 120_000, 300]))
-    assert seen == Stage("slow read", 390_000_000, "rackprobe", TENTH_NS)
-
-
-def test_the_first_failed_read_is_placed_in_its_interval() -> None:
-    seen = first_trouble(HUNG, intervals([300] * 6, errors=[0, 0, 0, 2, 5, 0]))
-    assert seen == Stage("failed read", 300_000_000, "rackprobe", TENTH_NS)
-
-
-@pytest.mark.parametrize(
-    "longest_us",
-    [
-        [300] * 6,
-        [300, 90_000, 300, 300, 300, 300],
-        [300, 300, 300, 300, 300, 300, 90_000],
-        [],
-        [100, 100, 100, 900, 100],
-    ],
-    ids=["nothing", "before", "after", "no watch", "under a millisecond"],
-)
-def test_what_the_fault_did_not_do_is_not_seen_of_it(longest_us: list[float]) -> None:
-    assert first_trouble(HUNG, intervals(longest_us)) is None
 
 
 class Records:
