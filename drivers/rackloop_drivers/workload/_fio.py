@@ -53,17 +53,23 @@ rm -f "${report%json}"* "$@"
 """
 
 # A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
-# SIGINT, bit 1, and SIGUSR1, bit 9. The status says whether there was anybody left to signal.
+# SIGINT, bit 1, and SIGUSR1, bit 9. While fio makes a thread its first one blocks all signals, SigBlk, and another gets
+# what comes: its select(2) fails, and fio 3.33 never reports again. So there must be as many threads as are asked for.
+# The status says whether there was anybody left to signal.
 _SIGNAL = """
-while seen=$(grep -E "^(State|SigCgt):" "/proc/$1/status" 2>/dev/null); do
+while seen=$(grep -E "^(State|Threads|SigBlk|SigCgt):" "/proc/$1/status" 2>/dev/null); do
+  threads=${seen#*Threads:}
   case "$seen" in
     *State:*[ZX]*) exit 1 ;;
-    *[2367abef]?[2367abef]) kill "-$2" "$1"; exit ;;
+    *SigBlk:*[1-9a-f]*SigCgt:*) ;;
+    *[2367abef]?[2367abef]) [ $((${threads%%SigBlk*})) -lt "$3" ] || { kill "-$2" "$1"; exit; } ;;
   esac
   sleep 0.005
 done
 exit 1
 """
+# fio's first, the one that reports, and one that does I/O.
+_THREADS_AT_WORK = 3
 _REPORT_AGAIN_NS = 50_000_000
 
 _runs = count(1)
@@ -242,7 +248,7 @@ class RunningFio:
         Each look costs fio one report, which :meth:`progress` no longer gives.
         """
         try:
-            while self._signal("USR1", deadline):
+            while self._signal("USR1", deadline, threads=_THREADS_AT_WORK):
                 reports = self.progress(deadline)
                 if any(all(job.transfers or job.total_err for job in report.jobs) for report in reports):
                     return
@@ -276,9 +282,9 @@ class RunningFio:
         """End fio without a result; does nothing when it has ended."""
         self._process.kill()
 
-    def _signal(self, name: str, deadline: Deadline) -> bool:
-        """Signal fio as soon as that cannot kill it; False when it has ended."""
-        argv = ("sh", "-c", _SIGNAL, "sh", str(self._start.pid), name)
+    def _signal(self, name: str, deadline: Deadline, *, threads: int = 1) -> bool:
+        """Signal fio as soon as that harms nothing and it has so many threads; False when it has ended."""
+        argv = ("sh", "-c", _SIGNAL, "sh", str(self._start.pid), name, str(threads))
         return self._executor.run(argv, deadline).status == 0
 
     def _collect(self, deadline: Deadline) -> tuple[dict[str, str], str]:
