@@ -53,7 +53,7 @@ def test_an_engine_that_multiplies_wrongly_is_refused(monkeypatch: pytest.Monkey
         IsalEngine(path)
 
 
-def test_workers_multiply_at_the_same_time_and_tell_what_went_wrong() -> None:
+def test_workers_multiply_at_the_same_time() -> None:
     class Together(NumpyEngine):
         """Waits until two threads are in it."""
 
@@ -67,9 +67,25 @@ def test_workers_multiply_at_the_same_time_and_tell_what_went_wrong() -> None:
     engine = Together()
     words = np.zeros((2, 13, 8), np.uint8)
     Code(10, 3, engine=engine).encode_groups(words[:, :10], words[:, 10:], workers=2)
-    engine.barrier.abort()
-    with pytest.raises(threading.BrokenBarrierError):
-        Code(10, 3, engine=engine).encode_groups(words[:, :10], words[:, 10:], workers=2)
+
+
+def test_what_goes_wrong_in_a_worker_is_told() -> None:
+    class Faulty(NumpyEngine):
+        """Fails in every thread but the first, which waits for it."""
+
+        def __init__(self) -> None:
+            self.first = threading.current_thread()
+            self.failed = threading.Event()
+
+        def multiply(self, length: int, columns: int, rows: int, tables: int, sources: int, outputs: int) -> None:
+            if threading.current_thread() is not self.first:
+                self.failed.set()
+                raise MemoryError("none left")
+            assert self.failed.wait(30)
+
+    words = np.zeros((2, 13, 8), np.uint8)
+    with pytest.raises(MemoryError, match="none left"):
+        Code(10, 3, engine=Faulty()).encode_groups(words[:, :10], words[:, 10:], workers=2)
 
 
 @pytest.mark.parametrize("field", [GF8, GF16], ids=str)
