@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from mmap import mmap
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Self
@@ -36,6 +38,7 @@ from rackloop_models.erasure import Code, IsalEngine, best_engine
 HERE = Path(__file__).resolve().parent / "erasure"
 SECTOR_BYTES = 4096
 WORKING_SET_BYTES = 16 << 20
+TIMES = 4
 CLOCK = RealClock()
 NS = Callable[[], float]
 
@@ -164,25 +167,43 @@ def in_turns(ways: dict[str, NS], rounds: int) -> dict[str, list[float]]:
     return taken
 
 
-def two_cores(k: int, m: int, rounds: int) -> dict[str, list[float]]:
-    """Wall time and processor time of encoding with one worker and with two."""
+def encode_when_told(k: int, m: int, told: Connection) -> None:
+    """A process of its own: encode as ``two_cores`` does, each time something comes."""
     words, code = codewords(k, m), Code(k, m)
+    while told.recv():
+        for _ in range(TIMES):
+            code.encode_groups(words[:, :k], words[:, k:])
+        told.send("done")
 
-    def way(workers: int, clock_ns: Callable[[], int]) -> float:
-        began_ns = clock_ns()
-        for _ in range(4):
-            code.encode_groups(words[:, :k], words[:, k:], workers=workers)
-        return (clock_ns() - began_ns) / 4 / len(words)
 
-    return in_turns(
-        {
-            "one": lambda: way(1, CLOCK.now_ns),
-            "two": lambda: way(2, CLOCK.now_ns),
-            "one, processor": lambda: way(1, time.process_time_ns),
-            "two, processor": lambda: way(2, time.process_time_ns),
-        },
-        rounds,
-    )
+def two_cores(k: int, m: int, rounds: int) -> dict[str, list[float]]:
+    """Wall time of encoding with one worker, with two, and in two processes: what there is to be had of two cores."""
+    words, code = codewords(k, m), Code(k, m)
+    with ExitStack() as stack:
+        ends = []
+        for _ in range(2):
+            here, there = Pipe()
+            process = Process(target=encode_when_told, args=(k, m, there))
+            process.start()
+            stack.callback(process.join)
+            stack.callback(here.send, "")
+            ends.append(here)
+
+        def workers(count: int) -> float:
+            began_ns = CLOCK.now_ns()
+            for _ in range(TIMES):
+                code.encode_groups(words[:, :k], words[:, k:], workers=count)
+            return (CLOCK.now_ns() - began_ns) / TIMES / len(words)
+
+        def processes() -> float:
+            began_ns = CLOCK.now_ns()
+            for end in ends:
+                end.send("encode")
+            for end in ends:
+                end.recv()
+            return (CLOCK.now_ns() - began_ns) / TIMES / len(words) / 2
+
+        return in_turns({"one": lambda: workers(1), "two": lambda: workers(2), "processes": processes}, rounds)
 
 
 def targets(what: str, k: int, m: int, erased: int) -> list[Target]:
@@ -199,7 +220,7 @@ def targets(what: str, k: int, m: int, erased: int) -> list[Target]:
         others = [Target("isal", 0.9), Target("isal-blocked", None)]
         return [*others, Target("reed-solomon-simd", 1.0 if m <= 9 else None)]
     if short:
-        found = [Target("jerasure-decode", 5), Target("jerasure-rebuild", 5), Target("reed-solomon-simd", None)]
+        found = [Target("jerasure-decode", 5), Target("jerasure-rebuild", None), Target("reed-solomon-simd", None)]
         return [*found, Target("encode", 0.3)] if erased == m == 10 else found
     return [Target("reed-solomon-simd", None)]
 
@@ -259,9 +280,10 @@ def main() -> int:
         title = f"two cores ({k}, {m})"
         taken = everything[title] = two_cores(k, m, chosen.rounds)
         wall = median(one / two for one, two in zip(taken["one"], taken["two"], strict=True))
-        more = median(taken["two, processor"]) / median(taken["one, processor"])
+        had = median(one / both for one, both in zip(taken["one"], taken["processes"], strict=True))
         kept &= wall >= 1.7
-        print(f"{title}: {wall:.2f} times one (at least 1.7), for {more:.2f} times its processor time")
+        missed = ": MISSED" if wall < 1.7 else ""
+        print(f"{title}: two workers {wall:.2f} times one (at least 1.7{missed}); two processes {had:.2f} times")
     if chosen.json:
         print(json.dumps(everything))
     return int(not kept)

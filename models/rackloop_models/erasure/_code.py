@@ -19,6 +19,7 @@ from rackloop_models.erasure._sectors import (
     checked_array,
     located,
     plane_addresses,
+    plane_offsets,
     same_size,
 )
 
@@ -130,14 +131,19 @@ class Code:
         if len(data) != len(redundancy):
             raise BadInput(f"expected as many groups of redundancy as of data, found {len(redundancy)} and {len(data)}")
         self._check_counts(0, data.shape[1], redundancy.shape[1])
-        sources, outputs = plane_addresses(data, self.field), plane_addresses(redundancy, self.field)
-        sources_at, outputs_at = address(sources), address(outputs)
+        offsets = plane_offsets(data.shape[1:], data.strides[1:], self.field.parts)
+        first, step = address(data), data.strides[0]
 
         def share() -> Callable[[int], None]:
             product = Product(self._generator, 0, data.shape[1], self._rows, size)
-            return lambda group: product(
-                sources_at + group * sources.strides[0], redundancy[group], outputs_at + group * outputs.strides[0]
-            )
+            planes = np.empty_like(offsets)
+            planes_at = address(planes)
+
+            def encode(group: int) -> None:
+                np.add(offsets, np.uint64(first + group * step), out=planes)
+                product(planes_at, redundancy[group])
+
+            return encode
 
         _on_cores(len(data), workers, share)
 
@@ -152,12 +158,13 @@ class Code:
         if len(sectors) != len(erased):
             raise BadInput(f"expected erased positions for {len(sectors)} groups, found {len(erased)}")
         wanted = [self._checked_positions(sectors.shape[1], positions, None) for positions in erased]
-        planes, data = plane_addresses(sectors, self.field), sectors.shape[1] - self.m
+        data = sectors.shape[1] - self.m
 
         def recover(group: int) -> None:
             if wanted[group]:
+                planes = plane_addresses(sectors[group], self.field)
                 recovery = Recovery(self._generator, data, erased[group], wanted[group], sectors.shape[2])
-                recovery(planes[group], planes[group][list(wanted[group])])
+                recovery(planes, planes[list(wanted[group])])
 
         _on_cores(len(sectors), workers, lambda: recover)
 
@@ -171,12 +178,12 @@ class Code:
         self._check_counts(first, len(user), len(target))
         product = Product(self._generator, first, first + len(user), self._rows, user.sector_bytes, adds=adds)
         if isinstance(redundancy, np.ndarray):
-            product(user.at, redundancy, target.at)
+            product(user.at, redundancy)
             return
         # What is computed is made of an array, and copied to where it belongs.
         views = [np.frombuffer(sector, np.uint8) for sector in redundancy if sector is not None]
         array = np.stack(views)
-        product(user.at, array, located(array, "redundancy", self.field).at)
+        product(user.at, array)
         for view, row in zip(views, array, strict=True):
             view[:] = row
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 from math import ceil
 from typing import NamedTuple
 
@@ -20,9 +19,9 @@ from rackloop_models.erasure._sectors import Addresses, address, plane_addresses
 # the pages that its first TLB holds (64 or more), it waits for memory: 32 sectors a call are up to five times as fast
 # as hundreds. Fewer cost more calls.
 BLOCK_SECTORS = 32
-# What blocks come to is kept apart up to here and then added up: fewer calls, at each of which threads would wait for
-# the interpreter lock.
-SCRATCH_BYTES = 256 << 10
+# What blocks come to is kept apart up to here and then added up: fewer calls of short blocks, at each of which threads
+# would wait for the interpreter lock. More would push user sectors out of the caches.
+SCRATCH_BYTES = 96 << 10
 # Up to here, prepared coefficients are kept; (1004, 19) needs 2.4 MB.
 KEPT_TABLE_BYTES = 64 << 20
 
@@ -130,33 +129,29 @@ class Product:
         slots = max(1, min(blocks, SCRATCH_BYTES // (len(rows) * sector_bytes)))
         room = generator.room("scratch", slots * len(rows), sector_bytes)
         self._slots = room.sectors.reshape(slots, len(rows), sector_bytes)
-        self._slots_at = range(room.at, room.at + slots * self._rows * 8, self._rows * 8)
+        self._slots_at = [room.at + slot * self._rows * 8 for slot in range(slots)]
 
-    def __call__(self, sources: int, output: Bytes, outputs: int) -> None:
-        """Multiply into ``output``; ``sources`` and ``outputs`` are where the addresses of all planes are."""
-        multiply, length, rows = self._multiply, self._plane_bytes, self._rows
-        fresh = not self._adds
-        calls = iter(self._calls)
-        while batch := list(islice(calls, len(self._slots_at))):
-            if fresh and len(batch) == 1:
-                columns, tables, offset, _ = batch[0]
-                multiply(length, columns, rows, tables, sources + offset, outputs)
-                fresh = False
-                continue
-            for (columns, tables, offset, _), slot in zip(batch, self._slots_at, strict=False):
-                multiply(length, columns, rows, tables, sources + offset, slot)
-            self._add_up(output, len(batch), fresh=fresh)
-            fresh = False
+    def __call__(self, sources: int, output: Bytes) -> None:
+        """Multiply the planes whose addresses are at ``sources`` into ``output``."""
+        multiply, length, rows, slots = self._multiply, self._plane_bytes, self._rows, self._slots_at
+        fresh, filled = not self._adds, 0
+        for columns, tables, offset, _ in self._calls:
+            multiply(length, columns, rows, tables, sources + offset, slots[filled])
+            filled += 1
+            if filled == len(slots):
+                self._add_up(output, filled, fresh=fresh)
+                fresh, filled = False, 0
+        if filled:
+            self._add_up(output, filled, fresh=fresh)
 
     def _add_up(self, output: Bytes, filled: int, *, fresh: bool) -> None:
         slots = self._slots[:filled]
         if fresh:
             np.bitwise_xor.reduce(slots, axis=0, out=output)
-        elif filled == 1:
-            np.bitwise_xor(output, slots[0], output)
-        else:
+            return
+        if filled > 1:
             np.bitwise_xor.reduce(slots, axis=0, out=slots[0])
-            np.bitwise_xor(output, slots[0], output)
+        np.bitwise_xor(output, slots[0], output)
 
 
 def _aligned_zeros(count: int, sector_bytes: int) -> Bytes:

@@ -60,7 +60,7 @@ class Recovery:
         """Compute the wanted sectors of the codeword with these planes into the planes ``outputs``."""
         known = planes[: self._data].copy()
         known[self._lost] = self._zeros.planes
-        self._product(address(known), self._computed.sectors, self._computed.at)
+        self._product(address(known), self._computed.sectors)
         sources = np.concatenate([self._computed.planes, planes[self._left]])
         tables, written = address(self._tables), np.ascontiguousarray(outputs)
         self._multiply(self._plane_bytes, self._columns, self._rows, tables, address(sources), address(written))

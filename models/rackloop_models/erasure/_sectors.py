@@ -56,7 +56,7 @@ def located(
         raise BadInput(f"{what}: expected sectors of one size, found {sorted(sizes) or 'none'}")
     size = _checked_size(sizes.pop(), what, field)
     firsts = np.array([0 if view is None else view.ctypes.data for view in views], np.uint64)
-    return Located(firsts[:, None] + _plane_offsets((1, size), (0, 1), field.parts)[0], size, views)
+    return Located(firsts[:, None] + plane_offsets((1, size), (0, 1), field.parts), size, views)
 
 
 def checked_array(array: Bytes, what: str, field: Field, *, dimensions: int, written: bool = False) -> Bytes:
@@ -82,9 +82,8 @@ def same_size(**sizes: int) -> int:
 
 
 def plane_addresses(array: Bytes, field: Field) -> Addresses:
-    """Addresses of the planes of an array of sectors, in its shape, with planes in place of bytes."""
-    offsets = (_kept_plane_offsets if array.ndim == 2 else _plane_offsets)(array.shape, array.strides, field.parts)
-    return offsets + np.uint64(address(array))
+    """Addresses of the planes of an array of (sector, byte)."""
+    return plane_offsets(array.shape, array.strides, field.parts) + np.uint64(address(array))
 
 
 def address(array: NDArray[Any]) -> int:
@@ -95,15 +94,13 @@ def address(array: NDArray[Any]) -> int:
         return array.ctypes.data
 
 
-def _plane_offsets(shape: tuple[int, ...], strides: tuple[int, ...], parts: int) -> Addresses:
-    steps = np.zeros((), np.int64)
-    for count, stride in zip(shape[:-1], strides[:-1], strict=True):
-        steps = steps[..., None] + np.arange(count) * stride
+@lru_cache(maxsize=64)
+def plane_offsets(shape: tuple[int, ...], strides: tuple[int, ...], parts: int) -> Addresses:
+    """How far the planes of an array of (sector, byte) are from its address, as an array of (sector, plane)."""
+    count, sector_bytes = shape
+    steps = (np.arange(count) * strides[0])[:, None] + np.arange(parts) * (sector_bytes // parts)
     # A negative step wraps around, and so does the sum of an address with it.
-    return (steps[..., None] + np.arange(parts) * (shape[-1] // parts)).astype(np.uint64)
-
-
-_kept_plane_offsets = lru_cache(maxsize=64)(_plane_offsets)
+    return steps.astype(np.uint64)
 
 
 def _checked_size(size: int, what: str, field: Field) -> int:
