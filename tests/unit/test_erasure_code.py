@@ -104,6 +104,17 @@ def test_the_codes_of_the_paper_recover_m_sectors(k: int, m: int) -> None:
         assert np.array_equal(found, word), erased
 
 
+def test_positions_may_be_numbers_of_numpy() -> None:
+    code = Code(300, 3)
+    word = encoded(code, 300, 16)
+    erased = np.array([7, 301])
+    out = np.zeros((2, 16), np.uint8)
+    code.decode(spoiled(word, [7, 301]), erased.tolist(), out, wanted=list(erased[::-1]))
+    assert np.array_equal(out, word[[301, 7]])
+    with pytest.raises(Exception, match=r"found \[400\]"):
+        code.decode(word, list(np.array([400])))
+
+
 def test_a_code_may_have_as_many_sectors_as_its_field_has_elements() -> None:
     code = Code(65_533, 3)
     word = encoded(code, code.k, 4)

@@ -103,6 +103,7 @@ class Code:
         Raises UnrecoverableError when more than ``m`` are erased, and BadInput as ``encode``, for positions that there
         are not, and for wanted ones that are not erased.
         """
+        erased = [int(position) for position in erased]
         codeword = located(sectors, "sectors", self.field, written=out is None, absent=erased)
         wanted = self._checked_positions(len(codeword), erased, wanted)
         if not wanted:
@@ -157,6 +158,7 @@ class Code:
         checked_array(sectors, "sectors", self.field, dimensions=3, written=True)
         if len(sectors) != len(erased):
             raise BadInput(f"expected erased positions for {len(sectors)} groups, found {len(erased)}")
+        erased = [[int(position) for position in positions] for positions in erased]
         wanted = [self._checked_positions(sectors.shape[1], positions, None) for positions in erased]
         data = sectors.shape[1] - self.m
 
@@ -208,9 +210,10 @@ class Code:
             raise UnrecoverableError(erased, self.m)
         if wanted is None:
             return sorted(erased)
+        wanted = [int(position) for position in wanted]
         present = sorted(set(wanted) - set(erased))
         if present or len(set(wanted)) != len(wanted):
-            raise BadInput(f"wanted: expected erased positions, each once, found {list(wanted)}")
+            raise BadInput(f"wanted: expected erased positions, each once, found {wanted}")
         return wanted
 
 
