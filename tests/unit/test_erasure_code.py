@@ -127,7 +127,12 @@ def test_a_code_may_have_as_many_sectors_as_its_field_has_elements() -> None:
 def test_what_is_not_kept_is_computed_again_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = encoded(Code(300, 5), 300, 64)
     monkeypatch.setattr("rackloop_models.erasure._generator.KEPT_TABLE_BYTES", 0)
-    assert np.array_equal(encoded(Code(300, 5), 300, 64), kept)
+    code = Code(300, 5)
+    assert np.array_equal(encoded(code, 300, 64), kept)
+    words = np.stack([kept, kept])
+    words[:, 300:] = 0
+    code.encode_groups(words[:, :300], words[:, 300:])
+    assert np.array_equal(words, np.stack([kept, kept]))
 
 
 @pytest.mark.parametrize("scratch_bytes", [0, 3 * 5 * 64])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rackloop.errors import ToolError
-from rackloop_models.erasure import GF8, GF16, Code, Field, IsalEngine, NumpyEngine, best_engine, engines
+from rackloop_models.erasure import GF8, GF16, Code, Field, IsalEngine, NumpyEngine, Pointer, best_engine, engines
 from rackloop_models.erasure import _engines as erasure_engines
 from tests.unit.erasure_oracle import byte_product, word_product
 
@@ -60,7 +60,9 @@ def test_workers_multiply_at_the_same_time() -> None:
         def __init__(self) -> None:
             self.barrier = threading.Barrier(2, timeout=30)
 
-        def multiply(self, length: int, columns: int, rows: int, tables: int, sources: int, outputs: int) -> None:
+        def multiply(
+            self, length: int, columns: int, rows: int, tables: Pointer, sources: Pointer, outputs: Pointer
+        ) -> None:
             self.barrier.wait()
             super().multiply(length, columns, rows, tables, sources, outputs)
 
@@ -77,7 +79,9 @@ def test_what_goes_wrong_in_a_worker_is_told() -> None:
             self.first = threading.current_thread()
             self.failed = threading.Event()
 
-        def multiply(self, length: int, columns: int, rows: int, tables: int, sources: int, outputs: int) -> None:
+        def multiply(
+            self, length: int, columns: int, rows: int, tables: Pointer, sources: Pointer, outputs: Pointer
+        ) -> None:
             if threading.current_thread() is not self.first:
                 self.failed.set()
                 raise MemoryError("none left")

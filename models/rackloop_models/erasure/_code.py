@@ -136,13 +136,12 @@ class Code:
         first, step = address(data), data.strides[0]
 
         def share() -> Callable[[int], None]:
-            product = Product(self._generator, 0, data.shape[1], self._rows, size)
             planes = np.empty_like(offsets)
-            planes_at = address(planes)
+            product = Product(self._generator, 0, data.shape[1], self._rows, size, planes)
 
             def encode(group: int) -> None:
                 np.add(offsets, np.uint64(first + group * step), out=planes)
-                product(planes_at, redundancy[group])
+                product(redundancy[group])
 
             return encode
 
@@ -178,14 +177,15 @@ class Code:
         target = located(redundancy, "redundancy", self.field, written=True)
         same_size(data=user.sector_bytes, redundancy=target.sector_bytes)
         self._check_counts(first, len(user), len(target))
-        product = Product(self._generator, first, first + len(user), self._rows, user.sector_bytes, adds=adds)
+        stop, size = first + len(user), user.sector_bytes
+        product = Product(self._generator, first, stop, self._rows, size, user.planes, adds=adds)
         if isinstance(redundancy, np.ndarray):
-            product(user.at, redundancy)
+            product(redundancy)
             return
         # What is computed is made of an array, and copied to where it belongs.
         views = [np.frombuffer(sector, np.uint8) for sector in redundancy if sector is not None]
         array = np.stack(views)
-        product(user.at, array)
+        product(array)
         for view, row in zip(views, array, strict=True):
             view[:] = row
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,16 @@ _LOG = logging.getLogger("rackloop.erasure")
 _TABLE_BYTES = 32
 
 
+Pointer: TypeAlias = int | ctypes.c_void_p
+
+
 class Engine(Protocol):
     """Multiplies planes of bytes by matrices over GF(2^8).
 
     ``tables`` prepares a matrix: one row of bytes for each of its rows, all equally long. ``multiply`` takes addresses:
     of prepared rows that follow each other, of ``columns`` addresses of planes, of ``rows`` addresses of planes to be
-    written, each of ``length`` bytes. Threads may call both at the same time.
+    written, each of ``length`` bytes. An address that is used again is best kept as a ``c_void_p``, for which ctypes
+    takes half as long. Threads may call both at the same time.
     """
 
     @property
@@ -37,7 +41,9 @@ class Engine(Protocol):
     @property
     def version(self) -> str: ...
     def tables(self, matrix: Bytes) -> Bytes: ...
-    def multiply(self, length: int, columns: int, rows: int, tables: int, sources: int, outputs: int) -> None: ...
+    def multiply(
+        self, length: int, columns: int, rows: int, tables: Pointer, sources: Pointer, outputs: Pointer
+    ) -> None: ...
 
 
 class IsalEngine:
@@ -104,7 +110,9 @@ class NumpyEngine:
     def tables(self, matrix: Bytes) -> Bytes:
         return np.ascontiguousarray(matrix)
 
-    def multiply(self, length: int, columns: int, rows: int, tables: int, sources: int, outputs: int) -> None:
+    def multiply(
+        self, length: int, columns: int, rows: int, tables: Pointer, sources: Pointer, outputs: Pointer
+    ) -> None:
         matrix = _at(tables, rows * columns).reshape(rows, columns)
         written = np.zeros((rows, length), np.uint8)
         for column, source in enumerate(_addresses_at(sources, columns)):
@@ -169,9 +177,13 @@ def _products() -> Bytes:
     return GF8.multiply(elements[:, None], elements[None, :]).astype(np.uint8)
 
 
-def _at(address: int, length: int) -> Bytes:
-    return np.frombuffer(memoryview((ctypes.c_uint8 * length).from_address(int(address))), np.uint8)
+def _at(address: Pointer, length: int) -> Bytes:
+    return np.frombuffer(memoryview((ctypes.c_uint8 * length).from_address(_number(address))), np.uint8)
 
 
-def _addresses_at(address: int, count: int) -> NDArray[np.uint64]:
-    return np.frombuffer(memoryview((ctypes.c_uint64 * count).from_address(address)), np.uint64)
+def _addresses_at(address: Pointer, count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(memoryview((ctypes.c_uint64 * count).from_address(_number(address))), np.uint64)
+
+
+def _number(address: Pointer) -> int:
+    return (address.value or 0) if isinstance(address, ctypes.c_void_p) else int(address)

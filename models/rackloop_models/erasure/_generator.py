@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from ctypes import c_void_p
+from functools import lru_cache, partial
 from math import ceil
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ class Generator:
         self.field = field
         self.engine = engine
         self.block_sectors = ceil(k / ceil(k / BLOCK_SECTORS))
-        self._keeps = 32 * field.parts**2 * k * m <= KEPT_TABLE_BYTES
+        self.keeps = 32 * field.parts**2 * k * m <= KEPT_TABLE_BYTES
         self._whole: dict[int, Bytes] = {}
         self._rooms = _Rooms()
         self._kept_calls: Callable[[int, int, tuple[int, ...]], tuple[_Call, ...]] = lru_cache(maxsize=8)(
@@ -64,7 +65,7 @@ class Generator:
 
     def calls(self, first: int, stop: int, rows: tuple[int, ...]) -> Iterable[_Call]:
         """The calls that multiply user sectors ``first`` up to ``stop`` for the redundancy sectors ``rows``."""
-        return (self._kept_calls if self._keeps else self._make_calls)(first, stop, rows)
+        return (self._kept_calls if self.keeps else self._make_calls)(first, stop, rows)
 
     def room(self, use: str, count: int, sector_bytes: int) -> Room:
         """Sectors of zeros at first, which this thread has for ``use`` and finds again as it left them."""
@@ -81,7 +82,7 @@ class Generator:
         while at < stop:
             whole = min(at // self.block_sectors * self.block_sectors + self.block_sectors, self.k)
             end = min(whole, stop)
-            if self._keeps and at % self.block_sectors == 0 and end == whole:
+            if self.keeps and at % self.block_sectors == 0 and end == whole:
                 tables = self._of_rows(self._whole_block(at, end), rows)
             else:
                 tables = self._tables(rows, at, end)
@@ -107,7 +108,8 @@ class Generator:
 class Product:
     """The redundancy sectors ``rows`` of user sectors ``first`` up to ``stop``; one thread uses it, group after group.
 
-    With ``adds``, what it computes is added to what is there.
+    The addresses of the user sectors' planes are in ``sources``, where those of another group may be put. With
+    ``adds``, what is computed is added to what is there.
     """
 
     def __init__(
@@ -117,32 +119,40 @@ class Product:
         stop: int,
         rows: tuple[int, ...],
         sector_bytes: int,
+        sources: Addresses,
         *,
         adds: bool = False,
     ) -> None:
         self._multiply = generator.engine.multiply
-        self._calls = generator.calls(first, stop, rows)
         self._adds = adds
-        self._plane_bytes = sector_bytes // generator.field.parts
-        self._rows = len(rows) * generator.field.parts
+        self._sources = sources
+        self._length, self._planes = sector_bytes // generator.field.parts, len(rows) * generator.field.parts
+        self._make_calls = partial(generator.calls, first, stop, rows)
+        self._kept = list(self._arguments()) if generator.keeps else None
         blocks = ceil(generator.k / generator.block_sectors) + 1
         slots = max(1, min(blocks, SCRATCH_BYTES // (len(rows) * sector_bytes)))
         room = generator.room("scratch", slots * len(rows), sector_bytes)
         self._slots = room.sectors.reshape(slots, len(rows), sector_bytes)
-        self._slots_at = [room.at + slot * self._rows * 8 for slot in range(slots)]
+        self._slots_at = [c_void_p(room.at + slot * self._planes * 8) for slot in range(slots)]
 
-    def __call__(self, sources: int, output: Bytes) -> None:
-        """Multiply the planes whose addresses are at ``sources`` into ``output``."""
-        multiply, length, rows, slots = self._multiply, self._plane_bytes, self._rows, self._slots_at
+    def __call__(self, output: Bytes) -> None:
+        """Multiply the user sectors into ``output``."""
+        multiply, slots, length, planes = self._multiply, self._slots_at, self._length, self._planes
         fresh, filled = not self._adds, 0
-        for columns, tables, offset, _ in self._calls:
-            multiply(length, columns, rows, tables, sources + offset, slots[filled])
+        for columns, tables, sources, _ in self._arguments() if self._kept is None else self._kept:
+            multiply(length, columns, planes, tables, sources, slots[filled])
             filled += 1
             if filled == len(slots):
                 self._add_up(output, filled, fresh=fresh)
                 fresh, filled = False, 0
         if filled:
             self._add_up(output, filled, fresh=fresh)
+
+    def _arguments(self) -> Iterator[tuple[int, c_void_p, c_void_p, Bytes]]:
+        """What differs from call to call, and what has to stay as long as it is used."""
+        begin = address(self._sources)
+        for call in self._make_calls():
+            yield call.columns, c_void_p(call.tables), c_void_p(begin + call.sources_offset), call.kept
 
     def _add_up(self, output: Bytes, filled: int, *, fresh: bool) -> None:
         slots = self._slots[:filled]

@@ -48,7 +48,8 @@ class Recovery:
         left = [row for row in range(generator.m) if row not in gone][: len(lost)]
         also = [position - data for position in wanted if position >= data]
         self._data, self._lost, self._left = data, lost, [data + row for row in left]
-        self._product = Product(generator, 0, data, (*left, *also), sector_bytes)
+        self._known = np.empty((data, field.parts), np.uint64)
+        self._product = Product(generator, 0, data, (*left, *also), sector_bytes, self._known)
         self._plane_bytes = sector_bytes // field.parts
         self._zeros = generator.room("zeros", 1, sector_bytes)
         self._computed = generator.room("computed", len(left) + len(also), sector_bytes)
@@ -58,9 +59,9 @@ class Recovery:
 
     def __call__(self, planes: Addresses, outputs: Addresses) -> None:
         """Compute the wanted sectors of the codeword with these planes into the planes ``outputs``."""
-        known = planes[: self._data].copy()
-        known[self._lost] = self._zeros.planes
-        self._product(address(known), self._computed.sectors)
+        self._known[:] = planes[: self._data]
+        self._known[self._lost] = self._zeros.planes
+        self._product(self._computed.sectors)
         sources = np.concatenate([self._computed.planes, planes[self._left]])
         tables, written = address(self._tables), np.ascontiguousarray(outputs)
         self._multiply(self._plane_bytes, self._columns, self._rows, tables, address(sources), address(written))

@@ -30,11 +30,6 @@ class Located:
     def __len__(self) -> int:
         return len(self.planes)
 
-    @property
-    def at(self) -> int:
-        """The address of the addresses."""
-        return address(self.planes)
-
 
 def located(
     sectors: Sectors, what: str, field: Field, *, written: bool = False, absent: Collection[int] = ()
