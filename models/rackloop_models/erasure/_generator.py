@@ -22,7 +22,7 @@ from rackloop_models.erasure._sectors import Addresses, address, plane_addresses
 BLOCK_SECTORS = 32
 # What blocks come to is kept apart up to here and then added up: fewer calls of short blocks, at each of which threads
 # would wait for the interpreter lock. More would push user sectors out of the caches.
-SCRATCH_BYTES = 96 << 10
+SCRATCH_BYTES = 48 << 10
 # Up to here, prepared coefficients are kept; (1004, 19) needs 2.4 MB.
 KEPT_TABLE_BYTES = 64 << 20
 
