@@ -53,6 +53,8 @@ class Sysfs:
         self._changes = -1
         self._tree = Tree()
         self._links: Mapping[str, Link] = {}
+        # What each file of ``written`` was when it was put there: another one has been written to, and is to be obeyed.
+        self._untouched: dict[Path, tuple[int, int]] = {}
         self._view: HostView | None = None
         self._inotify: Inotify | None = None
         self._obeying: asyncio.Task[None] | None = None
@@ -118,7 +120,7 @@ class Sysfs:
             text = _read(self.written / name)
             if meaning is None or view is None:
                 return
-            self._put(self.written / name, self._tree.entries[path])
+            self._put(self.written / name, self._tree.entries[path], is_obeyed=True)
         obey(meaning, text.strip(), view, self._watch.acts(self._server))
         self.refresh()
 
@@ -144,12 +146,19 @@ class Sysfs:
             if entry is not None and before.get(path) != entry:
                 put(top / path, entry)
 
-    def _put(self, path: Path, entry: Entry) -> None:
-        """Write a file or a link in one step, so that nobody finds half of it."""
+    def _put(self, path: Path, entry: Entry, *, is_obeyed: bool = False) -> None:
+        """Write a file or a link in one step, so that nobody finds half of it.
+
+        What a server wrote stays until it ``is_obeyed``: the kernel acts on every write.
+        """
+        if not is_obeyed and self._untouched.get(path, _state(path)) != _state(path):
+            return
         fresh = self._staging / "entry"
         fresh.unlink(missing_ok=True)
         _make(fresh, entry)
         fresh.replace(path)
+        if path.parent == self.written:
+            self._untouched[path] = _state(path)
 
 
 def obey(meaning: tuple[str, ...], text: str, view: HostView, acts: HostActs) -> None:
@@ -196,6 +205,15 @@ def _make(path: Path, entry: Entry) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.write(descriptor, entry if isinstance(entry, bytes) else (entry or "").encode())
     os.close(descriptor)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Which file it is, and when it was last written; a file that is not there is like no other."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
 
 
 def _redirected(tree: Tree) -> dict[str, Entry]:
