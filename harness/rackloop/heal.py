@@ -119,17 +119,16 @@ def heal(
     problems += strange
     check()
     is_as_it_was_left = not (thorough or standing or mended)
-    asks: list[Callable[[], str | None]] = []
-    if not is_as_it_was_left:
-        asks += power_problems(equipment, deadline)
-        asks += look_problems(lab, look_at, answer_by) if look_at is not None else []
-    # Each controller, server and drive takes its time to answer, so all are asked at once, while the map is restored.
-    with ThreadPoolExecutor(len(asks) + len(equipment.power) or 1) as asking:
-        asked = [asking.submit(ask) for ask in asks]
+    looks = look_problems(lab, look_at, answer_by) if look_at is not None and not is_as_it_was_left else []
+    # Each controller, server and drive takes its time to answer, so all are asked at once: controllers while the map is
+    # restored, drives once it is, for a port that is still elsewhere tells of another drive.
+    with ThreadPoolExecutor(len(looks) + len(equipment.power) or 1) as asking:
+        early = [] if is_as_it_was_left else power_problems(equipment, deadline)
+        asked = [asking.submit(ask) for ask in early]
         restored, switch_problems = _give_baseline(lab, equipment, deadline)
         if is_as_it_was_left:
-            known_on = fed_servers(lab, answering())
-            asked += [asking.submit(ask) for ask in power_problems(equipment, deadline, but=known_on)]
+            looks = power_problems(equipment, deadline, but=fed_servers(lab, answering()))
+        asked += [asking.submit(ask) for ask in looks]
         problems += [problem for answer in asked if (problem := answer.result()) is not None]
     problems += switch_problems
     took_s = (clock.now_ns() - started_ns) / 1e9
