@@ -297,6 +297,20 @@ def test_servers_and_drives_are_looked_at_where_something_was_healed_or_it_is_as
     assert set(looked.asked) == everything
 
 
+def test_drives_are_asked_who_they_are_once_the_map_is_restored(bench: Bench) -> None:
+    """With nothing in the journal: the circuits of somebody else go to other drives until then."""
+    strange = PortMap.of([(1, 108), (2, 109)])
+    bench.rack.equipment.fabric.apply(Partial(strange), bench.deadline)
+
+    class Elsewhere(Looked):
+        def drive(self, server: str, port: str) -> Drive:
+            if set(strange.pairs) <= set(bench.rack.equipment.fabric.live_map(bench.deadline).pairs):
+                self.swapped = {"d01": "d04"}
+            return super().drive(server, port)
+
+    assert looking(bench, Elsewhere(bench), thorough=True).problems == ()
+
+
 def test_a_server_that_does_not_answer_and_a_drive_that_is_not_there_are_named(bench: Bench) -> None:
     looked = Looked(bench)
     looked.silent, looked.swapped = {"srv2", "d02"}, {"d04": "d01"}
