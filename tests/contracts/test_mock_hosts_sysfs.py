@@ -140,6 +140,24 @@ def test_a_phy_is_disabled_and_enabled(rack: WatchedRack, tmp_path: Path) -> Non
     write(rack, tmp_path / "srv1b", path, "1\n", is_linked, "srv1")
 
 
+def test_a_write_that_nobody_has_obeyed_yet_stays(rack: WatchedRack, tmp_path: Path) -> None:
+    sysfs = written(rack, tmp_path / "srv1")
+    enable = attribute(sysfs, "class/sas_phy/phy-0:0/enable")
+    rack.watch.acts("srv1").disable_link(rack.watch.view("srv1").ports[0])
+    enable.write_text("1\n")
+    sysfs.refresh()
+    assert enable.read_text() == "1\n"
+
+
+def test_an_attribute_that_somebody_removed_is_there_again(rack: WatchedRack, tmp_path: Path) -> None:
+    sysfs = written(rack, tmp_path / "srv1")
+    enable = attribute(sysfs, "class/sas_phy/phy-0:0/enable")
+    enable.unlink()
+    rack.watch.acts("srv1").disable_link(rack.watch.view("srv1").ports[0])
+    sysfs.refresh()
+    assert enable.read_text() == "0\n"
+
+
 def test_a_device_is_deleted_and_found_by_a_scan(rack: WatchedRack, tmp_path: Path) -> None:
     def has_drive() -> bool:
         return "d01" in names(rack.watch.view("srv1"))

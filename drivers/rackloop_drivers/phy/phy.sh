@@ -113,10 +113,18 @@ await_turn() {
 # What was about to switch a PHY when it was ended does that first: later, it would switch for whoever has the PHY then.
 await_rest() {
     tries=$most_tries
-    while set -- "$requests"/*/acting && [ -e "$1" ] && [ "$tries" -gt 0 ]; do
+    while ls "$requests"/*/"acting-$1" >/dev/null 2>&1 && [ "$tries" -gt 0 ]; do
         tries=$((tries - 1))
         sleep 0.01
     done
+}
+
+begin_acting() {
+    for phy in $phys; do : >"$requests/$id/acting-$phy"; done
+}
+
+end_acting() {
+    rm -f "$requests/$id"/acting-*
 }
 
 # Those of the request's PHYs that nobody has ended it for.
@@ -218,10 +226,9 @@ swing)
     id=$1 count=$2 down_s=$3 up_s=$4
     shift 4
     phys=$*
-    acting=$requests/$id/acting
-    trap 'rm -f "$acting"' EXIT
+    trap end_acting EXIT
     while [ "$count" -gt 0 ]; do
-        : >"$acting"
+        begin_acting
         wanted
         for phy in $taken; do switch_off "$phy"; done
         # Who ended it in between has enabled them too early.
@@ -229,15 +236,15 @@ swing)
         wanted
         for phy in $before; do [ -e "$requests/$id/$phy" ] || switch_on "$phy"; done
         for phy in $taken; do await 0 "$phy"; done
-        rm -f "$acting"
+        end_acting
         : >"$requests/$id/down"
         pause "$down_s"
-        : >"$acting"
+        begin_acting
         wanted
         for phy in $taken; do switch_on "$phy"; done
         for phy in $taken; do await 1 "$phy"; done
         for phy in $taken; do await_signal "$phy"; done
-        rm -f "$acting"
+        end_acting
         count=$((count - 1))
         [ -n "$taken" ] || count=0
         [ "$count" -gt 0 ] && pause "$up_s"
@@ -271,7 +278,7 @@ restore)
     all_of "$@"
     # A flap that goes on would take them away again.
     for phy in "$@"; do rm -f "$requests"/*/"$phy"; done
-    await_rest
+    for phy in "$@"; do await_rest "$phy"; done
     for phy in "$@"; do
         [ -e "$kept_off/$phy" ] && continue
         give_back "$phy"

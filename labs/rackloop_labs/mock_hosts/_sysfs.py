@@ -54,7 +54,7 @@ class Sysfs:
         self._tree = Tree()
         self._links: Mapping[str, Link] = {}
         # What each file of ``written`` was when it was put there: another one has been written to, and is to be obeyed.
-        self._untouched: dict[Path, tuple[int, int]] = {}
+        self._untouched: dict[Path, tuple[int, int] | None] = {}
         self._view: HostView | None = None
         self._inotify: Inotify | None = None
         self._obeying: asyncio.Task[None] | None = None
@@ -151,14 +151,15 @@ class Sysfs:
 
         What a server wrote stays until it ``is_obeyed``: the kernel acts on every write.
         """
-        if not is_obeyed and self._untouched.get(path, _state(path)) != _state(path):
+        now = _state(path)
+        if not is_obeyed and now is not None and self._untouched.get(path, now) != now:
             return
         fresh = self._staging / "entry"
         fresh.unlink(missing_ok=True)
         _make(fresh, entry)
-        fresh.replace(path)
         if path.parent == self.written:
-            self._untouched[path] = _state(path)
+            self._untouched[path] = _state(fresh)
+        fresh.replace(path)
 
 
 def obey(meaning: tuple[str, ...], text: str, view: HostView, acts: HostActs) -> None:
@@ -207,12 +208,12 @@ def _make(path: Path, entry: Entry) -> None:
     os.close(descriptor)
 
 
-def _state(path: Path) -> tuple[int, int]:
-    """Which file it is, and when it was last written; a file that is not there is like no other."""
+def _state(path: Path) -> tuple[int, int] | None:
+    """Which file it is, and when it was last written; None where there is none."""
     try:
         found = path.lstat()
     except OSError:
-        return 0, 0
+        return None
     return found.st_ino, found.st_mtime_ns
 
 
