@@ -1,5 +1,5 @@
 """Views of a run's event stream: summary, JUnit, Allure, plots."""
 
-from rackloop_reports.rendering import RenderedReport, record, render
+from rackloop_reports.rendering import RenderedReport, render, write_summary
 
-__all__ = ["RenderedReport", "record", "render"]
+__all__ = ["RenderedReport", "render", "write_summary"]

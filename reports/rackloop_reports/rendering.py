@@ -35,7 +35,7 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     """
     run = read_run(run_dir)
     rendered = RenderedReport(
-        _record(run, run_dir), run_dir / "report" / allure.INDEX, run_dir / _SUMMARY, run_dir / _JUNIT
+        _write_summary(run, run_dir), run_dir / "report" / allure.INDEX, run_dir / _SUMMARY, run_dir / _JUNIT
     )
     results = run_dir / "allure-results"
     allure_results.complete(run, results, run_dir)
@@ -49,12 +49,12 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     return rendered
 
 
-def record(run_dir: Path) -> Summary:
+def write_summary(run_dir: Path) -> Summary:
     """Write ``summary.json`` and ``junit.xml`` in ``run_dir`` and nothing else. Raises BadInput as :func:`render`."""
-    return _record(read_run(run_dir), run_dir)
+    return _write_summary(read_run(run_dir), run_dir)
 
 
-def _record(run: RunRecord, run_dir: Path) -> Summary:
+def _write_summary(run: RunRecord, run_dir: Path) -> Summary:
     summary = summarize(run)
     write_atomically(run_dir / _SUMMARY, to_json(summary))
     write_atomically(run_dir / _JUNIT, to_junit(run))

@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
-from rackloop_reports import allure, record, render
+from rackloop_reports import allure, render, write_summary
 from rackloop_reports.allure import find_allure, find_node
 from tests.unit.example_stream import ExampleRun, smoke_run
 
@@ -76,7 +76,7 @@ def test_every_report_is_there(tmp_path: Path, node: Path) -> None:
 def test_summary_and_junit_are_written_without_the_page(tmp_path: Path) -> None:
     run = small_run(tmp_path / "run")
     there = set(run.iterdir())
-    assert record(run).verdict == "pass"
+    assert write_summary(run).verdict == "pass"
     assert {path.name for path in set(run.iterdir()) - there} == {"summary.json", "junit.xml"}
     assert json.loads((run / "summary.json").read_text())["verdict"] == "pass"
 
