@@ -30,6 +30,13 @@ from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
 
+if TYPE_CHECKING:
+    from rackloop.heal import HealReport
+    from rackloop.journal import Journal
+    from rackloop.leases import HeldLease
+
+_HEAL_S = 60.0
+
 
 class BenchInService:
     """``whole`` as a :class:`~rackloop_labs.bench.Bench` whose description lacks the parts that were taken out.
@@ -138,6 +145,30 @@ class BenchInService:
             if name not in left.servers or port not in left.servers[name].ports
         )
         return frozenset(number for number in (*drives, *wired) if number is not None)
+
+    def heal(
+        self,
+        journal: Journal,
+        lease: HeldLease,
+        *,
+        thorough: bool = False,
+        answering: Callable[[], Collection[str]] = frozenset,
+    ) -> HealReport:
+        """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.heal.heal`."""
+        from rackloop.heal import heal
+
+        return heal(
+            self.lab,
+            journal,
+            self.equipment,
+            self.clock,
+            Deadline.after(self.clock, _HEAL_S),
+            lease=lease,
+            look_at=self,
+            thorough=thorough,
+            leave=self.leaves_alone,
+            answering=answering,
+        )
 
     def drive(self, server: str, port: str) -> Drive:  # noqa: D102
         return self._used().drive(server, port)

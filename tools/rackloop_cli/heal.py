@@ -6,9 +6,9 @@ from contextlib import closing
 
 from rich.console import Console
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
-from rackloop.heal import HealReport, heal
+from rackloop.heal import HealReport
 from rackloop.journal import Journal
 from rackloop.lab import Lab, load_lab
 from rackloop.leases import Leases, LeaseTerms, leased, slice_of
@@ -20,8 +20,6 @@ from rackloop_cli.own_lease import own_lease
 from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
-
-_WITHIN_S = 60.0
 
 
 def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
@@ -46,19 +44,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
             with open_leased(lab, clock, state, held) as opened:
-                bench = BenchInService(opened, worked_on)
-                deadline = Deadline.after(clock, _WITHIN_S)
-                report = heal(
-                    bench.lab,
-                    Journal(store),
-                    bench.equipment,
-                    clock,
-                    deadline,
-                    lease=held,
-                    look_at=bench,
-                    thorough=True,
-                    leave=bench.leaves_alone,
-                )
+                report = BenchInService(opened, worked_on).heal(Journal(store), held, thorough=True)
     _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED
 
