@@ -18,7 +18,6 @@ from rackloop.description._testplans import files_by_name, read_declared
 from rackloop.errors import EXIT_PASS, BadInput, LabError
 from rackloop.event_log import read_events
 from rackloop.events import TestFinished
-from rackloop.faults import FaultSpec
 from rackloop.lab import Lab, load_lab
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
@@ -180,16 +179,17 @@ class _Chosen:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._lacking = lacking_in(lab)
-        self._in_service = lacking_out_of_service(lab, _out_of_service(lab))
+        out = _out_of_service(lab)
+        self._never = lacking_in(lab)
+        self._not_now = lacking_out_of_service(lab, out)
+        self._either = lacking_out_of_service(lab, out, self._never)
 
     def of(self, given: Schedule | RandomSchedule, seed: int, title: str, *names: str) -> Found:
-        def lacking(fault: FaultSpec) -> str | None:
-            return self._lacking(fault) or (self._in_service(fault) if isinstance(given, RandomSchedule) else None)
-
+        # A script is shown whole: what a run would refuse for now is said beside it.
+        lacking = self._either if isinstance(given, RandomSchedule) else self._never
         schedule = on_lab(given, self._lab, seed, *names, lacking=lacking)
-        never = tuple(left_out(given, self._lab, self._lacking))
-        return Found(title, schedule, seed, None, None, never, tuple(left_out(given, self._lab, self._in_service)))
+        never, not_now = (tuple(left_out(given, self._lab, each)) for each in (self._never, self._not_now))
+        return Found(title, schedule, seed, never=never, not_now=not_now)
 
 
 def _out_of_service(lab: Lab) -> Collection[Gear]:
