@@ -19,17 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._bench import paired  # noqa: E402 - the checkout is no package
+from rackloop.blocks import BLOCK_BYTES  # noqa: E402
 from rackloop.clock import RealClock  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402
-from rackloop_models.lwfs import (  # noqa: E402
-    BLOCK_BYTES,
-    HEADER_BYTES,
-    KEY_BYTES,
-    LwfsClient,
-    MetadataService,
-    StorageServer,
-)
+from rackloop_models.lwfs import HEADER_BYTES, KEY_BYTES, LwfsClient, MetadataService, StorageServer  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import running_rackd  # noqa: E402
 

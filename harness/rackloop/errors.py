@@ -15,6 +15,7 @@
     │   ├── HostKeyMismatch   it answers with another SSH host key than the known one
     │   ├── ProtocolError     it answers, but not in its own language
     │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
+    │   ├── IoFailed          a drive answered a request with an error (rackloop.blocks)
     │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.journal)
     │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
     │   └── FabricError       the switch refused a command

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.blocks import BLOCK_BYTES
 from rackloop.lab import Lab
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, require_rules
 from rackloop_models.disaggregation import (
@@ -23,7 +24,7 @@ from rackloop_models.disaggregation import (
     complete,
     complete_rules,
 )
-from rackloop_models.lwfs import BLOCK_BYTES, HEADER_BYTES, Address, LwfsClient, LwfsFile
+from rackloop_models.lwfs import HEADER_BYTES, Address, LwfsClient, LwfsFile
 
 PAYLOAD = BLOCK_BYTES - HEADER_BYTES
 FILE_BLOCKS = 1024

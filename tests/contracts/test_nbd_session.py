@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from rackloop.blocks import IoFailed
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.block.nbd_session import IoFailed, NbdSession
+from rackloop_drivers.block.nbd_session import NbdSession
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, running_rackd

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from rackloop_models.lwfs import KEY_BYTES, CountedBlocks, LwfsClient, MemoryBlocks, MetadataService, StorageServer
+from rackloop.blocks import CountedBlocks, MemoryBlocks
+from rackloop_models.lwfs import KEY_BYTES, LwfsClient, MetadataService, StorageServer
 
 DRIVE_BLOCKS = 64
 BLOCK = 4096

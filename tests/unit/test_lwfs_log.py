@@ -8,18 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rackloop.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, MemoryBlocks, Part
 from rackloop_models.lwfs import (
-    BLOCK_BYTES,
     HEADER_BYTES,
     KEY_BYTES,
     Address,
-    CountedBlocks,
     Extent,
-    FileBlocks,
-    MemoryBlocks,
     NoRoom,
     NoSuchFile,
-    Part,
     RecordDamaged,
     Rights,
     StorageServer,

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackloop.blocks import Blocks, CountedBlocks
 from rackloop_models.lwfs import (
     KEY_BYTES,
     Address,
-    Blocks,
-    CountedBlocks,
     Extent,
     Grant,
     NoStore,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from rackloop.blocks import BLOCK_BYTES, MemoryBlocks
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.verdict import Verdict
 from rackloop_fixtures import StorageClient, StorageRack
 from rackloop_models.disaggregation import Io, Mapped, Unmapped, judged
 from rackloop_models.disaggregation._rules_common import answers_only_while_mapped
-from rackloop_models.lwfs import BLOCK_BYTES, MemoryBlocks
 
 
 def rack(seed: int = 7) -> Any:

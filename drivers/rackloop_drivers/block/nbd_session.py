@@ -12,21 +12,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from rackloop.abilities import BlockDevice
+from rackloop.blocks import IoFailed
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, NotConnected, NotSupported, ToolError
 from rackloop.guard import WritableDrive
 
 _LIBRARY = "libnbd.so.0"
 # How soon a request in flight notices that its session was given up.
 _LOOK_MS = 20
-
-
-class IoFailed(LabError):
-    """A request came back with an error. ``errno`` is what the other side, or the kernel, gave for it."""
-
-    def __init__(self, message: str, errno: int) -> None:
-        self.errno = errno
-        super().__init__(message)
 
 
 class _Completion(ctypes.Structure):

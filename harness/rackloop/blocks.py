@@ -1,13 +1,27 @@
-"""What a store lies on: bytes that can be read and written in whole blocks, in memory, in a file, or counted."""
+"""What a store lies on: bytes that can be read and written in whole blocks, in memory, in a file, or counted.
+
+Systems under test that the harness plays itself are built on these. Sessions with drives are such blocks too
+(``rackloop_drivers.block``).
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
+
+from rackloop.errors import LabError
 
 BLOCK_BYTES = 4096
+
+
+class IoFailed(LabError):
+    """A request came back with an error. ``errno`` is what the other side, or the kernel, gave for it."""
+
+    def __init__(self, message: str, errno: int) -> None:
+        self.errno = errno
+        super().__init__(message)
 
 
 class Blocks(Protocol):
@@ -21,6 +35,17 @@ class Blocks(Protocol):
     def read(self, offset: int, length: int) -> bytes: ...
     def write(self, offset: int, data: bytes) -> None: ...
     def flush(self) -> None: ...
+
+
+@runtime_checkable
+class FailFastBlocks(Blocks, Protocol):
+    """Blocks that can be told, read by read, not to try again what cannot be read at the first attempt.
+
+    ``read`` lets the drive retry. ``read_failing_fast`` raises IoFailed (EIO) at once when any sector of the range
+    fails its first attempt; which one is not said.
+    """
+
+    def read_failing_fast(self, offset: int, length: int) -> bytes: ...
 
 
 class MemoryBlocks:
