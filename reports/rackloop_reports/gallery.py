@@ -14,6 +14,7 @@ from rackloop.units import parse_size
 from rackloop_reports.broken import broken_parts
 from rackloop_reports.characterized import drawings
 from rackloop_reports.record import RunRecord, TestRecord
+from rackloop_reports.recovered import has_recovery, recovery_drawings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,8 +61,9 @@ class Gallery:
         remapping = [test for test in timed if test.remaps]
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
         characterizing = [test for test in tests if test.rounds]
+        recovering = [test for test in tests if has_recovery(test)]
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
-        if not (timed or broken or latency or throughput or characterizing or failed):
+        if not (timed or broken or latency or throughput or characterizing or recovering or failed):
             return []
         from rackloop_reports import plots
 
@@ -83,6 +85,9 @@ class Gallery:
         for test in characterizing:
             about = test.id.rpartition("::")[2].replace("_", " ")
             wanted += [(f"{name}: {about}", [test], draw) for name, draw in drawings(test, source)]
+        for test in recovering:
+            about = test.id.rpartition("::")[2].replace("_", " ")
+            wanted += [(f"{name}: {about}", [test], draw) for name, draw in recovery_drawings(test, source)]
         wanted += [
             (f"{_EVIDENCE}{test.id}", [test], partial(plots.evidence_timeline, evidence, source))
             for test, evidence in failed

@@ -13,6 +13,18 @@ from rackloop_reports.plots.characterize import (
     write_saturation,
 )
 from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
+from rackloop_reports.plots.erasure import (
+    CodecBar,
+    RebuildBar,
+    RecoveryCell,
+    StateLatency,
+    TailCurve,
+    codec_throughput,
+    degraded_reads,
+    rebuild_times,
+    recovery_matrix,
+    tail_curves,
+)
 from rackloop_reports.plots.evidence import evidence_timeline
 from rackloop_reports.plots.faults import fault_timeline
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
@@ -24,15 +36,22 @@ from rackloop_reports.plots.traces import trace_page
 
 __all__ = [
     "Cell",
+    "CodecBar",
     "DemandPoint",
     "ModelCurve",
     "PublishedPoint",
+    "RebuildBar",
+    "RecoveryCell",
     "Replayed",
     "SimulatedDrive",
     "Source",
     "StackLatency",
+    "StateLatency",
+    "TailCurve",
     "ThroughputPoint",
     "bandwidth_bars",
+    "codec_throughput",
+    "degraded_reads",
     "demand_curve",
     "drive_model_sheet",
     "encode",
@@ -45,11 +64,14 @@ __all__ = [
     "latency_ecdf",
     "latency_matrix",
     "measurement_window",
+    "rebuild_times",
+    "recovery_matrix",
     "remap_timeline",
     "replay_fidelity",
     "schedule_timeline",
     "stage_breakdown",
     "steady_state_convergence",
+    "tail_curves",
     "trace_page",
     "write_saturation",
 ]

@@ -1,0 +1,247 @@
+"""Plots of erasure recovery: was everything right, what did it cost to read and to rebuild, how fast is the codec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rackloop.distribution import Distribution
+from rackloop.units import counted, format_quantity
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREEN,
+    ORANGE,
+    RED,
+    Source,
+    blank,
+    make_y_logarithmic,
+    put_caption,
+    styled,
+)
+
+# Width and height of a cell of the matrix.
+_CELL_IN = (1.25, 0.42)
+
+
+@dataclass(frozen=True)
+class RecoveryCell:
+    """How often something was damaged in one way, and what came of it. ``answers`` go by name; ``tried`` is all.
+
+    ``row`` and ``column`` say what was damaged and when, as people read it. ``right`` counts the answers that were
+    right or, where more was lost than can be recovered, loud.
+    """
+
+    row: str
+    column: str
+    tried: int
+    right: int
+    wrong: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class StateLatency:
+    """Latencies of reads, in seconds, while a store was in some state, such as degraded."""
+
+    state: str
+    samples: Distribution
+
+
+@dataclass(frozen=True)
+class RebuildBar:
+    """How many seconds a rebuild took, and p99 of what tenants waited for meanwhile, None where nobody read."""
+
+    way: str
+    seconds: float
+    tenant_p99_s: float | None = None
+
+
+@dataclass(frozen=True)
+class TailCurve:
+    """Tail latency in seconds by how many sectors were read, ``points`` of (sectors, low, value, high).
+
+    ``panel`` is what the curve shares axes with: a failure probability and a retry latency, say.
+    """
+
+    panel: str
+    name: str
+    points: Sequence[tuple[int, float | None, float, float | None]] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class CodecBar:
+    """Throughput of one act of a code, in bytes of user data a second."""
+
+    code: str
+    act: str
+    bytes_per_s: float
+
+
+@styled
+def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
+    """What was damaged by when: green where every answer was as it must be, red where one was wrong, else orange."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    longest = max(map(len, rows))
+    figure = blank(1.2 + 0.085 * longest + _CELL_IN[0] * len(columns), 1.9 + _CELL_IN[1] * len(rows))
+    axes = figure.subplots()
+    for cell in cells:
+        x, y = columns.index(cell.column), rows.index(cell.row)
+        color = RED if cell.wrong else GREEN if cell.right == cell.tried else ORANGE
+        axes.barh(y, 0.94, 0.88, left=x - 0.47, color=color, alpha=1 if cell.wrong else 0.3)
+        ink, weight = ("white", "bold") if cell.wrong else (BLACK, "normal")
+        axes.text(x, y, _cell_words(cell), ha="center", va="center", fontsize=8.5, color=ink, fontweight=weight)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    figure.suptitle(source.title("Recovery correctness"), x=0.012, ha="left", fontweight="bold")
+    asked = counted(sum(cell.tried for cell in cells), "answer")
+    put_caption(
+        figure,
+        source.caption(
+            f"{asked}: as they must be, of those asked for. Where more is lost than the code recovers, an answer must "
+            "be a loud failure. Red: wrong bytes. Orange: unknown, or an error where there should be bytes."
+        ),
+    )
+    return figure
+
+
+def _cell_words(cell: RecoveryCell) -> str:
+    words = f"{cell.right:,} of {cell.tried:,}"
+    if cell.wrong:
+        words += f"\n{cell.wrong:,} wrong"
+    if cell.unknown:
+        words += f"\n{cell.unknown:,} unknown"
+    return words
+
+
+@styled
+def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
+    """The distribution of read latency in each state of a store, on one logarithmic axis."""
+    import numpy as np
+    from matplotlib.ticker import FuncFormatter
+
+    figure = blank(8.6, 4.6)
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    for place, entry in enumerate(states):
+        values_ms = np.asarray(entry.samples.values) * 1e3
+        x = np.append(values_ms[:1], values_ms)
+        y = np.append(0.0, np.cumsum(entry.samples.counts) / entry.samples.n)
+        color = CYCLE[place % len(CYCLE)]
+        p50, p99 = (format_quantity(entry.samples.quantile(share), "s") for share in (0.5, 0.99))
+        axes.step(x, y, where="post", color=color, label=f"{entry.state}: median {p50}, p99 {p99}")
+        axes.plot([entry.samples.quantile(0.99) * 1e3], [0.99], marker="D", markersize=4, color=color)
+    axes.set_ylim(0, 1.05)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel("Read latency, ms")
+    axes.set_ylabel("Share of reads at or below")
+    axes.legend(loc="lower right", fontsize=8.5)
+    axes.set_title(source.title("Reads during degradation"))
+    numbers = ", ".join(f"{entry.samples.n:,} {entry.state}" for entry in states)
+    put_caption(figure, source.caption(f"n = {numbers}. Diamonds: p99."))
+    return figure
+
+
+@styled
+def rebuild_times(bars: Sequence[RebuildBar], source: Source) -> Figure:
+    """How long each way to rebuild took, and beside it what tenants waited for while it ran."""
+    has_tenants = any(bar.tenant_p99_s is not None for bar in bars)
+    figure = blank(11.5 if has_tenants else 6.4, 1.6 + 0.5 * len(bars))
+    left, *rest = figure.subplots(1, 2 if has_tenants else 1, squeeze=False).flat
+    _across(left, [(bar.way, bar.seconds) for bar in bars], "Rebuild, s", BLUE, lambda value: f"{value:.3g} s")
+    for axes in rest:
+        shares = [(bar.way, (bar.tenant_p99_s or 0) * 1e3) for bar in bars]
+        _across(axes, shares, "Tenants' reads meanwhile, p99, ms", ORANGE, lambda value: f"{value:.3g} ms")
+        axes.set_yticks([])
+    figure.suptitle(source.title("Rebuild"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption("Until every stripe had all of its units again."))
+    return figure
+
+
+def _across(axes: Axes, bars: Sequence[tuple[str, float]], what: str, color: str, word: Callable[[float], str]) -> None:
+    drawn = axes.barh(range(len(bars)), [value for _, value in bars], 0.6, color=color)
+    axes.bar_label(drawn, [word(value) if value else "nobody read" for _, value in bars], fontsize=9, padding=3)
+    axes.set_yticks(range(len(bars)), [name for name, _ in bars])
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_xlabel(what)
+    axes.margins(x=0.18)
+    axes.grid(visible=False, axis="y")
+
+
+@styled
+def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
+    """Tail latency by how many sectors were read, a panel for each kind of drive, intervals as bars."""
+    panels = list(dict.fromkeys(curve.panel for curve in curves))
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = blank(max(6.4, 3.1 * columns), 1.4 + 2.8 * rows)
+    drawn = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes in drawn.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(drawn.flat, panels, strict=False):
+        for curve in (curve for curve in curves if curve.panel == panel):
+            _tail(axes, curve, CYCLE[names.index(curve.name) % len(CYCLE)])
+        axes.set_title(panel, fontsize=10)
+        make_y_logarithmic(axes)
+    for axes in drawn[:, 0]:
+        axes.set_ylabel("p99 of a read, s")
+    for axes in drawn[-1, :]:
+        axes.set_xlabel("Sectors read, thousands")
+    figure.suptitle(source.title("Tail latency"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption("Bars: 95 % intervals from order statistics."))
+    drawn.flat[0].legend(fontsize=8)
+    return figure
+
+
+def _tail(axes: Axes, curve: TailCurve, color: str) -> None:
+    points = sorted(curve.points)
+    values = [value for _, _, value, _ in points]
+    below = [value - low if low is not None else 0.0 for _, low, value, _ in points]
+    above = [high - value if high is not None else 0.0 for _, _, value, high in points]
+    axes.errorbar(
+        [sectors / 1e3 for sectors, *_ in points],
+        values,
+        [below, above],
+        color=color,
+        marker="o",
+        markersize=4,
+        capsize=3,
+        label=curve.name,
+    )
+
+
+@styled
+def codec_throughput(bars: Sequence[CodecBar], source: Source) -> Figure:
+    """What each code encodes, and decodes by how many sectors are erased, in GB of user data a second."""
+    codes = list(dict.fromkeys(bar.code for bar in bars))
+    acts = list(dict.fromkeys(bar.act for bar in bars))
+    figure = blank(max(6.4, 2.0 + 1.1 * len(codes)), 4.4)
+    axes = figure.subplots()
+    width = 0.84 / len(acts)
+    for number, act in enumerate(acts):
+        found: Mapping[str, float] = {bar.code: bar.bytes_per_s / 1e9 for bar in bars if bar.act == act}
+        places = [codes.index(code) + (number - (len(acts) - 1) / 2) * width for code in found]
+        drawn = axes.bar(places, list(found.values()), width * 0.92, color=CYCLE[number % len(CYCLE)], label=act)
+        axes.bar_label(drawn, fmt="%.2g", fontsize=8, padding=2)
+    axes.set_xticks(range(len(codes)), codes)
+    axes.set_xlabel("Code: user sectors, redundancy sectors")
+    axes.set_ylabel("Throughput, GB/s")
+    axes.margins(y=0.15)
+    axes.grid(visible=False, axis="x")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8.5)
+    axes.set_title(source.title("Codec"))
+    put_caption(figure, source.caption("Medians on one core of the machine that the harness runs on."))
+    return figure
