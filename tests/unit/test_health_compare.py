@@ -244,6 +244,13 @@ def test_a_disks_letter_that_passed_on_stands_for_both_ports() -> None:
     assert change.subject == "srv1 p0 p1"
 
 
+def test_a_disks_letter_stands_for_the_port_it_was_last_named_with() -> None:
+    error = "critical medium error, dev sda, sector 0"
+    texts = (error, "sd 1:0:0:0: [sda] Attached SCSI disk", error, "sd 0:0:0:0: [sda] tag#0 CDB: Read(10)", error)
+    changes = compare(BEFORE, later(None, None, *texts), Disturbed())
+    assert [(change.subject, change.after) for change in changes] == [("srv1 p0", 2), ("srv1 p1", 1)]
+
+
 def test_every_rule_has_a_name_of_its_own() -> None:
     assert len(rule_names()) == len(COUNTERS) + len(KERNEL_MESSAGES) + 3
     assert all(rule.name == name for rules in (COUNTERS, KERNEL_MESSAGES) for name, rule in rules.items())

@@ -15,6 +15,7 @@ from rackloop.units import counted
 from rackloop.verdict import Cause
 
 _HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+):\d+:\d+:\d+")
+_LETTER = re.compile(r"\bsd (\d+):\d+:\d+:\d+: \[(sd[a-z]+)\]")
 _DEVICE = re.compile(
     r"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
 )
@@ -178,10 +179,12 @@ def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Ju
 def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) -> Iterator[HealthChange]:
     """The alarming messages, one change for each rule and port."""
     found: dict[tuple[str, frozenset[str]], list[KernelLine]] = {}
+    hosts: dict[str, str] = {}
     for line in now.kernel:
+        hosts |= {name: f"host{number}" for number, name in _LETTER.findall(line.text)}
         rule = next((rule for rule in KERNEL_MESSAGES.values() if _matches(rule, line.text)), None)
         if rule is not None:
-            found.setdefault((rule.name, _about(line.text, was, now)), []).append(line)
+            found.setdefault((rule.name, _about(line.text, hosts, was, now)), []).append(line)
     for (name, ports), lines in found.items():
         rule, excuses = KERNEL_MESSAGES[name], judge.of_ports(server, ports)
         yield judge(rule, excuses, " ".join((server, *sorted(ports))), name, None, len(lines), lines[0].text.strip())
@@ -191,12 +194,15 @@ def _matches(rule: Rule, text: str) -> bool:
     return rule.pattern is not None and rule.pattern.search(text) is not None
 
 
-def _about(text: str, was: ServerHealth, now: ServerHealth) -> frozenset[str]:
+def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:
     """The ports that a message is about; empty where it names no device that is known.
 
-    The SCSI host stays the same while a disk's letter may pass to another, so it goes first.
+    The SCSI host stays the same while a disk's letter may pass to another, so it goes first. ``hosts`` has those of the
+    letters that were named with one before, in which case only that is meant.
     """
-    names: Iterable[str] = [f"host{number}" for number in _HCTL.findall(text)] or _DEVICE.findall(text)
+    names: Iterable[str] = [f"host{number}" for number in _HCTL.findall(text)] or [
+        hosts.get(name, name) for name in _DEVICE.findall(text)
+    ]
     return frozenset(port for name in names for port in _ports_of(name, was, now))
 
 
