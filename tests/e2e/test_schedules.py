@@ -114,6 +114,7 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     assert rackloop("run", "least.yaml", *at, "--out", "again").status == 1
 
 
+@pytest.mark.nightly
 def test_a_candidate_that_fails_otherwise_does_not_count(rackloop: CommandLine, plan: Path) -> None:
     """Without any hang the test fails too, by another measure: that is not what is looked for."""
     plan.write_text(PLAN.replace("max: 0}]", "max: 0}, {measure: fragile.idle, max: 0}]"))
@@ -151,8 +152,10 @@ def test_a_storm_on_the_mock_rack_harms_nothing_and_is_left_as_a_plan(rackloop: 
 
 @pytest.mark.parametrize(
     ("target", "job", "where"),
-    [("d01", "reads", {"sectors": "2048"}), ("d02", "writes", {"lba": str((1 << 30) // 512), "sectors": "8192"})],
-    ids=["reads", "writes"],
+    [
+        pytest.param("d01", "reads", {"sectors": "2048"}, id="reads", marks=pytest.mark.nightly),
+        pytest.param("d02", "writes", {"lba": str((1 << 30) // 512), "sectors": "8192"}, id="writes"),
+    ],
 )
 def test_a_storm_that_leaves_a_wrong_byte_fails(
     rackloop: CommandLine, target: str, job: str, where: dict[str, str]
