@@ -20,7 +20,7 @@ TOOLS = (
     *("sha256sum", "sort", "tail", "touch", "xargs"),
 )
 PACKAGES = (
-    *("fio", "cc", "bwrap", "ssh", "ipmitool"),
+    *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
     *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "snmpget", "pgrep", "pg_ctlcluster"),
 )
 

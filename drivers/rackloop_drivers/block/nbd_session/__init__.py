@@ -1,0 +1,8 @@
+"""Reads and writes through an NBD export from within the harness, by libnbd (https://libguestfs.org/libnbd.3.html).
+
+For systems under test that the harness plays itself. Load is fio's to make, and timing rackprobe's to measure.
+"""
+
+from rackloop_drivers.block.nbd_session._session import FailFastNbdSession, NbdSession
+
+__all__ = ["FailFastNbdSession", "NbdSession"]

@@ -1,0 +1,125 @@
+"""One connection to an NBD export, and requests in flight on it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from errno import ENOENT
+from threading import Lock
+
+from rackloop.blocks import IoFailed
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import DeadlineExceeded, NotConnected, NotSupported, ToolError
+from rackloop_drivers.block.nbd_session._library import Completion, library, reason
+
+# How soon a request in flight notices that its connection was given up.
+_LOOK_MS = 20
+# Enough to keep the other side busy while the next is sent, and little to wait for when one fails.
+_IN_FLIGHT = 8
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: libnbd's function for it, and its arguments between the handle and the completion."""
+
+    function: str
+    arguments: tuple[object, ...] = ()
+
+
+class NbdConnection:
+    """One connection to the export at ``target``: one call at a time, its requests in flight together.
+
+    Each request is answered within ``within_s`` of the answer before it. Raises NotConnected where nothing answers at
+    ``target``, NotSupported where something does that has no such export, ToolError where libnbd is not installed.
+    """
+
+    def __init__(self, target: str, clock: Clock, within_s: float) -> None:
+        self.target = target
+        self._clock = clock
+        self._within_s = within_s
+        self._lock = Lock()
+        self._is_given_up = False
+        self._library = library()
+        self._handle: int | None = self._library.nbd_create()
+        if self._handle is None:
+            raise ToolError(f"libnbd has no room for a connection: {reason()}")
+        if self._library.nbd_connect_uri(self._handle, target.encode()) < 0:
+            why, is_unknown = reason(), self._library.nbd_get_errno() == ENOENT
+            self._end()
+            if is_unknown and "handshake" in why:
+                raise NotSupported(f"{target}: {why}")
+            raise NotConnected(f"{target}: {why}; is the lab up?")
+
+    def carry_out(self, what: str, requests: Iterable[Request]) -> None:
+        """Return when every request was answered well. Their buffers are not used any more then, nor after an error.
+
+        Raises IoFailed with the first error, after which no more of them were sent. Raises NotConnected, and
+        DeadlineExceeded, after which the connection is closed.
+        """
+        with self._lock:
+            if self._handle is None:
+                raise NotConnected(f"{self.target}: the session is closed; open another")
+            try:
+                self._carry_out(what, deque(requests))
+            except IoFailed:
+                raise
+            except BaseException:
+                # Buffers must not be written to once they are given up: no handle, no write.
+                self._end()
+                raise
+
+    def close(self) -> None:
+        """End the connection. A request in flight raises NotConnected, and may or may not have been carried out."""
+        self._is_given_up = True
+        with self._lock:
+            self._end()
+
+    def _carry_out(self, what: str, waiting: deque[Request]) -> None:
+        flying: list[int] = []
+        failed: IoFailed | None = None
+        deadline = Deadline.after(self._clock, self._within_s)
+        while flying or waiting:
+            while waiting and len(flying) < _IN_FLIGHT:
+                request = waiting.popleft()
+                sent = getattr(self._library, request.function)(
+                    self._handle, *request.arguments, Completion(), ctypes.c_uint32(0)
+                )
+                if sent < 0:
+                    failed = failed or self._failure(what)
+                    waiting.clear()
+                else:
+                    flying.append(sent)
+            done = {cookie: state for cookie in flying if (state := self._state(cookie))}
+            for cookie, state in done.items():
+                flying.remove(cookie)
+                deadline = Deadline.after(self._clock, self._within_s)
+                if state < 0:
+                    failed = failed or self._failure(what)
+                    waiting.clear()
+            if flying and not done:
+                self._look(what, deadline)
+        if failed is not None:
+            raise failed
+
+    def _look(self, what: str, deadline: Deadline) -> None:
+        """Wait a little for an answer."""
+        if self._is_given_up:
+            raise NotConnected(f"{what} at {self.target}: the session was closed meanwhile")
+        if deadline.is_over():
+            raise DeadlineExceeded(f"{what} at {self.target} was not answered in {self._within_s:g} s")
+        if self._library.nbd_poll(self._handle, _LOOK_MS) < 0:
+            raise NotConnected(f"{self.target}: {reason()}; is the lab up?")
+
+    def _state(self, cookie: int) -> int:
+        """1 of a request that was answered well, -1 of one that was not, 0 of one in flight."""
+        return int(self._library.nbd_aio_command_completed(self._handle, ctypes.c_uint64(cookie)))
+
+    def _failure(self, what: str) -> IoFailed:
+        return IoFailed(f"{what} at {self.target}: {reason()}", self._library.nbd_get_errno())
+
+    def _end(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.nbd_close(handle)

@@ -1,0 +1,141 @@
+"""What a connection to an export is to whoever lies on it: blocks."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from rackloop.abilities import BlockDevice
+from rackloop.clock import Clock
+from rackloop.errors import NotSupported
+from rackloop.guard import WritableDrive
+from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
+from rackloop_drivers.buffers import address_of, unfilled_bytes
+from rackloop_drivers.permit import Permit
+
+# A longer read or write is several requests in flight together.
+_PIECE_BYTES = 256 << 10
+
+
+@runtime_checkable
+class _HasTwin(Protocol):
+    """A device with a second export that does not retry."""
+
+    def failing_fast(self) -> BlockDevice: ...
+
+
+class NbdSession:
+    """The export behind ``device`` as :class:`~rackloop.blocks.Blocks`, one call at a time, on one connection.
+
+    A long read or write is split, its pieces are in flight together and each is answered within ``within_s`` of the
+    one before. It writes only where the guard permits it: where ``device`` is a WritableDrive that is still open.
+    Closed with the context it is used in. Raises NotSupported for a device that is no NBD export, or one the server
+    has not, NotConnected where nothing answers there, ToolError where libnbd is not installed.
+    """
+
+    def __init__(self, device: BlockDevice | WritableDrive, clock: Clock, *, within_s: float = 5.0) -> None:
+        self._permit = Permit(device)
+        self._connection = NbdConnection(_target(self._permit.device), clock, within_s)
+        self.size_bytes = self._permit.device.size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes there. Raises IoFailed, NotConnected, DeadlineExceeded; after the latter the session is closed."""
+        return _read(self._connection, offset, length)
+
+    def read_into(self, offset: int, buffer: bytearray | memoryview) -> None:
+        """Fill ``buffer`` with the bytes from ``offset`` on; nothing is copied on the way. Raises as :meth:`read`."""
+        _read_into(self._connection, offset, buffer)
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Put bytes there, without a copy. Raises as :meth:`read` does, BadInput where the guard does not permit it."""
+        self._permit.require()
+        self._connection.carry_out("write", _pieces("nbd_aio_pwrite", offset, data))
+
+    def write_zeroes(self, offset: int, length: int) -> None:
+        """Have the other side put zeroes there, at most 4 GiB less one byte at a time. Raises as :meth:`write` does."""
+        self._permit.require()
+        request = Request("nbd_aio_zero", (ctypes.c_uint64(length), ctypes.c_uint64(offset)))
+        self._connection.carry_out("write of zeroes", [request])
+
+    def flush(self) -> None:
+        """Return when what was written stays. Raises as :meth:`read` does."""
+        self._connection.carry_out("flush", [Request("nbd_aio_flush")])
+
+    def close(self) -> None:
+        """End the connection. A request in flight raises NotConnected, and may or may not have been carried out."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class FailFastNbdSession(NbdSession):
+    """An NbdSession with a second connection, to the export's twin that does not retry.
+
+    As :class:`~rackloop.blocks.FailFastBlocks`: both connections reach the same drive, and a read of one does not wait
+    for one of the other. Raises NotSupported, beside what NbdSession raises, where the server has no such twin.
+    """
+
+    def __init__(self, device: BlockDevice | WritableDrive, clock: Clock, *, within_s: float = 5.0) -> None:
+        super().__init__(device, clock, within_s=within_s)
+        try:
+            self._hurried = NbdConnection(_target(_twin(self._permit.device)), clock, within_s)
+        except BaseException:
+            super().close()
+            raise
+
+    def read_failing_fast(self, offset: int, length: int) -> bytes:
+        """The bytes there, read at the first attempt. Raises as ``read`` does: IoFailed (EIO) where one does not do."""
+        return _read(self._hurried, offset, length)
+
+    def read_into_failing_fast(self, offset: int, buffer: bytearray | memoryview) -> None:
+        """Fill ``buffer`` as ``read_into`` does, at the first attempt. What it holds after an error means nothing."""
+        _read_into(self._hurried, offset, buffer)
+
+    def close(self) -> None:
+        """End both connections."""
+        self._hurried.close()
+        super().close()
+
+
+def _target(device: BlockDevice) -> str:
+    target = device.probe_target()
+    if not target.startswith(("nbd:", "nbd+unix:")):
+        raise NotSupported(f"{target} is no NBD export: only the drives of a mock rack are reached this way")
+    return target
+
+
+def _twin(device: BlockDevice) -> BlockDevice:
+    if not isinstance(device, _HasTwin):
+        raise NotSupported(f"{device.probe_target()} has no twin that fails fast")
+    return device.failing_fast()
+
+
+def _read(connection: NbdConnection, offset: int, length: int) -> bytes:
+    data, _ = unfilled_bytes(length)
+    connection.carry_out("read", _pieces("nbd_aio_pread", offset, data))
+    return data
+
+
+def _read_into(connection: NbdConnection, offset: int, buffer: bytearray | memoryview) -> None:
+    if memoryview(buffer).readonly:
+        raise ValueError("a read cannot fill a buffer that is read-only")
+    connection.carry_out("read", _pieces("nbd_aio_pread", offset, buffer))
+
+
+def _pieces(function: str, offset: int, data: bytes | bytearray | memoryview) -> Iterator[Request]:
+    """Requests that together read to ``data``, or write from it; it lives, and stays where it is, until they are."""
+    if not len(data):
+        return
+    start, size = address_of(data), len(data)
+    for done in range(0, size, _PIECE_BYTES):
+        length = min(_PIECE_BYTES, size - done)
+        place = ctypes.c_void_p(start + done), ctypes.c_size_t(length), ctypes.c_uint64(offset + done)
+        yield Request(function, place)

@@ -1,0 +1,28 @@
+"""What lets a session write to a drive: the guard's permission, as long as it is open."""
+
+from __future__ import annotations
+
+from rackloop.abilities import BlockDevice
+from rackloop.errors import BadInput
+from rackloop.guard import WritableDrive
+
+
+class Permit:
+    """The permission that ``device`` carries with it: a WritableDrive has one, a bare BlockDevice is only read."""
+
+    def __init__(self, device: BlockDevice | WritableDrive) -> None:
+        self._drive = device if isinstance(device, WritableDrive) else None
+        self.device: BlockDevice = device.device if isinstance(device, WritableDrive) else device
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is one, open or not."""
+        return self._drive is not None
+
+    def require(self) -> None:
+        """Return where the drive may be written now. Raises BadInput without a permission, LabError once it is over."""
+        if self._drive is None:
+            raise BadInput(
+                f"{self.device.probe_target()} was opened to be read; writing takes a WritableDrive from the guard"
+            )
+        _ = self._drive.device
