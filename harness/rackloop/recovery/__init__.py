@@ -1,0 +1,58 @@
+"""Is my data back, all of it, and is it the right data? An oracle for any storage system that has an adapter."""
+
+from rackloop.recovery._block_system import BlockSystem, StateSource
+from rackloop.recovery._content import Content, Found
+from rackloop.recovery._history import Flush, History, Write
+from rackloop.recovery._judging import Judged, Observation, Outcome, judged
+from rackloop.recovery._md import MdArray, MdStatus, MdSystem, parse_md
+from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
+from rackloop.recovery._sectors import SECTOR_BYTES, Identity
+from rackloop.recovery._system import (
+    BlocksMissing,
+    BlocksUnreadable,
+    Forgets,
+    Health,
+    Place,
+    Placed,
+    RecoveryState,
+    Repairs,
+    SelfDescription,
+    SilentCorruption,
+    Stripe,
+    SystemUnderTest,
+)
+
+__all__ = [
+    "SECTOR_BYTES",
+    "BlockSystem",
+    "BlocksMissing",
+    "BlocksUnreadable",
+    "Content",
+    "Flush",
+    "Forgets",
+    "Found",
+    "Health",
+    "History",
+    "Identity",
+    "Judged",
+    "MdArray",
+    "MdStatus",
+    "MdSystem",
+    "Observation",
+    "Outcome",
+    "Place",
+    "Placed",
+    "Reading",
+    "RecoveryOracle",
+    "RecoveryState",
+    "Refusal",
+    "Repairs",
+    "SelfDescription",
+    "SilentCorruption",
+    "StateSource",
+    "Stripe",
+    "SystemUnderTest",
+    "Write",
+    "judged",
+    "parse_md",
+]

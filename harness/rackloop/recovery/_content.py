@@ -1,0 +1,195 @@
+"""What sectors that were read are, by name: the verdicts of rackprobe, many sectors at a time.
+
+A sector is believed to be whole only when it is, byte for byte, the sector that its own header speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rackloop.errors import BadInput
+from rackloop.recovery._crc32c import crc32c
+from rackloop.recovery._sectors import (
+    HEADER,
+    HEADER_CHECKED,
+    MAGIC,
+    SECTOR_BYTES,
+    SERIAL_BYTES,
+    STAMP,
+    STAMPS_AT,
+    U64,
+    VERSION,
+    Identity,
+    mix,
+)
+
+_AT_ONCE = 512
+
+
+class Content(StrEnum):
+    """What is in a sector that is not the one expected, or why there is nothing to look at."""
+
+    STALE = "stale"
+    NEWER = "newer"
+    TORN = "torn"
+    MISPLACED = "misplaced"
+    OTHER_RUN = "other_run"
+    CORRUPT = "corrupt"
+    FOREIGN = "foreign"
+    BLANK = "blank"
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a sector, and who it says it is where its header can be believed.
+
+    ``generations`` are those of the writes that a torn sector mixes, ascending; 0 is a part of zeros. Of a torn sector
+    ``is_stray`` says that a part of it belongs to another address or run. ``error`` is what the system said of a
+    sector that it did not give.
+    """
+
+    content: Content
+    serial: str = ""
+    lba: int | None = None
+    generation: int | None = None
+    seed: int | None = None
+    generations: tuple[int, ...] = ()
+    is_stray: bool = False
+    error: str = ""
+
+    def __str__(self) -> str:
+        match self.content:
+            case Content.STALE | Content.NEWER:
+                return f"generation {self.generation} ({self.content})"
+            case Content.TORN:
+                strays = ", some of another place" if self.is_stray else ""
+                return "parts of generations " + ", ".join(map(str, self.generations)) + f" (torn{strays})"
+            case Content.MISPLACED:
+                return f"sector {self.lba} of generation {self.generation} (misplaced)"
+            case Content.OTHER_RUN:
+                return f"sector {self.lba} of {self.serial}, seed {self.seed}, generation {self.generation} (other run)"
+            case Content.UNREADABLE | Content.MISSING:
+                return f"nothing ({self.content}: {self.error})"
+            case Content.BLANK:
+                return "zeros (blank)"
+            case _:
+                return f"damaged content ({self.content})"
+
+
+def unlike(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> NDArray[np.intp]:
+    """Which rows of ``sectors`` differ anywhere from the sector of that address and generation."""
+    different = np.empty(len(sectors), bool)
+    made = np.empty((min(_AT_ONCE, len(sectors)), sectors.shape[1]), np.uint64)
+    for start in range(0, len(sectors), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        expected = made[: len(sectors[part])]
+        identity.fill(expected, lbas[part], generations[part])
+        # Most of what is looked at is right: one comparison of all is half the work of one for each.
+        if np.array_equal(expected, sectors[part]):
+            different[part] = False
+        else:
+            different[part] = (expected != sectors[part]).any(axis=1)
+    return np.flatnonzero(different)
+
+
+def found_in(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> Iterator[tuple[int, Found]]:
+    """What is in each row of ``sectors`` that is not the one of that address and generation."""
+    wrong = unlike(identity, sectors, lbas, generations)
+    if not len(wrong):
+        return
+    rows, expected_lbas, expected = sectors[wrong], lbas[wrong], generations[wrong]
+    # Most wrong sectors are whole ones of this store: they are told together, the others one by one.
+    said_lbas, said = rows[:, 2].copy(), rows[:, 3].copy()
+    damaged = np.ones(len(wrong), bool)
+    damaged[unlike(identity, rows, said_lbas, said)] = False
+    for at, index in enumerate(wrong):
+        if damaged[at]:
+            whole = Found(Content.STALE, identity.serial, int(said_lbas[at]), int(said[at]), identity.seed)
+            yield int(index), _placed(whole, identity, int(expected_lbas[at]), int(expected[at]))
+        else:
+            yield int(index), _examined(rows[at].tobytes(), identity, int(expected_lbas[at]), int(expected[at]))
+
+
+def _placed(found: Found, identity: Identity, lba: int, generation: int) -> Found:
+    """A whole sector, with what is wrong about it."""
+    if (found.serial, found.seed) != (identity.serial, identity.seed):
+        content = Content.OTHER_RUN
+    elif found.lba != lba:
+        content = Content.MISPLACED
+    elif found.generation is not None and found.generation > generation:
+        content = Content.NEWER
+    else:
+        content = Content.STALE
+    return Found(content, found.serial, found.lba, found.generation, found.seed)
+
+
+def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> Found:
+    if not any(sector):
+        return Found(Content.BLANK)
+    own_place = int(identity.places(np.array([lba], np.uint64))[0])
+    header = _header(sector)
+    if header is None:
+        stamps = _stamps(sector)
+        if not stamps:
+            return Found(Content.CORRUPT if sector.startswith(MAGIC) else Content.FOREIGN)
+        return _damaged(sector, Found(Content.CORRUPT), stamps, own_place)
+    said, is_checked = header
+    writer = Identity(said.serial, said.seed or 0)
+    numbers = np.array([said.lba, said.generation], np.uint64)
+    if writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
+        return _placed(said, identity, lba, generation)
+    stamps = _stamps(sector)
+    if not is_checked:
+        return _damaged(sector, Found(Content.CORRUPT), stamps, own_place)
+    stamps.add((said.generation or 0, int(writer.places(numbers[:1])[0])))
+    return _damaged(sector, said, stamps, own_place)
+
+
+def _damaged(sector: bytes, said: Found, stamps: set[tuple[int, int]], own_place: int) -> Found:
+    """Two writes in one sector, or one that was damaged."""
+    ends = (*STAMPS_AT[1:], SECTOR_BYTES)
+    starts_blank = not any(sector[:512])
+    part_blank = any(not any(sector[at:end]) for at, end in zip(STAMPS_AT, ends, strict=True))
+    if len(stamps) == 1 and not starts_blank and not part_blank:
+        return Found(Content.CORRUPT, said.serial, said.lba, said.generation, said.seed)
+    generations = {generation for generation, _ in stamps}
+    if starts_blank or part_blank:
+        generations.add(0)
+    is_stray = any(place != own_place for _, place in stamps)
+    return Found(Content.TORN, said.serial, said.lba, said.generation, said.seed, tuple(sorted(generations)), is_stray)
+
+
+def _header(sector: bytes) -> tuple[Found, bool] | None:
+    """What a header says, and whether its own check is right; None where there is no header of this version."""
+    magic, version, length, _, lba, generation, seed, serial, check = HEADER.unpack_from(sector)
+    if magic != MAGIC or version != VERSION or not 1 <= length <= SERIAL_BYTES:
+        return None
+    try:
+        name = serial[:length].decode("ascii")
+        Identity(name, seed)
+    except (UnicodeDecodeError, BadInput):
+        return None
+    is_checked = mix(crc32c(sector[:HEADER_CHECKED])) >> 32 == check
+    return Found(Content.CORRUPT, name, lba, generation, seed), is_checked
+
+
+def _stamps(sector: bytes) -> set[tuple[int, int]]:
+    """Generation and place of every stamp that is whole."""
+    whole = set()
+    for stripe, at in enumerate(STAMPS_AT, 1):
+        generation, place, check = STAMP.unpack_from(sector, at)
+        if mix(generation ^ mix(stripe << 32 | place)) >> 32 == check:
+            whole.add((generation, place))
+    return whole
+
+
+def as_sectors(data: bytes) -> U64:
+    """The bytes as rows of words, one row a sector. They are not copied."""
+    return np.frombuffer(data, np.uint64).reshape(-1, SECTOR_BYTES // 8)

@@ -1,0 +1,209 @@
+"""The identified sector, made many at a time: 4 KiB that say which store, which place and which write they are of.
+
+The format is rackprobe's (``docs/reference/rackprobe.md``), byte for byte, so either checks what the other wrote.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rackloop.errors import BadInput
+from rackloop.recovery._crc32c import U32, Bytes, added_by_bytes, added_by_messages, by_byte, crc32c
+
+U64: TypeAlias = NDArray[np.uint64]
+
+SECTOR_BYTES = 4096
+SERIAL_BYTES = 44
+MAGIC = b"RLSECTOR"
+VERSION = 1
+STAMPS = 8
+HEADER_CHECKED = 84
+HEADER = struct.Struct("<8sHHIQQQ44sI")
+STAMP = struct.Struct("<QII")
+CRC_AT = 4092
+STAMPS_AT = (*range(512, 4096, 512), 4076)
+_WORDS = SECTOR_BYTES // 8
+_LANES = 8
+_ROW = np.dtype("V64")
+# Arrays of so many sectors' generators stay in the second-level cache, and a call to numpy is long beside its overhead.
+_AT_ONCE = 512
+_64 = (1 << 64) - 1
+_HOLES = [slice(0, HEADER.size), *(slice(at, at + STAMP.size) for at in STAMPS_AT), slice(CRC_AT, SECTOR_BYTES)]
+_CONSTANT_CRC = crc32c(bytes(CRC_AT))
+_CONSTANT_HEADER_CRC = crc32c(bytes(HEADER_CHECKED))
+
+
+class Identity:
+    """What all sectors of one store and one run have in common: its ``serial`` and the run's ``seed``.
+
+    Threads may share one. Raises BadInput for a serial that is not 1 to 44 printable ASCII characters.
+    """
+
+    def __init__(self, serial: str, seed: int) -> None:
+        if not (1 <= len(serial) <= SERIAL_BYTES and serial.isascii() and serial.isprintable()):
+            raise BadInput(
+                f"{serial!r} cannot be stamped on sectors: name the store with 1 to {SERIAL_BYTES} ASCII characters"
+            )
+        if not 0 <= seed <= _64:
+            raise BadInput(f"seed {seed} cannot be stamped on sectors: use 0 to 2^64 - 1")
+        self.serial = serial
+        self.seed = seed
+        self._hash = 0
+        for byte in serial.encode():
+            self._hash = mix(self._hash ^ byte)
+        self._seed_mixed = np.uint64(mix(seed))
+        header = HEADER.pack(MAGIC, VERSION, len(serial), 0, 0, 0, seed, serial.encode(), 0)
+        self._header = np.frombuffer(header, np.uint8)
+        # What does not change from sector to sector is put into the CRCs once.
+        constant = added_by_messages(np.frombuffer(header + bytes(CRC_AT - len(header)), np.uint8)[None])
+        self._crc = np.uint32(_CONSTANT_CRC) ^ constant[0]
+        self._header_crc = np.uint32(crc32c(header[:HEADER_CHECKED]))
+
+    def fill(self, sectors: U64, lbas: U64, generations: U64) -> None:
+        """Write one sector into each row of ``sectors`` (n rows of 512 words, contiguous), of these addresses.
+
+        About 2 GB/s on a core: the time goes into the payload's generators.
+        """
+        for start in range(0, len(sectors), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            self._fill(sectors[part], lbas[part], generations[part])
+
+    def sectors(self, lbas: U64, generations: U64) -> U64:
+        """New sectors of these addresses and generations, one a row of 512 words."""
+        made = np.empty((len(lbas), _WORDS), np.uint64)
+        self.fill(made, lbas, generations)
+        return made
+
+    def places(self, lbas: U64) -> U32:
+        """What stamps of a sector say of its place: 32 bits of store, address and seed, mixed."""
+        return (self._keys(lbas) >> np.uint64(32)).astype(np.uint32)
+
+    def _keys(self, lbas: U64) -> U64:
+        return _mixed(np.uint64(self._hash) ^ _mixed(lbas ^ self._seed_mixed))
+
+    def _fill(self, sectors: U64, lbas: U64, generations: U64) -> None:
+        count = len(sectors)
+        tables = _tables()
+        keys = self._keys(lbas)
+        places = (keys >> np.uint64(32)).astype(np.uint32)
+        lanes = _mixed((keys ^ _mixed(generations))[:, None] ^ np.arange(_LANES, dtype=np.uint64)) | np.uint64(1)
+        stripes = np.arange(1, STAMPS + 1, dtype=np.uint64) << np.uint64(32)
+        checks = (_mixed(generations[:, None] ^ _mixed(stripes | places[:, None])) >> np.uint64(32)).astype(np.uint32)
+        numbers = np.stack((lbas, generations), axis=1)
+        header_crcs = tables.header.of(_as_bytes(numbers)) ^ self._header_crc
+        header_checks = (_mixed(header_crcs.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+        varying = np.concatenate(
+            [_as_bytes(part.reshape(count, -1)) for part in (lanes, numbers, header_checks, places, checks)], axis=1
+        )
+        crcs = tables.sector.of(varying) ^ self._crc
+
+        _run_generators(sectors, lanes)
+        content = sectors.view(np.uint8)
+        content[:, : HEADER.size] = self._header
+        sectors[:, 2:4] = numbers
+        halves = sectors.view(np.uint32)
+        halves[:, HEADER_CHECKED // 4] = header_checks
+        for stripe, at in enumerate(STAMPS_AT):
+            # The trailer's stamp is not aligned to words of eight bytes.
+            halves[:, at // 4 : at // 4 + 2] = numbers[:, 1:].view(np.uint32)
+            halves[:, at // 4 + 2] = places
+            halves[:, at // 4 + 3] = checks[:, stripe]
+        halves[:, CRC_AT // 4] = crcs
+
+
+def mix(value: int) -> int:
+    """The finisher of splitmix64: every bit of ``value`` spread over all 64."""
+    value = (value + 0x9E3779B97F4A7C15) & _64
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _64
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _64
+    return value ^ (value >> 31)
+
+
+def _mixed(values: U64) -> U64:
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: U64 = values ^ (values >> np.uint64(31))
+    return mixed
+
+
+def _run_generators(sectors: U64, lanes: U64) -> None:
+    """Eight xorshift64 generators (13, 7, 17) a sector; ``lanes`` are their states and are used up."""
+    states = lanes.reshape(-1)
+    shifted = np.empty_like(states)
+    rows, state_rows = sectors.view(_ROW), states.view(_ROW)
+    left, right, back = np.uint64(13), np.uint64(7), np.uint64(17)
+    for row in range(_WORDS // _LANES):
+        np.left_shift(states, left, out=shifted)
+        np.bitwise_xor(states, shifted, out=states)
+        np.right_shift(states, right, out=shifted)
+        np.bitwise_xor(states, shifted, out=states)
+        np.left_shift(states, back, out=shifted)
+        np.bitwise_xor(states, shifted, out=states)
+        rows[:, row] = state_rows
+
+
+def _as_bytes(rows: NDArray[np.unsignedinteger]) -> Bytes:
+    return np.ascontiguousarray(rows).view(np.uint8)
+
+
+class _Added:
+    """What the bytes in the columns of a matrix add to a CRC."""
+
+    def __init__(self, tables: list[U32]) -> None:
+        self._flat = np.concatenate(tables)
+        self._starts = np.arange(0, len(self._flat), 256, dtype=np.intp)
+
+    def of(self, columns: Bytes) -> U32:
+        added: U32 = np.bitwise_xor.reduce(self._flat[columns + self._starts], axis=1)
+        return added
+
+
+class _Tables:
+    """For the header's own check and for the sector's: what each byte that varies adds.
+
+    The bytes of the sector's: eight generators, address, generation (header and stamps together), the header's check,
+    the place (all stamps together), the checks of the stamps.
+    """
+
+    def __init__(self) -> None:
+        in_header = added_by_bytes(HEADER_CHECKED, range(16, 32))
+        self.header = _Added([in_header[at] for at in range(16, 32)])
+        stamped = [place for at in STAMPS_AT for place in range(at, at + STAMP.size)]
+        at_place = added_by_bytes(CRC_AT, [*range(16, 32), *range(HEADER_CHECKED, HEADER.size), *stamped])
+
+        def together(places: list[int]) -> U32:
+            added: U32 = np.bitwise_xor.reduce(np.stack([at_place[place] for place in places]), axis=0)
+            return added
+
+        tables = list(_payload_tables())
+        tables += [at_place[at] for at in range(16, 24)]
+        tables += [together([24 + byte, *(at + byte for at in STAMPS_AT)]) for byte in range(8)]
+        tables += [at_place[at] for at in range(HEADER_CHECKED, HEADER.size)]
+        tables += [together([at + 8 + byte for at in STAMPS_AT]) for byte in range(4)]
+        tables += [at_place[at + 12 + byte] for at in STAMPS_AT for byte in range(4)]
+        self.sector = _Added(tables)
+
+
+@cache
+def _tables() -> _Tables:
+    return _Tables()
+
+
+def _payload_tables() -> U32:
+    """What each byte of each generator's first state adds: the generators are linear, as the CRC is."""
+    bits = _LANES * 64
+    lanes = np.zeros((bits, _LANES), np.uint64)
+    for bit in range(bits):
+        lanes[bit, bit // 64] = np.uint64(1 << (bit % 64))
+    sectors = np.empty((bits, _WORDS), np.uint64)
+    _run_generators(sectors, lanes)
+    content = sectors.view(np.uint8)
+    for hole in _HOLES:
+        content[:, hole] = 0
+    return by_byte(added_by_messages(content[:, :CRC_AT]).reshape(_LANES * 8, 8))
