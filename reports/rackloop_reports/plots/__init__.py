@@ -16,6 +16,15 @@ from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, Simu
 from rackloop_reports.plots.evidence import evidence_timeline
 from rackloop_reports.plots.faults import fault_timeline
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
+from rackloop_reports.plots.local_erasure import (
+    BarPanel,
+    Estimate,
+    TailCell,
+    TailPoint,
+    bar_sheet,
+    redundancy_curves,
+    tail_latency_sheet,
+)
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.replay import Replayed, replay_fidelity
 from rackloop_reports.plots.schedules import schedule_timeline
@@ -23,16 +32,21 @@ from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
 from rackloop_reports.plots.traces import trace_page
 
 __all__ = [
+    "BarPanel",
     "Cell",
     "DemandPoint",
+    "Estimate",
     "ModelCurve",
     "PublishedPoint",
     "Replayed",
     "SimulatedDrive",
     "Source",
     "StackLatency",
+    "TailCell",
+    "TailPoint",
     "ThroughputPoint",
     "bandwidth_bars",
+    "bar_sheet",
     "demand_curve",
     "drive_model_sheet",
     "encode",
@@ -45,11 +59,13 @@ __all__ = [
     "latency_ecdf",
     "latency_matrix",
     "measurement_window",
+    "redundancy_curves",
     "remap_timeline",
     "replay_fidelity",
     "schedule_timeline",
     "stage_breakdown",
     "steady_state_convergence",
+    "tail_latency_sheet",
     "trace_page",
     "write_saturation",
 ]
