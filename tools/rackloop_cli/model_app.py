@@ -8,13 +8,17 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.epilog import examples
+from rackloop_cli.model_erasure_app import model_erasure_app
 
 model_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Look at the reference models.",
-    epilog=examples("rackloop model list", "rackloop model curves sata-hdd --out curves"),
+    epilog=examples(
+        "rackloop model list", "rackloop model curves sata-hdd --out curves", "rackloop model erasure tail --out tail"
+    ),
 )
+model_app.add_typer(model_erasure_app, name="erasure")
 
 
 @model_app.command("list", epilog=examples("rackloop model list"))

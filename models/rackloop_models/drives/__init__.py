@@ -3,10 +3,12 @@
 from rackloop_models.drives._characterization import Check, Progress, characterized, published_checks
 from rackloop_models.drives._curves import Curve, Mark
 from rackloop_models.drives._experiments import (
+    Ask,
     Depth,
     Experiment,
     Idle,
     Load,
+    LocalCode,
     Passes,
     Rate,
     Region,
@@ -14,11 +16,26 @@ from rackloop_models.drives._experiments import (
     Sanitize,
     Seconds,
     Seek,
+    Step,
+    Steps,
+    Stretch,
 )
-from rackloop_models.drives._results import Distance, Done, Figures, Interval, Latency, LoadResult, Result, SeekResult
+from rackloop_models.drives._results import (
+    Distance,
+    Done,
+    Figures,
+    Interval,
+    Latency,
+    LoadResult,
+    Result,
+    SeekResult,
+    StepsResult,
+    StretchResult,
+)
 from rackloop_models.drives._simulation import DriveSim
 
 __all__ = [
+    "Ask",
     "Check",
     "Curve",
     "Depth",
@@ -32,6 +49,7 @@ __all__ = [
     "Latency",
     "Load",
     "LoadResult",
+    "LocalCode",
     "Mark",
     "Passes",
     "Progress",
@@ -43,6 +61,11 @@ __all__ = [
     "Seconds",
     "Seek",
     "SeekResult",
+    "Step",
+    "Steps",
+    "StepsResult",
+    "Stretch",
+    "StretchResult",
     "characterized",
     "published_checks",
 ]

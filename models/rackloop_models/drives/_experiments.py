@@ -91,6 +91,60 @@ class Seek:
     kind: Literal["seek"] = "seek"
 
 
+@dataclass(frozen=True)
+class LocalCode:
+    """Groups of ``k`` user sectors and ``m`` redundancy sectors; ``decode_us`` is for 1, 2, ... ``m`` missing ones."""
+
+    k: int
+    m: int
+    decode_us: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """``sectors`` consecutive user sectors of 4 KiB of a file of ``file_sectors``, or all of it, ``trials`` times.
+
+    Each time the file lies elsewhere, caches are cold, and the arm is there when the clock begins, unless it
+    ``seeks``. With a ``code`` reads fail fast and what is missing is decoded; without one the drive retries.
+    """
+
+    name: str
+    sectors: int
+    trials: int
+    request_sectors: int
+    depth: int
+    file_sectors: int | None = None
+    seeks: bool = False
+    code: LocalCode | None = None
+    kind: Literal["stretch"] = "stretch"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request of a step; a flush has neither ``offset`` nor ``length``."""
+
+    operation: Literal["read", "write", "flush"]
+    offset: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """Requests that are given to the drive together, once the host has worked for ``work_us``."""
+
+    requests: tuple[Ask, ...]
+    work_us: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """What a host does, each step when the one before is over."""
+
+    name: str
+    steps: tuple[Step, ...]
+    kind: Literal["steps"] = "steps"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Idle:
     """Nothing, for a virtual time."""
@@ -108,7 +162,7 @@ class Sanitize:
     kind: Literal["sanitize"] = "sanitize"
 
 
-Experiment = Load | Seek | Idle | Sanitize
+Experiment = Load | Seek | Stretch | Steps | Idle | Sanitize
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,40 @@ class SeekResult:
 
 
 @dataclass(frozen=True)
+class StretchResult:
+    """The latency of every trial of a stretch, and how many sectors of all trials had which fate.
+
+    ``failed`` failed fast; ``passed_over`` lay behind one of these in the same request; ``fetched`` were read only to
+    decode others; ``read_again`` and ``retried`` were read once more, the latter with the drive's retries; ``lost``
+    not even so. ``decoded`` counts groups.
+    """
+
+    kind: Literal["stretch"]
+    name: str
+    latencies_ns: tuple[int, ...]
+    failed: int
+    passed_over: int
+    decoded: int
+    fetched: int
+    read_again: int
+    retried: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class StepsResult:
+    """What a host's steps came to, and the virtual time they took."""
+
+    kind: Literal["steps"]
+    name: str
+    seconds: float
+    requests: int
+    read_bytes: int
+    written_bytes: int
+    errors: int
+
+
+@dataclass(frozen=True)
 class Done:
     """An experiment that measures nothing, and the virtual time at its end."""
 
@@ -88,4 +122,4 @@ class Done:
     end_s: float
 
 
-Result = LoadResult | SeekResult | Done
+Result = LoadResult | SeekResult | StretchResult | StepsResult | Done

@@ -28,6 +28,15 @@ from rackloop_reports.plots.erasure import (
 from rackloop_reports.plots.evidence import evidence_timeline
 from rackloop_reports.plots.faults import fault_timeline
 from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
+from rackloop_reports.plots.local_erasure import (
+    BarPanel,
+    Estimate,
+    TailCell,
+    TailPoint,
+    bar_sheet,
+    redundancy_curves,
+    tail_latency_sheet,
+)
 from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
 from rackloop_reports.plots.replay import Replayed, replay_fidelity
 from rackloop_reports.plots.schedules import schedule_timeline
@@ -35,9 +44,11 @@ from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
 from rackloop_reports.plots.traces import trace_page
 
 __all__ = [
+    "BarPanel",
     "Cell",
     "CodecBar",
     "DemandPoint",
+    "Estimate",
     "ModelCurve",
     "PublishedPoint",
     "RebuildBar",
@@ -47,9 +58,12 @@ __all__ = [
     "Source",
     "StackLatency",
     "StateLatency",
+    "TailCell",
     "TailCurve",
+    "TailPoint",
     "ThroughputPoint",
     "bandwidth_bars",
+    "bar_sheet",
     "codec_throughput",
     "degraded_reads",
     "demand_curve",
@@ -66,12 +80,14 @@ __all__ = [
     "measurement_window",
     "rebuild_times",
     "recovery_matrix",
+    "redundancy_curves",
     "remap_timeline",
     "replay_fidelity",
     "schedule_timeline",
     "stage_breakdown",
     "steady_state_convergence",
     "tail_curves",
+    "tail_latency_sheet",
     "trace_page",
     "write_saturation",
 ]

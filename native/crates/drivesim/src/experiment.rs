@@ -3,6 +3,8 @@
 use serde::Deserialize;
 
 use crate::seek::BLOCK_BYTES;
+use crate::steps::Steps;
+use crate::stretch_document::Stretch;
 
 const DEEPEST: usize = 65_536;
 const LARGEST_BLOCK_BYTES: u64 = 64 << 20;
@@ -17,6 +19,10 @@ pub enum Experiment {
     Load(Load),
     /// The arm alone.
     Seek(Seek),
+    /// Consecutive sectors, with retries or through a local erasure code.
+    Stretch(Stretch),
+    /// What a host does one after the other.
+    Steps(Steps),
     /// Nothing, for a time.
     Idle(Idle),
     /// Back to the state of the factory.
@@ -160,6 +166,8 @@ impl Experiment {
         match self {
             Self::Load(load) => load.check(bytes, u64::from(sector_bytes)),
             Self::Seek(seek) => seek.check(bytes),
+            Self::Stretch(stretch) => stretch.check(bytes),
+            Self::Steps(steps) => steps.check(bytes, u64::from(sector_bytes)),
             Self::Idle(idle) => check_seconds("seconds", idle.seconds),
             Self::Sanitize(_) => Ok(()),
         }
@@ -170,6 +178,8 @@ impl Experiment {
         match self {
             Self::Load(load) => &load.name,
             Self::Seek(seek) => &seek.name,
+            Self::Stretch(stretch) => &stretch.name,
+            Self::Steps(steps) => &steps.name,
             Self::Idle(idle) => &idle.name,
             Self::Sanitize(sanitize) => &sanitize.name,
         }

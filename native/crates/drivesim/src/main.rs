@@ -6,8 +6,12 @@ mod drive;
 mod experiment;
 mod failure;
 mod figures;
+mod layout;
 mod load;
 mod seek;
+mod steps;
+mod stretch;
+mod stretch_document;
 #[cfg(test)]
 mod testing;
 
@@ -78,6 +82,8 @@ fn run() -> Result<(), Failure> {
         match experiment {
             Experiment::Load(load) => print(&load::run(load, &mut drive, seed)?),
             Experiment::Seek(seek) => print(&seek::run(seek, &mut drive, seed)?),
+            Experiment::Stretch(stretch) => print(&stretch::run(stretch, &mut drive, seed)?),
+            Experiment::Steps(steps) => print(&steps::run(steps, &mut drive)?),
             Experiment::Idle(idle) => {
                 drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
                 print(&Done::new("idle", &idle.name, &drive));

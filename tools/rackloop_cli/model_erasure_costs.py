@@ -1,0 +1,223 @@
+"""`rackloop model erasure overhead`, `update` and `slowdown`: what local erasure coding costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_PASS
+from rackloop.units import format_quantity
+from rackloop_cli.model_output import make_directory, write_results
+
+_WITHIN_S = 1800.0
+_UPDATED = (50, 200)
+
+
+def overhead(
+    paths: Sequence[Path], ph: Sequence[float] | None, codeword: Sequence[int] | None, out: Path | None
+) -> int:
+    """The overhead of each set of file sizes with each code."""
+    from rackloop_models.tail_latency import (
+        BENCHMARKS,
+        CODEWORDS,
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        capacity_overhead,
+        read_file_sizes,
+        synthetic_file_sizes,
+        table_of_codes,
+    )
+
+    codes = table_of_codes(codeword or CODEWORDS, ph or FAILURE_PROBABILITIES)
+    files = [read_file_sizes(path) for path in paths] or [synthetic_file_sizes(name) for name in BENCHMARKS]
+    found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
+    make_directory(out)
+    table = _numbers("files", *(f"({code.k}, {code.m})\nph {code.ph:g}" for code in codes))
+    for name, shares in found.items():
+        table.add_row(name, *(f"{share:.2%}" for share in shares))
+    console = Console()
+    console.print("redundancy sectors over user sectors", highlight=False)
+    console.print(table)
+    for sizes in files:
+        if sizes.assumed:
+            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False)
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for length in dict.fromkeys(code.codeword for code in codes):
+        here = [number for number, code in enumerate(codes) if code.codeword == length]
+        series = {f"ph {codes[at].ph:g}": [shares[at] for shares in found.values()] for at in here}
+        panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
+    made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
+    figure = bar_sheet(
+        panels,
+        "Capacity overhead by file sizes",
+        "Redundancy over user sectors",
+        f"{made_up}As Figure 10 of: {SOURCE}.",
+        is_share=True,
+    )
+    rows = [
+        {"files": name, "ph": code.ph, "k": code.k, "m": code.m, "overhead": share}
+        for name, shares in found.items()
+        for code, share in zip(codes, shares, strict=True)
+    ]
+    assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
+    write_results(console, out, "overhead", {"assumed": assumed}, rows, figure)
+    return EXIT_PASS
+
+
+def update(
+    sectors: Sequence[int] | None,
+    ph: Sequence[float] | None,
+    codeword: int,
+    groups: int,
+    name: str,
+    seed: int,
+    out: Path | None,
+) -> int:
+    """Updates by both methods, over those without a code."""
+    from rackloop.local_executor import LocalExecutor
+    from rackloop.profiles import load_profile
+    from rackloop_models.tail_latency import (
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        Update,
+        UpdateMethod,
+        table_of_codes,
+        update_costs,
+    )
+
+    profile, clock = load_profile(name), RealClock()
+    codes = table_of_codes((codeword,), ph or FAILURE_PROBABILITIES)
+    updates = [Update(code.k, code.m, count, groups) for count in sectors or _UPDATED for code in codes]
+    make_directory(out)
+    console = Console()
+    with LocalExecutor(clock) as executor, console.status(f"{groups:,} groups on {profile.name}"):
+        costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed)
+    table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
+    for cost in costs:
+        table.add_row(
+            str(cost.update.sectors),
+            f"({cost.update.k}, {cost.update.m})",
+            cost.method,
+            str(cost.update.reads(cost.method)),
+            format_quantity(cost.seconds, "s"),
+            f"{cost.over_baseline:.2f}",
+        )
+    console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
+    console.print(table)
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for count in dict.fromkeys(cost.update.sectors for cost in costs):
+        here = [cost for cost in costs if cost.update.sectors == count]
+        names = [f"({code.k}, {code.m})" for code in codes]
+        series = {
+            str(method): [cost.over_baseline for cost in here if cost.method is method]
+            for method in UpdateMethod
+            if method is not UpdateMethod.NONE
+        }
+        panels.append(BarPanel(f"{count} sectors of each group", names, series))
+    caption = (
+        f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time; 1 is the same without a code. "
+        "Direct: read the rest of the group. Indirect: read what is replaced and the redundancy. "
+        f"As Figure 11 of: {SOURCE}."
+    )
+    figure = bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+    rows = [
+        {
+            "sectors": cost.update.sectors,
+            "k": cost.update.k,
+            "m": cost.update.m,
+            "method": str(cost.method),
+            "reads": cost.update.reads(cost.method),
+            "seconds": cost.seconds,
+            "over_baseline": cost.over_baseline,
+        }
+        for cost in costs
+    ]
+    settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
+    write_results(console, out, "update", settings, rows, figure)
+    return EXIT_PASS
+
+
+def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: str, seed: int, out: Path | None) -> int:
+    """What each workload loses of its speed."""
+    from rackloop.local_executor import LocalExecutor
+    from rackloop.profiles import load_profile
+    from rackloop_models.tail_latency import (
+        CODEWORDS,
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        WORKLOADS,
+        paper_drive,
+        slowdowns,
+        table_of_codes,
+    )
+
+    clock, phs = RealClock(), ph or FAILURE_PROBABILITIES
+    codes = table_of_codes(codeword or CODEWORDS, phs)
+    drive = paper_drive(load_profile(name), phs[0], 0.02)
+    make_directory(out)
+    console = Console()
+    with LocalExecutor(clock) as executor, console.status(f"{len(codes)} codes on {drive.name}"):
+        found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed)
+    lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
+    codecs = list(dict.fromkeys(entry.codec for entry in found))
+    console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)
+    for codec in codecs:
+        table = _numbers(codec, *(f"({code.k}, {code.m})\nph {code.ph:g}" for code in codes))
+        for workload in WORKLOADS:
+            shares = (lost[workload.name, codec, code.k, code.m] for code in codes)
+            table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
+        console.print(table)
+    console.print("each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed")
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for length in dict.fromkeys(code.codeword for code in codes):
+        for codec in codecs:
+            series = {
+                f"ph {code.ph:g}": [lost[workload.name, codec, code.k, code.m] for workload in WORKLOADS]
+                for code in codes
+                if code.codeword == length
+            }
+            panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
+    caption = (
+        "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
+        f"Profile {drive.name} at 250 sectors a revolution, seed {seed}, in virtual time, without page cache or "
+        f"computation. As Figure 9 of: {SOURCE}."
+    )
+    figure = bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+    rows = [
+        {
+            "workload": entry.workload,
+            "codec": entry.codec,
+            "ph": entry.code.ph,
+            "k": entry.code.k,
+            "m": entry.code.m,
+            "lost": entry.lost,
+        }
+        for entry in found
+    ]
+    write_results(console, out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
+    return EXIT_PASS
+
+
+def _numbers(first: str, *others: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,63 @@
+"""What the verbs of `rackloop model erasure` leave in the directory of --out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from rackloop.errors import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SCHEMA = 1
+
+
+def make_directory(out: Path | None) -> None:
+    """Make the directory, before anything is worked out. Raises BadInput where it cannot be made."""
+    if out is None:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
+
+
+def write_results(
+    console: Console,
+    out: Path | None,
+    stem: str,
+    settings: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    figure: Figure | None,
+) -> None:
+    """Leave rows as CSV and, with the settings they come from, as JSON, and the plot as SVG and PNG; say where.
+
+    Does nothing without a directory. Raises BadInput where it cannot be written.
+    """
+    if out is None:
+        return
+    from rackloop_reports.plots import encode
+
+    document = {"schema": _SCHEMA, "model": stem, **settings, "rows": rows}
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    names = [f"{stem}.json", f"{stem}.csv"]
+    try:
+        (out / names[0]).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (out / names[1]).write_text(table.getvalue(), encoding="utf-8")
+        if figure is not None:
+            names += [f"{stem}.svg", f"{stem}.png"]
+            (out / names[2]).write_bytes(encode(figure, "svg"))
+            (out / names[3]).write_bytes(encode(figure, "png"))
+    except OSError as error:
+        raise BadInput(f"--out {out}: cannot write {error.filename}: {error.strerror}") from error
+    console.print(f"{', '.join(names[:-1])} and {names[-1]} are in {out}", highlight=False, soft_wrap=True)
