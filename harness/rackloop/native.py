@@ -1,4 +1,4 @@
-"""Where the native programs drivesim, hosttool, rackd and rackprobe lie."""
+"""Where the native programs drivesim, hosttool, rackd and rackprobe lie, and the one native library."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from rackloop.errors import ToolError
 
 NativeProgram = Literal["drivesim", "hosttool", "rackd", "rackprobe"]
+NativeLibrary = Literal["rackloop_erasure"]
 
 BIN_VARIABLE = "RACKLOOP_NATIVE_BIN"
 
@@ -22,23 +23,40 @@ def find_binary(program: NativeProgram) -> Path:
     Looked for in the directory that ``RACKLOOP_NATIVE_BIN`` names, and nowhere else where that is set; else in the
     installed rackloop-native wheel; else in the release build of this checkout. Raises ToolError when it is in none.
     """
-    if named := os.environ.get(BIN_VARIABLE):
-        candidates = [Path(named) / program]
-    else:
-        candidates = [*_in_wheel(program), _CHECKOUT / "native" / "target" / "release" / program]
+    candidates = _candidates("bin", program)
     for candidate in candidates:
         if os.access(candidate, os.X_OK) and candidate.is_file():
             return candidate
+    raise _missing("program", program, candidates)
+
+
+def find_library(library: NativeLibrary) -> Path:
+    """The path of a native library on this machine, looked for where ``find_binary`` looks.
+
+    Raises ToolError when it is in none of the places.
+    """
+    file = f"lib{library}.so"
+    candidates = _candidates("lib", file)
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise _missing("library", file, candidates)
+
+
+def _candidates(folder_of_wheel: str, file: str) -> list[Path]:
+    if named := os.environ.get(BIN_VARIABLE):
+        return [Path(named) / file]
+    spec = importlib.util.find_spec("rackloop_native")
+    folders = spec.submodule_search_locations if spec else None
+    in_wheel = [Path(folder) / folder_of_wheel / file for folder in folders or ()]
+    return [*in_wheel, _CHECKOUT / "native" / "target" / "release" / file]
+
+
+def _missing(what: str, name: str, candidates: list[Path]) -> ToolError:
     places = " nor ".join(str(candidate) for candidate in candidates)
     advice = (
         f"{BIN_VARIABLE} must name the directory that holds it"
-        if named
+        if os.environ.get(BIN_VARIABLE)
         else f"install rackloop-native, build it (native/build), or set {BIN_VARIABLE}"
     )
-    raise ToolError(f"the program {program} is neither at {places}: {advice}")
-
-
-def _in_wheel(program: str) -> list[Path]:
-    spec = importlib.util.find_spec("rackloop_native")
-    folders = spec.submodule_search_locations if spec else None
-    return [Path(folder) / "bin" / program for folder in folders or ()]
+    return ToolError(f"the {what} {name} is neither at {places}: {advice}")

@@ -1,4 +1,4 @@
-"""The wheel's build hook: builds the Rust programs and puts them in, tagged with the platform they were built on."""
+"""The wheel's build hook: builds the native code and puts it in, tagged with the platform it was built on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 PROGRAMS = ("drivesim", "hosttool", "rackd", "rackprobe")
+LIBRARY = "librackloop_erasure.so"
 
 
 class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the parameter is the builder's config, unused here
@@ -25,4 +26,5 @@ class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the param
         build_data["tag"] = f"py3-none-{next(platform_tags())}"
         for program in PROGRAMS:
             build_data["force_include"][str(target / "release" / program)] = f"rackloop_native/bin/{program}"
+        build_data["force_include"][str(target / "release" / LIBRARY)] = f"rackloop_native/lib/{LIBRARY}"
         build_data["force_include"][str(workspace.parent / "LICENSE")] = "rackloop_native/LICENSE"

@@ -126,6 +126,7 @@ def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
     assert any(
         call.startswith("cargo rustc --release") and call.endswith("target-feature=+crt-static") for call in first
     )
+    assert any(call.startswith("cargo build --release --locked") and "--package erasure" in call for call in first)
     assert any("npm ci" in call and "--ignore-scripts" in call for call in first)
     assert not any("dev.txt" in call for call in first)
 
@@ -223,7 +224,7 @@ def test_two_first_starts_share_one_installation(machine: Machine) -> None:
     assert [(out, status) for out, _, status in outcomes] == [("cli: --help\n", 0)] * 3, outcomes
     calls = machine.calls()
     assert sum("-m venv" in call for call in calls) == 1
-    assert sum("cargo build" in call for call in calls) == 1
+    assert sum("cargo build" in call and "--bin rackd" in call for call in calls) == 1
 
 
 def test_without_root_it_prints_the_one_command(machine: Machine) -> None:

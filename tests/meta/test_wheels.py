@@ -60,7 +60,7 @@ def test_an_installed_wheel_finds_its_data(wheel: Path, tmp_path: Path) -> None:
     assert done.stdout.split() == [str(tmp_path / "rackloop_data" / folder) for folder in ("labs", "testplans")]
 
 
-def test_the_native_wheel_carries_the_programs(tmp_path: Path) -> None:
+def test_the_native_wheel_carries_the_programs_and_the_library(tmp_path: Path) -> None:
     wheel = build(ROOT / "native" / "wheel", tmp_path)
     assert "-py3-none-" in wheel.name
     assert not wheel.name.endswith("-any.whl")
@@ -69,3 +69,4 @@ def test_the_native_wheel_carries_the_programs(tmp_path: Path) -> None:
         info = archive.getinfo(f"rackloop_native/bin/{program}")
         assert info.external_attr >> 16 & stat.S_IXUSR, f"{program} cannot be executed"
         assert archive.read(info)[:4] == b"\x7fELF"
+    assert archive.read("rackloop_native/lib/librackloop_erasure.so")[:4] == b"\x7fELF"

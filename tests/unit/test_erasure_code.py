@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyeclib.ec_iface import ECDriver
 
-from rackloop_models.erasure import GF8, GF16, Code, Engine, Field, engines
+from rackloop_models.erasure import GF8, GF16, Code, Engine, Field, IsalEngine, engines
 from tests.unit.erasure_oracle import redundancy
 
 Bytes = NDArray[np.uint8]
 ENGINES = engines()
+# One of each kind: what the loops around it do depends on the kind alone.
+KINDS = list({type(engine): engine for engine in reversed(ENGINES)}.values())
+of_every_kind = pytest.mark.parametrize("engine", KINDS, ids=lambda engine: type(engine).__name__)
 BOTH = (GF8, GF16)
 any_field = st.sampled_from(BOTH)
+any_kind = st.sampled_from(KINDS)
 quick = settings(max_examples=60, deadline=None)
 
 
@@ -67,8 +71,9 @@ def test_the_field_is_the_one_of_pyeclib(engine: Engine, k: int, m: int) -> None
 
 @pytest.mark.parametrize("field", BOTH, ids=str)
 @pytest.mark.parametrize(("k", "m"), [(1, 3), (4, 3), (5, 2), (3, 5)])
-def test_every_pattern_of_a_small_code_comes_back(field: Field, k: int, m: int) -> None:
-    code = Code(k, m, field)
+@of_every_kind
+def test_every_pattern_of_a_small_code_comes_back(engine: Engine, field: Field, k: int, m: int) -> None:
+    code = Code(k, m, field, engine)
     word = encoded(code, k, 6)
     for erased in chain.from_iterable(combinations(range(k + m), count) for count in range(m + 1)):
         found = spoiled(word, list(erased))
@@ -77,9 +82,9 @@ def test_every_pattern_of_a_small_code_comes_back(field: Field, k: int, m: int) 
 
 
 @quick
-@given(st.data(), any_field, st.integers(1, 200), st.integers(1, 12), st.integers(1, 40))
-def test_any_pattern_comes_back(data: st.DataObject, field: Field, k: int, m: int, half: int) -> None:
-    code = Code(k, m, field)
+@given(st.data(), any_kind, any_field, st.integers(1, 200), st.integers(1, 12), st.integers(1, 40))
+def test_any_pattern_comes_back(data: st.DataObject, engine: Engine, field: Field, k: int, m: int, half: int) -> None:
+    code = Code(k, m, field, engine)
     present = data.draw(st.integers(1, k), "user sectors of a group that may be shortened")
     word = encoded(code, present, 2 * half)
     erased = data.draw(st.lists(st.integers(0, present + m - 1), max_size=m, unique=True))
@@ -94,8 +99,9 @@ def test_any_pattern_comes_back(data: st.DataObject, field: Field, k: int, m: in
 
 
 @pytest.mark.parametrize(("k", "m"), [(252, 3), (246, 9), (1019, 4), (1004, 19), (255, 1), (256, 1)])
-def test_the_codes_of_the_paper_recover_m_sectors(k: int, m: int) -> None:
-    code = Code(k, m)
+@of_every_kind
+def test_the_codes_of_the_paper_recover_m_sectors(engine: Engine, k: int, m: int) -> None:
+    code = Code(k, m, engine=engine)
     assert code.field == (GF8 if k + m <= 256 else GF16)
     word = encoded(code, k, 130)
     for erased in ([*range(m)], [*range(k, k + m)], [*range(0, k + m, (k + m) // m)][:m]):
@@ -115,8 +121,9 @@ def test_positions_may_be_numbers_of_numpy() -> None:
         code.decode(word, list(np.array([400])))
 
 
-def test_a_code_may_have_as_many_sectors_as_its_field_has_elements() -> None:
-    code = Code(65_533, 3)
+@of_every_kind
+def test_a_code_may_have_as_many_sectors_as_its_field_has_elements(engine: Engine) -> None:
+    code = Code(65_533, 3, engine=engine)
     word = encoded(code, code.k, 4)
     erased = [0, 40_000, 65_535]
     found = spoiled(word, erased)
@@ -124,10 +131,11 @@ def test_a_code_may_have_as_many_sectors_as_its_field_has_elements() -> None:
     assert np.array_equal(found, word)
 
 
-def test_what_is_not_kept_is_computed_again_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = encoded(Code(300, 5), 300, 64)
+@of_every_kind
+def test_what_is_not_kept_is_computed_again_and_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = encoded(Code(300, 5, engine=engine), 300, 64)
     monkeypatch.setattr("rackloop_models.erasure._generator.KEPT_TABLE_BYTES", 0)
-    code = Code(300, 5)
+    code = Code(300, 5, engine=engine)
     assert np.array_equal(encoded(code, 300, 64), kept)
     words = np.stack([kept, kept])
     words[:, 300:] = 0
@@ -137,10 +145,11 @@ def test_what_is_not_kept_is_computed_again_and_the_same(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("scratch_bytes", [0, 3 * 5 * 64])
 def test_blocks_are_added_up_however_few_fit(monkeypatch: pytest.MonkeyPatch, scratch_bytes: int) -> None:
+    engine = next(engine for engine in ENGINES if isinstance(engine, IsalEngine))
     whole = encoded(Code(300, 5), 300, 64)
     monkeypatch.setattr("rackloop_models.erasure._generator.SCRATCH_BYTES", scratch_bytes)
-    assert np.array_equal(encoded(Code(300, 5), 300, 64), whole)
-    code = Code(300, 5)
+    code = Code(300, 5, engine=engine)
+    assert np.array_equal(encoded(code, 300, 64), whole)
     code.accumulate(whole[300:], 0, whole[:300])
     assert not whole[300:].any()
 
@@ -157,9 +166,11 @@ def test_redundancy_depends_on_the_field_and_the_user_sectors_alone(field: Field
 
 
 @quick
-@given(st.data(), any_field, st.integers(1, 150), st.integers(1, 6))
-def test_encoding_in_batches_is_encoding_at_once(data: st.DataObject, field: Field, k: int, m: int) -> None:
-    code = Code(k, m, field)
+@given(st.data(), any_kind, any_field, st.integers(1, 150), st.integers(1, 6))
+def test_encoding_in_batches_is_encoding_at_once(
+    data: st.DataObject, engine: Engine, field: Field, k: int, m: int
+) -> None:
+    code = Code(k, m, field, engine)
     whole = encoded(code, k, 16)
     ends = sorted(data.draw(st.sets(st.integers(1, k), max_size=4)) | {k})
     grown = np.full((m, 16), 9, np.uint8)
@@ -170,9 +181,11 @@ def test_encoding_in_batches_is_encoding_at_once(data: st.DataObject, field: Fie
 
 
 @quick
-@given(st.data(), any_field, st.integers(1, 150), st.integers(1, 6))
-def test_an_update_is_an_encoding_of_what_is_new(data: st.DataObject, field: Field, k: int, m: int) -> None:
-    code = Code(k, m, field)
+@given(st.data(), any_kind, any_field, st.integers(1, 150), st.integers(1, 6))
+def test_an_update_is_an_encoding_of_what_is_new(
+    data: st.DataObject, engine: Engine, field: Field, k: int, m: int
+) -> None:
+    code = Code(k, m, field, engine)
     before = encoded(code, k, 16, seed=1)
     first = data.draw(st.integers(0, k - 1))
     stop = data.draw(st.integers(first + 1, k))
@@ -184,8 +197,9 @@ def test_an_update_is_an_encoding_of_what_is_new(data: st.DataObject, field: Fie
 
 
 @pytest.mark.parametrize("field", BOTH, ids=str)
-def test_sectors_may_be_buffers_of_their_own(field: Field) -> None:
-    code = Code(60, 3, field)
+@of_every_kind
+def test_sectors_may_be_buffers_of_their_own(engine: Engine, field: Field) -> None:
+    code = Code(60, 3, field, engine)
     word = encoded(code, 60, 20)
     data = [sector.tobytes() for sector in word[:60]]
     coded = [bytearray(20) for _ in range(3)]
@@ -207,8 +221,9 @@ def test_sectors_may_be_buffers_of_their_own(field: Field) -> None:
 
 
 @pytest.mark.parametrize("field", BOTH, ids=str)
-def test_arrays_may_have_their_rows_apart_and_backwards_and_be_read_only(field: Field) -> None:
-    code = Code(10, 2, field)
+@of_every_kind
+def test_arrays_may_have_their_rows_apart_and_backwards_and_be_read_only(engine: Engine, field: Field) -> None:
+    code = Code(10, 2, field, engine)
     data, plain = filled(30, 64), np.zeros((2, 48), np.uint8)
     rows = data[27::-3, 8:56]
     code.encode(np.ascontiguousarray(rows), plain)
@@ -222,16 +237,18 @@ def test_arrays_may_have_their_rows_apart_and_backwards_and_be_read_only(field: 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize(("k", "m"), [(60, 3), (300, 4)])
-def test_many_groups_are_coded_as_each_by_itself(k: int, m: int, workers: int) -> None:
-    code = Code(k, m)
-    words = filled(7, k + m, 32)
+@of_every_kind
+def test_many_groups_are_coded_as_each_by_itself(engine: Engine, k: int, m: int, workers: int) -> None:
+    code = Code(k, m, engine=engine)
+    words = filled(14, k + m, 40)[::-2, :, 8:]
     code.encode_groups(words[:, :k], words[:, k:], workers=workers)
     for word in words:
         alone = np.zeros((m, 32), np.uint8)
         code.encode(word[:k], alone)
         assert np.array_equal(word[k:], alone)
     erased = [[], [0], [k], [3, k + 1], [1, 2, 3], [k, k + 1], [59]]
-    found = words.copy()
+    found = np.zeros((14, k + m, 40), np.uint8)[::-2, :, 8:]
+    found[:] = words
     for group, positions in enumerate(erased):
         found[group, positions] = 0
     code.decode_groups(found, erased, workers=workers)
@@ -239,8 +256,9 @@ def test_many_groups_are_coded_as_each_by_itself(k: int, m: int, workers: int) -
 
 
 @pytest.mark.parametrize(("k", "m"), [(252, 3), (1019, 4)])
-def test_nothing_of_the_data_is_copied(k: int, m: int) -> None:
-    code = Code(k, m)
+@pytest.mark.parametrize("engine", KINDS[1:], ids=str)
+def test_nothing_of_the_data_is_copied(engine: Engine, k: int, m: int) -> None:
+    code = Code(k, m, engine=engine)
     word = encoded(code, k, 4096)
     tracemalloc.start()
     try:

@@ -4,34 +4,60 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rackloop.errors import ToolError
-from rackloop_models.erasure import GF8, GF16, Code, Field, IsalEngine, NumpyEngine, Pointer, best_engine, engines
+from rackloop.native import BIN_VARIABLE
+from rackloop_models.erasure import (
+    GF8,
+    GF16,
+    Code,
+    Field,
+    GfniEngine,
+    IsalEngine,
+    LoopedIsalEngine,
+    NumpyEngine,
+    Pointer,
+    best_engine,
+    engines,
+)
+from rackloop_models.erasure import _choice as erasure_choice
 from rackloop_models.erasure import _engines as erasure_engines
 from tests.unit.erasure_oracle import byte_product, word_product
 
 
 def test_the_fastest_engine_comes_first_and_numpy_last() -> None:
-    *isal, last = engines()
-    assert isinstance(last, NumpyEngine)
-    assert all(isinstance(engine, IsalEngine) for engine in isal)
-    assert Code(4, 2).engine.name == isal[0].name
-    versions = [[int(number) for number in engine.version.split(".")] for engine in isal]
-    assert versions == sorted(versions, reverse=True)
-    assert versions, "pyeclib brings a copy of ISA-L"
+    found = engines()
+    kinds = (GfniEngine, LoopedIsalEngine, IsalEngine, NumpyEngine)
+    order = [kinds.index(type(engine)) for engine in found]
+    assert order == sorted(order)
+    assert order[-1] == 3
+    assert str(Code(4, 2).engine) == str(found[0])
+    for kind in (LoopedIsalEngine, IsalEngine):
+        versions = [[int(part) for part in engine.version.split(".")] for engine in found if isinstance(engine, kind)]
+        assert versions == sorted(versions, reverse=True)
+        assert versions, "pyeclib brings a copy of ISA-L, native/build the loops"
 
 
-def test_numpy_is_chosen_aloud(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(erasure_engines, "_copies_of_isal", lambda: iter(["libno-such-thing.so"]))
+def test_what_is_not_native_is_chosen_aloud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
     best_engine.cache_clear()
     try:
         with caplog.at_level(logging.WARNING):
+            assert isinstance(Code(4, 2).engine, IsalEngine)
+            best_engine.cache_clear()
+            monkeypatch.setattr(erasure_choice, "_copies_of_isal", lambda: iter(["libno-such-thing.so"]))
             assert isinstance(Code(4, 2).engine, NumpyEngine)
     finally:
         best_engine.cache_clear()
+    assert f"librackloop_erasure.so is neither at {tmp_path}" in caplog.text
+    assert "erasure codes run on ISA-L" in caplog.text
+    assert "called from Python once a block" in caplog.text
     assert "ISA-L cannot be used from libno-such-thing.so" in caplog.text
     assert "no ISA-L here: erasure codes run on numpy" in caplog.text
 

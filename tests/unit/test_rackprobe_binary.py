@@ -1,4 +1,4 @@
-"""Where the native programs are looked for."""
+"""Where the native programs, and the native library, are looked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import ToolError
-from rackloop.native import BIN_VARIABLE, find_binary
+from rackloop.native import BIN_VARIABLE, find_binary, find_library
 
 
 def test_the_variable_names_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +37,19 @@ def test_an_installed_wheel_comes_before_the_checkout(tmp_path: Path, monkeypatc
     monkeypatch.delenv(BIN_VARIABLE, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     assert find_binary("rackd") == program
+
+
+def test_the_library_is_looked_for_like_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "rackloop_native"
+    (package / "lib").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    library = package / "lib" / "librackloop_erasure.so"
+    library.touch()
+    monkeypatch.delenv(BIN_VARIABLE, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_library("rackloop_erasure") == library
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+    with pytest.raises(
+        ToolError, match=f"library librackloop_erasure.so is neither at {tmp_path}.*{BIN_VARIABLE} must"
+    ):
+        find_library("rackloop_erasure")

@@ -1,8 +1,10 @@
-"""Erasure codes over whole sectors: systematic Cauchy Reed-Solomon, on ISA-L where there is one."""
+"""Erasure codes over whole sectors: systematic Cauchy Reed-Solomon, at memory speed where there is native code."""
 
+from rackloop_models.erasure._choice import best_engine, engines
 from rackloop_models.erasure._code import Code
-from rackloop_models.erasure._engines import Engine, IsalEngine, NumpyEngine, Pointer, best_engine, engines
+from rackloop_models.erasure._engines import Engine, IsalEngine, NumpyEngine, Pointer
 from rackloop_models.erasure._field import GF8, GF16, Field
+from rackloop_models.erasure._native import GfniEngine, LoopedIsalEngine, NativeEngine
 from rackloop_models.erasure._recovery import UnrecoverableError
 
 __all__ = [
@@ -11,7 +13,10 @@ __all__ = [
     "Code",
     "Engine",
     "Field",
+    "GfniEngine",
     "IsalEngine",
+    "LoopedIsalEngine",
+    "NativeEngine",
     "NumpyEngine",
     "Pointer",
     "UnrecoverableError",

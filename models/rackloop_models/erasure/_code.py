@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from rackloop.errors import BadInput
-from rackloop_models.erasure._engines import Engine, best_engine
+from rackloop_models.erasure._blockwise import Blockwise
+from rackloop_models.erasure._choice import best_engine
+from rackloop_models.erasure._engines import Engine
 from rackloop_models.erasure._field import GF8, GF16, Bytes, Field
-from rackloop_models.erasure._generator import Generator, Product
-from rackloop_models.erasure._recovery import Recovery, UnrecoverableError
-from rackloop_models.erasure._sectors import (
-    Sectors,
-    address,
-    checked_array,
-    located,
-    plane_addresses,
-    plane_offsets,
-    same_size,
-)
+from rackloop_models.erasure._generator import Generator
+from rackloop_models.erasure._looped import Looped
+from rackloop_models.erasure._recovery import UnrecoverableError
+from rackloop_models.erasure._sectors import Sectors, checked_array, located, same_size
 
 
 class Code:
@@ -51,8 +44,8 @@ class Code:
         self.k = k
         self.m = m
         self.engine = engine or best_engine()
-        self._generator = Generator(k, m, self.field, self.engine)
-        self._rows = tuple(range(m))
+        generator = Generator(k, m, self.field, self.engine)
+        self._coder = Looped.over(generator) or Blockwise(generator)
 
     def encode(self, data: Sectors, redundancy: Sectors) -> None:
         """Write the ``m`` redundancy sectors of ``data``, which are ``k`` user sectors or fewer.
@@ -118,8 +111,7 @@ class Code:
             if len(target) != len(wanted):
                 raise BadInput(f"out: expected {len(wanted)} sectors, one for each wanted, found {len(target)}")
             outputs = target.planes
-        data = len(codeword) - self.m
-        Recovery(self._generator, data, erased, wanted, codeword.sector_bytes)(codeword.planes, outputs)
+        self._coder.recover(codeword, erased, wanted, outputs)
 
     def encode_groups(self, data: Bytes, redundancy: Bytes, *, workers: int = 1) -> None:
         """Encode many groups, on ``workers`` cores: arrays of (group, sector, byte).
@@ -128,24 +120,12 @@ class Code:
         """
         checked_array(data, "data", self.field, dimensions=3)
         checked_array(redundancy, "redundancy", self.field, dimensions=3, written=True)
-        size = same_size(data=data.shape[2], redundancy=redundancy.shape[2])
+        same_size(data=data.shape[2], redundancy=redundancy.shape[2])
         if len(data) != len(redundancy):
             raise BadInput(f"expected as many groups of redundancy as of data, found {len(redundancy)} and {len(data)}")
         self._check_counts(0, data.shape[1], redundancy.shape[1])
-        offsets = plane_offsets(data.shape[1:], data.strides[1:], self.field.parts)
-        first, step = address(data), data.strides[0]
-
-        def share() -> Callable[[int], None]:
-            planes = np.empty_like(offsets)
-            product = Product(self._generator, 0, data.shape[1], self._rows, size, planes)
-
-            def encode(group: int) -> None:
-                np.add(offsets, np.uint64(first + group * step), out=planes)
-                product(redundancy[group])
-
-            return encode
-
-        _on_cores(len(data), workers, share)
+        _check_workers(workers)
+        self._coder.multiply_groups(data, redundancy, workers)
 
     def decode_groups(self, sectors: Bytes, erased: Sequence[Collection[int]], *, workers: int = 1) -> None:
         """Compute the erased sectors of many codewords in place, on ``workers`` cores.
@@ -159,15 +139,8 @@ class Code:
             raise BadInput(f"expected erased positions for {len(sectors)} groups, found {len(erased)}")
         erased = [[int(position) for position in positions] for positions in erased]
         wanted = [self._checked_positions(sectors.shape[1], positions, None) for positions in erased]
-        data = sectors.shape[1] - self.m
-
-        def recover(group: int) -> None:
-            if wanted[group]:
-                planes = plane_addresses(sectors[group], self.field)
-                recovery = Recovery(self._generator, data, erased[group], wanted[group], sectors.shape[2])
-                recovery(planes, planes[list(wanted[group])])
-
-        _on_cores(len(sectors), workers, lambda: recover)
+        _check_workers(workers)
+        self._coder.recover_groups(sectors, erased, wanted, workers)
 
     def __repr__(self) -> str:
         return f"Code(k={self.k}, m={self.m}, {self.field}, {self.engine})"
@@ -177,17 +150,7 @@ class Code:
         target = located(redundancy, "redundancy", self.field, written=True)
         same_size(data=user.sector_bytes, redundancy=target.sector_bytes)
         self._check_counts(first, len(user), len(target))
-        stop, size = first + len(user), user.sector_bytes
-        product = Product(self._generator, first, stop, self._rows, size, user.planes, adds=adds)
-        if isinstance(redundancy, np.ndarray):
-            product(redundancy)
-            return
-        # What is computed is made of an array, and copied to where it belongs.
-        views = [np.frombuffer(sector, np.uint8) for sector in redundancy if sector is not None]
-        array = np.stack(views)
-        product(array)
-        for view, row in zip(views, array, strict=True):
-            view[:] = row
+        self._coder.multiply(user, first, target, adds=adds)
 
     def _check_counts(self, first: int, data: int, redundancy: int) -> None:
         if first < 0 or first + data > self.k:
@@ -223,22 +186,6 @@ def _as_array(sectors: Sectors) -> Bytes:
     return np.stack([np.frombuffer(sector, np.uint8) for sector in sectors if sector is not None])
 
 
-def _on_cores(groups: int, workers: int, share: Callable[[], Callable[[int], None]]) -> None:
-    """Do every group once. Each worker takes the next one when it is done, the calling thread among them."""
+def _check_workers(workers: int) -> None:
     if workers < 1:
         raise BadInput(f"workers: expected at least 1, found {workers}")
-    numbers = count()
-
-    def work() -> None:
-        do = share()
-        while (group := next(numbers)) < groups:
-            do(group)
-
-    if workers == 1:
-        return work()
-    with ThreadPoolExecutor(workers - 1) as pool:
-        others = [pool.submit(work) for _ in range(workers - 1)]
-        work()
-        for other in others:
-            other.result()
-    return None

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import re
-from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -19,8 +16,6 @@ from rackloop_models.erasure._field import GF8, Bytes
 from rackloop_models.erasure._sectors import address
 
 OLDEST = (2, 30, 0)
-SYSTEM = "libisal.so.2"
-_LOG = logging.getLogger("rackloop.erasure")
 _TABLE_BYTES = 32
 
 
@@ -72,7 +67,7 @@ class IsalEngine:
         if numbers < OLDEST:
             oldest = ".".join(map(str, OLDEST))
             raise ToolError(f"ISA-L at {path} is {self.version}, and {oldest} is needed; install libisal2 or pyeclib")
-        _check(self)
+        check(self)
 
     def tables(self, matrix: Bytes) -> Bytes:
         matrix = np.ascontiguousarray(matrix)
@@ -124,42 +119,11 @@ class NumpyEngine:
         return f"{self.name} {self.version}"
 
 
-def engines() -> tuple[Engine, ...]:
-    """What this machine has, the best first: newer copies of ISA-L before older ones, numpy last."""
-    found: list[IsalEngine] = []
-    for path in _copies_of_isal():
-        try:
-            found.append(IsalEngine(path))
-        except ToolError as error:
-            _LOG.warning("%s", error)
-    found.sort(key=lambda engine: [int(number) for number in engine.version.split(".")], reverse=True)
-    return (*found, NumpyEngine())
+def check(engine: Engine) -> None:
+    """Multiply a little, and compare: a library that is miscompiled for this processor must not get any data.
 
-
-@cache
-def best_engine() -> Engine:
-    """The first of ``engines()``. That it is numpy is logged as a warning."""
-    best = engines()[0]
-    if isinstance(best, NumpyEngine):
-        _LOG.warning("no ISA-L here: erasure codes run on numpy, about 100 times slower; install libisal2 or pyeclib")
-    return best
-
-
-def _copies_of_isal() -> Iterator[str]:
-    """Paths, or names for the loader, of every copy that is there."""
-    pyeclib = find_spec("pyeclib")
-    for folder in (pyeclib.submodule_search_locations or ()) if pyeclib else ():
-        for path in sorted(Path(folder).parent.glob("pyeclib.libs/libisal*.so*")):
-            yield str(path)
-    try:
-        ctypes.CDLL(SYSTEM)
-    except OSError:
-        return
-    yield SYSTEM
-
-
-def _check(engine: IsalEngine) -> None:
-    """Multiply a little, and compare: a library that is miscompiled for this processor must not get any data."""
+    Raises ToolError when it multiplies wrongly.
+    """
     matrix = np.array([[1, 2, 0x8E], [0xFF, 0, 0x1D]], np.uint8)
     planes = (np.arange(3 * 97) % 251).astype(np.uint8).reshape(3, 97)
     written = np.zeros((2, 97), np.uint8)

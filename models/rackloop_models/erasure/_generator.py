@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from ctypes import c_void_p
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from math import ceil
 from typing import NamedTuple
 
@@ -62,6 +62,11 @@ class Generator:
         self._kept_calls: Callable[[int, int, tuple[int, ...]], tuple[_Call, ...]] = lru_cache(maxsize=8)(
             lambda first, stop, rows: tuple(self._make_calls(first, stop, rows))
         )
+
+    @cached_property
+    def byte_matrix(self) -> Bytes:
+        """The whole matrix over bytes: a row for each plane of redundancy. Only where it is small enough to be kept."""
+        return self.field.byte_matrix(coefficients(self.field, np.arange(self.m), np.arange(self.k)))
 
     def calls(self, first: int, stop: int, rows: tuple[int, ...]) -> Iterable[_Call]:
         """The calls that multiply user sectors ``first`` up to ``stop`` for the redundancy sectors ``rows``."""

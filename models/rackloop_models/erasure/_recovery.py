@@ -29,6 +29,16 @@ class UnrecoverableError(ProductFailed):
         )
 
 
+def pattern(
+    m: int, data: int, erased: Collection[int], wanted: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The lost user sectors, the rows of as many redundancy sectors that are left, and the rows that are wanted."""
+    lost = sorted(position for position in erased if position < data)
+    gone = {position - data for position in erased if position >= data}
+    left = [row for row in range(m) if row not in gone][: len(lost)]
+    return lost, left, [position - data for position in wanted if position >= data]
+
+
 class Recovery:
     """Computes the sectors ``wanted`` of codewords of ``data`` user sectors that lack ``erased``; for one thread.
 
@@ -43,17 +53,14 @@ class Recovery:
     ) -> None:
         field = generator.field
         self._multiply = generator.engine.multiply
-        lost = sorted(position for position in erased if position < data)
-        gone = {position - data for position in erased if position >= data}
-        left = [row for row in range(generator.m) if row not in gone][: len(lost)]
-        also = [position - data for position in wanted if position >= data]
+        lost, left, also = pattern(generator.m, data, erased, wanted)
         self._data, self._lost, self._left = data, lost, [data + row for row in left]
         self._known = np.empty((data, field.parts), np.uint64)
         self._product = Product(generator, 0, data, (*left, *also), sector_bytes, self._known)
         self._plane_bytes = sector_bytes // field.parts
         self._zeros = generator.room("zeros", 1, sector_bytes)
         self._computed = generator.room("computed", len(left) + len(also), sector_bytes)
-        matrix = field.byte_matrix(_solution(field, data, lost, left, also, wanted))
+        matrix = field.byte_matrix(solution(field, data, lost, left, also, wanted))
         self._rows, self._columns = matrix.shape
         self._tables = generator.engine.tables(matrix)
 
@@ -67,7 +74,7 @@ class Recovery:
         self._multiply(self._plane_bytes, self._columns, self._rows, tables, address(sources), address(written))
 
 
-def _solution(
+def solution(
     field: Field, data: int, lost: list[int], left: list[int], also: list[int], wanted: Sequence[int]
 ) -> Elements:
     """The wanted sectors as sums of S for the rows ``left``, of S for the rows ``also``, and of r for ``left``."""

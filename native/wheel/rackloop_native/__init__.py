@@ -1,1 +1,1 @@
-"""The directory ``bin`` beside this file holds drivesim, rackd and rackprobe; ``rackloop.native`` looks there."""
+"""Beside this file lie the native programs, in ``bin``, and the native library, in ``lib``."""

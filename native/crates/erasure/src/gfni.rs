@@ -1,0 +1,310 @@
+//! Products by the processor's own instruction for them, four planes into up to six at a time.
+//!
+//! The coefficients stay in registers while four planes are read from their begin to their end, as fast as memory gives
+//! them, and what comes out stays in the first-level cache. ISA-L's kernels read 64 bytes of every plane in turn
+//! instead, hundreds of places at once, or add one plane at a time (`ec_encode_data_update`).
+//!
+//! Assembly, since the toolchains of the oldest supported version have no intrinsics for AVX-512.
+
+use crate::plan::{list, Matrix};
+
+/// Planes that are read together.
+const SOURCES: usize = 4;
+/// Planes that are written together at most: the coefficients of these take 24 of 32 registers.
+const OUTPUTS: usize = 6;
+/// What one instruction takes.
+const LINE: usize = 64;
+
+/// Whether this processor can.
+pub fn is_available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let found = is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw");
+    #[cfg(not(target_arch = "x86_64"))]
+    let found = false;
+    found
+}
+
+/// Multiply, or with `adds` multiply and add.
+///
+/// # Safety
+/// As [`crate::work::Kernel::multiply`], on a processor where [`is_available`] holds.
+pub unsafe fn multiply(
+    matrix: &Matrix,
+    length: usize,
+    sources: &[*const u8],
+    outputs: &[*mut u8],
+    adds: bool,
+) {
+    if !adds {
+        for output in outputs {
+            // SAFETY: an output has this length.
+            unsafe { output.write_bytes(0, length) };
+        }
+    }
+    // SAFETY: as the caller vouches.
+    let coefficients = unsafe { list(matrix.coefficients, matrix.rows) };
+    let passes = outputs.len().div_ceil(OUTPUTS).max(1);
+    let together = outputs.len().div_ceil(passes).max(1);
+    let whole = length / LINE * LINE;
+    for (four, sources) in sources.chunks(SOURCES).enumerate() {
+        for (outputs, rows) in outputs.chunks(together).zip(coefficients.chunks(together)) {
+            let mut matrices = [0; SOURCES * OUTPUTS];
+            for (row, coefficients) in rows.iter().enumerate() {
+                for column in 0..sources.len() {
+                    // SAFETY: a row has a coefficient for every source.
+                    let element = unsafe { *coefficients.add(four * SOURCES + column) };
+                    matrices[row * SOURCES + column] = crate::field::MATRICES[usize::from(element)];
+                }
+            }
+            // Where fewer than four are left, the first stands in for the others, times 0.
+            let mut from = [sources[0]; SOURCES];
+            from[..sources.len()].copy_from_slice(sources);
+            // SAFETY: planes of this length, and a processor that can.
+            unsafe { add_products(&from, outputs, &matrices, whole) };
+            if whole < length {
+                // SAFETY: the same, for what is left of them behind the last whole line.
+                unsafe { add_last(&from, outputs, &matrices, whole, length - whole) };
+            }
+        }
+    }
+}
+
+/// The rest of planes, which is shorter than a line, by way of lines of its own.
+///
+/// # Safety
+/// As [`add_products`], for `count` bytes from `at` on.
+unsafe fn add_last(
+    sources: &[*const u8; SOURCES],
+    outputs: &[*mut u8],
+    matrices: &[u64; SOURCES * OUTPUTS],
+    at: usize,
+    count: usize,
+) {
+    let mut lines = [[0u8; LINE]; SOURCES];
+    let mut sums = [[0u8; LINE]; OUTPUTS];
+    for (line, source) in lines.iter_mut().zip(sources) {
+        // SAFETY: a source has so many bytes there.
+        unsafe {
+            line.as_mut_ptr()
+                .copy_from_nonoverlapping(source.add(at), count)
+        };
+    }
+    for (sum, output) in sums.iter_mut().zip(outputs) {
+        // SAFETY: and so has an output.
+        unsafe {
+            sum.as_mut_ptr()
+                .copy_from_nonoverlapping(output.add(at), count)
+        };
+    }
+    let from = lines.each_ref().map(|line| line.as_ptr());
+    let to = sums.each_mut().map(|sum| sum.as_mut_ptr());
+    // SAFETY: all of them are whole lines.
+    unsafe { add_products(&from, &to[..outputs.len()], matrices, LINE) };
+    for (sum, output) in sums.iter().zip(outputs) {
+        // SAFETY: as above.
+        unsafe { output.add(at).copy_from_nonoverlapping(sum.as_ptr(), count) };
+    }
+}
+
+/// Add to each output the sources times its matrices.
+///
+/// # Safety
+/// All planes have `length` bytes, a multiple of a line; no output overlaps a source or another output; there are at
+/// most [`OUTPUTS`] of them; and [`is_available`] holds.
+unsafe fn add_products(
+    sources: &[*const u8; SOURCES],
+    outputs: &[*mut u8],
+    matrices: &[u64; SOURCES * OUTPUTS],
+    length: usize,
+) {
+    if length == 0 {
+        return;
+    }
+    match *outputs {
+        // SAFETY: as the caller vouches, here and below.
+        [a] => unsafe { kernels::one(sources, matrices, length, [a]) },
+        // SAFETY: the same.
+        [a, b] => unsafe { kernels::two(sources, matrices, length, [a, b]) },
+        // SAFETY: the same.
+        [a, b, c] => unsafe { kernels::three(sources, matrices, length, [a, b, c]) },
+        // SAFETY: the same.
+        [a, b, c, d] => unsafe { kernels::four(sources, matrices, length, [a, b, c, d]) },
+        // SAFETY: the same.
+        [a, b, c, d, e] => unsafe { kernels::five(sources, matrices, length, [a, b, c, d, e]) },
+        // SAFETY: the same.
+        [a, b, c, d, e, f] => unsafe {
+            kernels::six(sources, matrices, length, [a, b, c, d, e, f]);
+        },
+        _ => unreachable!("one to six outputs"),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod kernels {
+    use std::arch::asm;
+
+    use super::{OUTPUTS, SOURCES};
+
+    /// An output's coefficients into four registers.
+    macro_rules! load {
+        ($at:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal) => {
+            concat!(
+                "vpbroadcastq zmm",
+                $m0,
+                ", [rax + 32 * ",
+                $at,
+                "]\n",
+                "vpbroadcastq zmm",
+                $m1,
+                ", [rax + 32 * ",
+                $at,
+                " + 8]\n",
+                "vpbroadcastq zmm",
+                $m2,
+                ", [rax + 32 * ",
+                $at,
+                " + 16]\n",
+                "vpbroadcastq zmm",
+                $m3,
+                ", [rax + 32 * ",
+                $at,
+                " + 24]",
+            )
+        };
+    }
+
+    /// A line of an output: what it was, plus four products.
+    macro_rules! add {
+        ($output:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal) => {
+            concat!(
+                "vmovdqu64 zmm4, [{",
+                $output,
+                "} + rax]\n",
+                "vgf2p8affineqb zmm5, zmm0, zmm",
+                $m0,
+                ", 0\n",
+                "vgf2p8affineqb zmm6, zmm1, zmm",
+                $m1,
+                ", 0\n",
+                "vpternlogq zmm4, zmm5, zmm6, 0x96\n",
+                "vgf2p8affineqb zmm5, zmm2, zmm",
+                $m2,
+                ", 0\n",
+                "vgf2p8affineqb zmm6, zmm3, zmm",
+                $m3,
+                ", 0\n",
+                "vpternlogq zmm4, zmm5, zmm6, 0x96\n",
+                "vmovdqu64 [{",
+                $output,
+                "} + rax], zmm4",
+            )
+        };
+    }
+
+    macro_rules! kernel {
+        ($name:ident, $count:literal, $(($at:tt, $output:ident, $text:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal)),+) => {
+            /// # Safety
+            /// As [`super::add_products`], for as many outputs as there are.
+            pub unsafe fn $name(
+                sources: &[*const u8; SOURCES],
+                matrices: &[u64; SOURCES * OUTPUTS],
+                length: usize,
+                outputs: [*mut u8; $count],
+            ) {
+                // SAFETY: reads and writes the planes, which the caller vouches for, and reads the coefficients, of
+                // which there are enough. The registers that it changes are named; no flag is relied upon.
+                unsafe {
+                    asm!(
+                        $(load!($at, $m0, $m1, $m2, $m3),)+
+                        "xor eax, eax",
+                        "2:",
+                        "vmovdqu64 zmm0, [{s0} + rax]",
+                        "vmovdqu64 zmm1, [{s1} + rax]",
+                        "vmovdqu64 zmm2, [{s2} + rax]",
+                        "vmovdqu64 zmm3, [{s3} + rax]",
+                        $(add!($text, $m0, $m1, $m2, $m3),)+
+                        "add rax, 64",
+                        "cmp rax, {length}",
+                        "jb 2b",
+                        "vzeroupper",
+                        inout("rax") matrices.as_ptr() => _,
+                        length = in(reg) length,
+                        s0 = in(reg) sources[0],
+                        s1 = in(reg) sources[1],
+                        s2 = in(reg) sources[2],
+                        s3 = in(reg) sources[3],
+                        $($output = in(reg) outputs[$at],)+
+                        clobber_abi("sysv64"),
+                        options(nostack),
+                    );
+                }
+            }
+        };
+    }
+
+    kernel!(one, 1, (0, o0, "o0", 8, 9, 10, 11));
+    kernel!(
+        two,
+        2,
+        (0, o0, "o0", 8, 9, 10, 11),
+        (1, o1, "o1", 12, 13, 14, 15)
+    );
+    kernel!(
+        three,
+        3,
+        (0, o0, "o0", 8, 9, 10, 11),
+        (1, o1, "o1", 12, 13, 14, 15),
+        (2, o2, "o2", 16, 17, 18, 19)
+    );
+    kernel!(
+        four,
+        4,
+        (0, o0, "o0", 8, 9, 10, 11),
+        (1, o1, "o1", 12, 13, 14, 15),
+        (2, o2, "o2", 16, 17, 18, 19),
+        (3, o3, "o3", 20, 21, 22, 23)
+    );
+    kernel!(
+        five,
+        5,
+        (0, o0, "o0", 8, 9, 10, 11),
+        (1, o1, "o1", 12, 13, 14, 15),
+        (2, o2, "o2", 16, 17, 18, 19),
+        (3, o3, "o3", 20, 21, 22, 23),
+        (4, o4, "o4", 24, 25, 26, 27)
+    );
+    kernel!(
+        six,
+        6,
+        (0, o0, "o0", 8, 9, 10, 11),
+        (1, o1, "o1", 12, 13, 14, 15),
+        (2, o2, "o2", 16, 17, 18, 19),
+        (3, o3, "o3", 20, 21, 22, 23),
+        (4, o4, "o4", 24, 25, 26, 27),
+        (5, o5, "o5", 28, 29, 30, 31)
+    );
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod kernels {
+    use super::{OUTPUTS, SOURCES};
+
+    macro_rules! kernel {
+        ($($name:ident $count:literal),+) => {$(
+            /// # Safety
+            /// Nowhere to be called: [`super::is_available`] is false.
+            pub unsafe fn $name(
+                _sources: &[*const u8; SOURCES],
+                _matrices: &[u64; SOURCES * OUTPUTS],
+                _length: usize,
+                _outputs: [*mut u8; $count],
+            ) {
+                unreachable!("not on this architecture")
+            }
+        )+};
+    }
+
+    kernel!(one 1, two 2, three 3, four 4, five 5, six 6);
+}

@@ -1,0 +1,75 @@
+//! Products of planes of bytes by matrices over GF(2^8), codeword after codeword, in one call from Python.
+//!
+//! `rackloop_models.erasure` loads this by ctypes and describes what is to be done as [`Plan`]s and [`Work`]s. Only
+//! this file is the C ABI: change [`ABI`] with anything that crosses it, and `_native.py` with it.
+
+mod field;
+mod gfni;
+mod isal;
+mod plan;
+mod room;
+mod work;
+
+use std::panic::catch_unwind;
+
+pub use isal::Multiply;
+pub use plan::{Block, Matrix, Plan, Work};
+pub use work::{run, Kernel};
+
+/// What crosses the border has this number. The other side refuses to load any other.
+pub const ABI: u32 = 1;
+
+const DONE: i32 = 0;
+const NO_MEMORY: i32 = 1;
+const NO_KERNEL: i32 = 2;
+const FAULT: i32 = 3;
+
+/// The number of this ABI.
+#[no_mangle]
+pub extern "C" fn rackloop_erasure_abi() -> u32 {
+    ABI
+}
+
+/// 1 where the processor has what the kernels of this library need (GFNI with AVX-512), else 0.
+#[no_mangle]
+pub extern "C" fn rackloop_erasure_has_gfni() -> u32 {
+    u32::from(gfni::is_available())
+}
+
+/// Do `count` works on at most `workers` cores, the calling thread's among them, with ISA-L's `ec_encode_data` where
+/// `multiply` is given and with the kernels of this library where it is null.
+///
+/// Returns 0 when all is done, 1 for too little memory, 2 where the processor lacks what the kernels need, 3 for a
+/// fault of this library. After anything but 0, what was to be written is undefined.
+///
+/// # Safety
+/// `works` points to `count` of them, each as [`Work`] demands. What is written by one is not touched by another.
+#[no_mangle]
+pub unsafe extern "C" fn rackloop_erasure_run(
+    works: *const Work,
+    count: usize,
+    workers: usize,
+    multiply: Option<Multiply>,
+) -> i32 {
+    let kernel = match multiply {
+        Some(multiply) => Kernel::Isal(multiply),
+        None if gfni::is_available() => Kernel::Gfni,
+        None => return NO_KERNEL,
+    };
+    if count == 0 {
+        return DONE;
+    }
+    // A panic must not cross into C. Nothing that is seen afterwards is left half changed: rooms are written anew.
+    let done = catch_unwind(|| {
+        // SAFETY: the caller vouches for the works.
+        unsafe {
+            let works = std::slice::from_raw_parts(works, count);
+            run(works, workers, kernel)
+        }
+    });
+    match done {
+        Ok(Ok(())) => DONE,
+        Ok(Err(_)) => NO_MEMORY,
+        Err(_) => FAULT,
+    }
+}

@@ -1,0 +1,175 @@
+//! One codeword after another, on one core or several.
+
+use std::cell::RefCell;
+use std::collections::TryReserveError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::plan::{list, Matrix, Plan, Work};
+use crate::room::{Planes, Room};
+use crate::{gfni, isal};
+
+/// What multiplies.
+#[derive(Clone, Copy)]
+pub enum Kernel {
+    /// The kernels of this library.
+    Gfni,
+    /// ISA-L's `ec_encode_data`.
+    Isal(isal::Multiply),
+}
+
+impl Kernel {
+    /// # Safety
+    /// `sources` are as many planes of `length` bytes as the matrix has columns, `outputs` as it has rows, none of which
+    /// overlaps a source or another output. The processor can do what the kernel needs.
+    unsafe fn multiply(
+        self,
+        matrix: &Matrix,
+        length: usize,
+        sources: &[*const u8],
+        outputs: &[*mut u8],
+        adds: bool,
+        scratch: (&mut Planes, &mut Vec<*mut u8>),
+    ) -> Result<(), TryReserveError> {
+        match self {
+            Self::Gfni => {
+                // SAFETY: as the caller vouches.
+                unsafe { gfni::multiply(matrix, length, sources, outputs, adds) };
+                Ok(())
+            }
+            // SAFETY: as the caller vouches.
+            Self::Isal(multiply) => unsafe {
+                let (planes, at) = scratch;
+                isal::multiply(multiply, matrix, length, sources, outputs, adds, planes, at)
+            },
+        }
+    }
+}
+
+/// Do all works, each once, on at most `workers` threads, the calling one among them; on fewer where the system gives
+/// no more.
+///
+/// # Safety
+/// What the works point to is valid and stays so until this returns; planes have the length, and lists the elements,
+/// that they say. What is written overlaps nothing that any of them reads or writes.
+pub unsafe fn run(works: &[Work], workers: usize, kernel: Kernel) -> Result<(), TryReserveError> {
+    let next = AtomicUsize::new(0);
+    let share = || {
+        ROOM.with_borrow_mut(|room| {
+            while let Some(work) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // SAFETY: as the caller vouches; no other thread gets this one.
+                unsafe { one(work, kernel, room)? };
+            }
+            room.give_back();
+            Ok(())
+        })
+    };
+    let others = workers.min(works.len()).saturating_sub(1);
+    if others == 0 {
+        return share();
+    }
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..others)
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, share).ok())
+            .collect();
+        let mut done = share();
+        for thread in started {
+            done = done.and(
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        done
+    })
+}
+
+thread_local! {
+    static ROOM: RefCell<Room> = RefCell::default();
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn one(work: &Work, kernel: Kernel, room: &mut Room) -> Result<(), TryReserveError> {
+    // SAFETY: the caller vouches for it.
+    let plan: &Plan = unsafe { &*work.plan };
+    let (product, solution, length) = (&plan.product, &plan.solution, plan.length);
+    let solves = solution.rows > 0;
+    let written = if solves { solution.rows } else { product.rows };
+    // SAFETY: there are as many offsets as planes.
+    let (sources, outputs, lost, left) = unsafe {
+        (
+            list(work.sources, product.columns),
+            list(work.outputs, written),
+            list(plan.lost, plan.lost_count),
+            list(plan.left, plan.left_count),
+        )
+    };
+    let source = |offset: usize| work.source_base.wrapping_add(offset) as *const u8;
+    room.sources.clear();
+    room.sources
+        .try_reserve(product.columns.max(solution.columns))?;
+    room.sources
+        .extend(sources.iter().map(|offset| source(*offset)));
+    room.outputs.clear();
+    room.outputs.try_reserve(written)?;
+    let bases = outputs
+        .iter()
+        .map(|offset| work.output_base.wrapping_add(*offset) as *mut u8);
+    room.outputs.extend(bases);
+    if !solves {
+        let scratch = (&mut room.scratch, &mut room.scratch_at);
+        // SAFETY: the planes are those of the work.
+        return unsafe {
+            kernel.multiply(
+                product,
+                length,
+                &room.sources,
+                &room.outputs,
+                plan.adds != 0,
+                scratch,
+            )
+        };
+    }
+    room.zeros.take(1, length, &mut room.computed_at)?;
+    for sector in lost {
+        let planes = &mut room.sources[sector * plan.parts..(sector + 1) * plan.parts];
+        planes.fill(room.computed_at[0].cast_const());
+    }
+    room.computed
+        .take(product.rows, length, &mut room.computed_at)?;
+    let scratch = (&mut room.scratch, &mut room.scratch_at);
+    // SAFETY: the planes are those of the work and of this thread's room.
+    unsafe {
+        kernel.multiply(
+            product,
+            length,
+            &room.sources,
+            &room.computed_at,
+            false,
+            scratch,
+        )?
+    };
+    room.sources.clear();
+    room.sources
+        .extend(room.computed_at.iter().map(|plane| plane.cast_const()));
+    for sector in left {
+        for part in 0..plan.parts {
+            // SAFETY: with a solution there is an offset for every plane of the codeword.
+            let offset = unsafe { *work.sources.add(sector * plan.parts + part) };
+            room.sources.push(source(offset));
+        }
+    }
+    let scratch = (&mut room.scratch, &mut room.scratch_at);
+    // SAFETY: what was computed, and the redundancy sectors that are left.
+    unsafe {
+        kernel.multiply(
+            solution,
+            length,
+            &room.sources,
+            &room.outputs,
+            false,
+            scratch,
+        )
+    }
+}
