@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
     from rackloop_reports.plots import CodecBar, RebuildBar, RecoveryCell, Source, StateLatency, TailCurve
 
-TRIED, RIGHT, WRONG, UNKNOWN = "recovery.tried", "recovery.right", "recovery.wrong", "recovery.unknown"
+TRIED, RIGHT, DEGRADED = "recovery.tried", "recovery.right", "recovery.degraded_right"
+LOUD, WRONG, UNKNOWN = "recovery.loud", "recovery.wrong", "recovery.unknown"
+# Where more is lost than can be recovered, what is withheld aloud is as it must be.
+_BEYOND = "beyond m"
 READS = "degraded.read_latency"
 REBUILD, TENANTS = "rebuild.time", "rebuild.tenant_latency"
 TAIL = "tail.latency"
 CODEC = "codec.throughput"
+_DAMAGES = {_BEYOND: "erased, more than m", "corrupted": "silently corrupted"}
+_WHEN = {"before": "before repair", "during": "during repair", "after": "after repair"}
 _LABELS = {
-    TRIED: {"damage", "when"},
+    TRIED: {"damage", "erased", "units", "phase"},
     READS: {"state"},
     REBUILD: {"way"},
     TAIL: {"sectors", "drive", "reading"},
@@ -74,15 +79,24 @@ def _cells(test: TestRecord) -> list[RecoveryCell]:
 
     counts = {
         name: {_same(labels): round(samples.maximum) for labels, samples in _taken(test, name)}
-        for name in (RIGHT, WRONG, UNKNOWN)
+        for name in (RIGHT, DEGRADED, LOUD, WRONG, UNKNOWN)
     }
     cells = []
     for labels, samples in _taken(test, TRIED):
-        row = ", ".join(filter(None, (labels.get("system"), labels["damage"])))
-        column = ", ".join(filter(None, (labels["when"], labels.get("place"))))
-        right, wrong, unknown = (counts[name].get(_same(labels), 0) for name in (RIGHT, WRONG, UNKNOWN))
-        cells.append(RecoveryCell(row, column, round(samples.maximum), right, wrong, unknown))
+        found = {name: of.get(_same(labels), 0) for name, of in counts.items()}
+        right = found[RIGHT] + found[DEGRADED] + (found[LOUD] if labels["damage"] == _BEYOND else 0)
+        row = ", ".join(filter(None, (labels.get("system"), _damage_words(labels))))
+        column = _WHEN.get(labels["phase"], labels["phase"])
+        if labels["units"] != "none":
+            column += f",\n{labels['units']}"
+        cells.append(RecoveryCell(row, column, round(samples.maximum), right, found[WRONG], found[UNKNOWN]))
     return cells
+
+
+def _damage_words(labels: Mapping[str, str]) -> str:
+    if labels["damage"] == "none":
+        return "undamaged"
+    return f"{labels['erased']} {_DAMAGES.get(labels['damage'], labels['damage'])}"
 
 
 def _states(test: TestRecord) -> list[StateLatency]:

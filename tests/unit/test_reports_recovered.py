@@ -94,9 +94,18 @@ def run(tmp_path: Path) -> RunRecord:
     example = ExampleRun(tmp_path)
     found: dict[str, list[tuple[str, str, list[float], dict[str, str]]]] = {
         "correctness": [
-            ("recovery.tried", "1", [12], {"damage": "2 erased", "when": "during", "place": "data", "system": "local"}),
-            ("recovery.right", "1", [11], {"damage": "2 erased", "when": "during", "place": "data", "system": "local"}),
-            ("recovery.wrong", "1", [1], {"damage": "2 erased", "when": "during", "place": "data", "system": "local"}),
+            (
+                f"recovery.{name}",
+                "1",
+                [count],
+                {"system": "local", "units": "data", "phase": "during", "damage": damage, "erased": erased},
+            )
+            for (damage, erased), counts in {
+                ("erased", "2"): {"tried": 12, "right": 5, "degraded_right": 6, "wrong": 1},
+                ("beyond m", "3"): {"tried": 9, "right": 2, "loud": 7},
+                ("corrupted", "1"): {"tried": 9, "right": 2, "loud": 7},
+            }.items()
+            for name, count in counts.items()
         ],
         "degraded": [("degraded.read_latency", "s", [0.1, 0.2], {"state": "degraded"})],
         "rebuild": [
@@ -105,7 +114,7 @@ def run(tmp_path: Path) -> RunRecord:
         ],
         "tail": [("tail.latency", "s", [1.0] * 300, {"sectors": "10000", "drive": "d13", "reading": "retries"})],
         "codec": [("codec.throughput", "B/s", [1e9], {"code": "(4, 2)", "act": "encode"})],
-        "none": [("recovery.wrong", "1", [0], {"damage": "1 erased", "when": "before"})],
+        "none": [("recovery.wrong", "1", [0], {"damage": "none", "erased": "0", "units": "none", "phase": "before"})],
         "unlabelled": [("tail.latency", "s", [1.0], {"sectors": "10000"})],
     }
     for name, measurements in found.items():
@@ -137,9 +146,13 @@ def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
 
     ((_, draw),) = recovery_drawings(run.tests[0], SOURCE)
     (axes,) = draw().axes
-    assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong"]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["local, 2 erased"]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["during, data"]
+    assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
+        "local, 2 erased",
+        "local, 3 erased, more than m",
+        "local, 1 silently corrupted",
+    ]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["during repair,\ndata"]
 
 
 def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) -> None:

@@ -88,7 +88,7 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
     longest = max(map(len, rows))
-    figure = blank(1.2 + 0.085 * longest + _CELL_IN[0] * len(columns), 1.9 + _CELL_IN[1] * len(rows))
+    figure = blank(1.2 + 0.085 * longest + _CELL_IN[0] * len(columns), 2.1 + _CELL_IN[1] * len(rows))
     axes = figure.subplots()
     for cell in cells:
         x, y = columns.index(cell.column), rows.index(cell.row)
