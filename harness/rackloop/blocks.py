@@ -143,6 +143,26 @@ class Part:
         self._blocks.flush()
 
 
+class FailFastPart(Part):
+    """A stretch of blocks that can fail fast, which can do so too."""
+
+    def __init__(self, blocks: FailFastBlocks, offset: int, size_bytes: int) -> None:
+        super().__init__(blocks, offset, size_bytes)
+        self._quick = blocks
+
+    def read_failing_fast(self, offset: int, length: int) -> bytes:
+        """The bytes there, without retries. Raises ValueError beyond the end, and as the blocks beneath do."""
+        _require_inside(offset, length, self._size_bytes)
+        return self._quick.read_failing_fast(self._offset + offset, length)
+
+
+def part_of(blocks: Blocks, offset: int, size_bytes: int) -> Part:
+    """A stretch of ``blocks``, which fails fast where they can. Raises ValueError where it is not within them."""
+    if isinstance(blocks, FailFastBlocks):
+        return FailFastPart(blocks, offset, size_bytes)
+    return Part(blocks, offset, size_bytes)
+
+
 class CountedBlocks:
     """Other blocks, and how many reads, writes and flushes they were asked for."""
 

@@ -1,0 +1,105 @@
+"""What a fine-grained update costs a store with local erasure coding: both methods, beside writing alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
+from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, UpdateMethod, format_drive
+
+# Figure 11 of the paper on local erasure coding: codewords of 255 sectors, 50 or 200 of which are updated.
+PARAMETERS: dict[str, Any] = {"drives": [""], "codes": ["252+3", "246+9"], "updated": [50, 200], "codewords": 12}
+MEASURES = {"update.latency": "s", "update.read_sectors": "1", "update.wrong": "1"}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="update some sectors in each codeword of a file, with redundancy computed anew and by difference",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="minutes",
+)
+
+_METHODS = {"direct": UpdateMethod.DIRECT, "indirect": UpdateMethod.INDIRECT}
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drives that carry a store."""
+    return [drive for drive, _, _ in drive_places(lab, parameters)]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """An update takes a few revolutions of the disk."""
+    times = len(parameters["codes"]) * len(parameters["updated"]) * 3 * int(parameters["codewords"])
+    return 5 + 0.06 * times * len(drive_places(lab, parameters))
+
+
+def test_update(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Per code, number of sectors and method: write a file, then update each of its codewords once."""
+    turns = list(_turns(parameters))
+    for place in drive_places(rack.lab, parameters):
+        for number, (code, updated) in enumerate(turns):
+            progress(number, len(turns), f"kinds of updates of {place[0]}")
+            _update(rack, labels, place, code, updated, parameters, measure)
+
+
+def _turns(parameters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for code in parameters["codes"]:
+        for updated in parameters["updated"]:
+            yield code, int(updated)
+
+
+def _update(
+    rack: Rack,
+    labels: Labels,
+    place: tuple[str, str, str],
+    code: str,
+    updated: int,
+    parameters: Mapping[str, Any],
+    measure: Measure,
+) -> None:
+    """The same sectors of the same file by each method; and once as if there were no redundancy."""
+    k, m = (int(number) for number in code.split("+"))
+    codewords = int(parameters["codewords"])
+    content = bytearray(rack.chance.randbytes(codewords * k * SECTOR_BYTES))
+    starts = [group * k + rack.chance.randrange(k - updated + 1) for group in range(codewords)]
+    size_bytes = (codewords + 2) * (k + m) * SECTOR_BYTES + (16 << 20)
+    about = {"code": code, "updated": str(updated)}
+    with reached_drive(rack, labels, place, size_bytes) as reached:
+        format_drive(reached.blocks, Layout(k, m), files=16)
+        # Without a cache: what an update needs has to come from the drive, as after dropping the page cache.
+        with LocalStore(reached.blocks, rack.clock, cache_bytes=0) as store:
+            file = store.create("updated")
+            file.write(0, bytes(content))
+            store.flush()
+            for name, method in _METHODS.items():
+                store.update_method = method
+                before = store.statistics.update_read_sectors
+                took_s = []
+                for start in starts:
+                    data = rack.chance.randbytes(updated * SECTOR_BYTES)
+                    content[start * SECTOR_BYTES : start * SECTOR_BYTES + len(data)] = data
+                    began_ns = rack.clock.now_ns()
+                    file.write(start * SECTOR_BYTES, data)
+                    store.flush()
+                    took_s.append((rack.clock.now_ns() - began_ns) / 1e9)
+                measure("update.latency", took_s, method=name, **about)
+                read = store.statistics.update_read_sectors - before
+                measure("update.read_sectors", read / codewords, method=name, **about)
+            wrong = sum(
+                file.read(at, 1 << 20) != content[at : at + (1 << 20)] for at in range(0, len(content), 1 << 20)
+            )
+            measure("update.wrong", wrong, **about)
+            places = [store.places("updated", group)[0] for group in range(codewords)]
+        took_s = []
+        for start, first in zip(starts, places, strict=True):
+            data = rack.chance.randbytes(updated * SECTOR_BYTES)
+            began_ns = rack.clock.now_ns()
+            reached.blocks.write(first + start % k * SECTOR_BYTES, data)
+            reached.blocks.flush()
+            took_s.append((rack.clock.now_ns() - began_ns) / 1e9)
+        measure("update.latency", took_s, method="no redundancy", **about)
