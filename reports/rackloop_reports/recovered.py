@@ -12,7 +12,7 @@ from rackloop_reports.record import TestRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_reports.plots import CodecBar, RebuildBar, RecoveryCell, Source, StateLatency, TailCurve
+    from rackloop_reports.plots import GroupedBar, RebuildBar, RecoveryCell, Source, StateLatency, TailCurve
 
 TRIED, RIGHT, DEGRADED = "recovery.tried", "recovery.right", "recovery.degraded_right"
 LOUD, WRONG, UNKNOWN = "recovery.loud", "recovery.wrong", "recovery.unknown"
@@ -22,6 +22,7 @@ READS = "degraded.read_latency"
 REBUILD, TENANTS = "rebuild.time", "rebuild.tenant_latency"
 TAIL = "tail.latency"
 CODEC = "codec.throughput"
+UPDATE = "update.latency"
 _DAMAGES = {_BEYOND: "erased, more than m", "corrupted": "silently corrupted"}
 _WHEN = {"before": "before repair", "during": "during repair", "after": "after repair"}
 _LABELS = {
@@ -30,6 +31,7 @@ _LABELS = {
     REBUILD: {"way"},
     TAIL: {"sectors", "drive", "reading"},
     CODEC: {"code", "act"},
+    UPDATE: {"code", "updated", "method"},
 }
 
 Drawing = tuple[str, Callable[[], "Figure"]]
@@ -47,6 +49,8 @@ def recovery_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
         yield "Rebuild", lambda: plots.rebuild_times(bars, source)
     if curves := _tails(test):
         yield "Tail latency", lambda: plots.tail_curves(curves, source)
+    if updates := _updates(test):
+        yield "Updates of part of a codeword", lambda: plots.update_latency(updates, source)
     if throughputs := _throughputs(test):
         yield "Codec throughput", lambda: plots.codec_throughput(throughputs, source)
 
@@ -131,7 +135,19 @@ def _tails(test: TestRecord) -> list[TailCurve]:
     return [TailCurve(drive, reading, points) for (drive, reading), points in curves.items()]
 
 
-def _throughputs(test: TestRecord) -> list[CodecBar]:
-    from rackloop_reports.plots import CodecBar
+def _updates(test: TestRecord) -> list[GroupedBar]:
+    from rackloop_reports.plots import GroupedBar
 
-    return [CodecBar(labels["code"], labels["act"], samples.quantile(0.5)) for labels, samples in _taken(test, CODEC)]
+    return [
+        GroupedBar(f"{labels['code']},\n{labels['updated']}", labels["method"], samples.quantile(0.5) * 1e3)
+        for labels, samples in _taken(test, UPDATE)
+    ]
+
+
+def _throughputs(test: TestRecord) -> list[GroupedBar]:
+    from rackloop_reports.plots import GroupedBar
+
+    return [
+        GroupedBar(labels["code"], labels["act"], samples.quantile(0.5) / 1e9)
+        for labels, samples in _taken(test, CODEC)
+    ]

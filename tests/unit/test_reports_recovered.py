@@ -11,7 +11,7 @@ from matplotlib.colors import same_color
 from rackloop.distribution import Distribution
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.plots import (
-    CodecBar,
+    GroupedBar,
     RebuildBar,
     RecoveryCell,
     Source,
@@ -80,9 +80,9 @@ def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None
 
 def test_a_code_that_was_not_timed_decoding_has_no_bar_for_it() -> None:
     bars = [
-        CodecBar("(4, 2)", "encode", 1e9),
-        CodecBar("(4, 2)", "decode, 1 erased", 2e9),
-        CodecBar("(9, 3)", "encode", 3e9),
+        GroupedBar("(4, 2)", "encode", 1),
+        GroupedBar("(4, 2)", "decode, 1 erased", 2),
+        GroupedBar("(9, 3)", "encode", 3),
     ]
     (axes,) = codec_throughput(bars, SOURCE).axes
     assert [text.get_text() for text in axes.texts] == ["1", "3", "2"]
@@ -114,6 +114,7 @@ def run(tmp_path: Path) -> RunRecord:
         ],
         "tail": [("tail.latency", "s", [1.0] * 300, {"sectors": "10000", "drive": "d13", "reading": "retries"})],
         "codec": [("codec.throughput", "B/s", [1e9], {"code": "(4, 2)", "act": "encode"})],
+        "update": [("update.latency", "s", [0.05], {"code": "(4, 2)", "updated": "3", "method": "direct"})],
         "none": [("recovery.wrong", "1", [0], {"damage": "none", "erased": "0", "units": "none", "phase": "before"})],
         "unlabelled": [("tail.latency", "s", [1.0], {"sectors": "10000"})],
     }
@@ -135,10 +136,11 @@ def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) ->
         ["Rebuild: rebuild (simulated)"],
         ["Tail latency: tail (simulated)"],
         ["Codec throughput: codec (simulated)"],
+        ["Updates of part of a codeword: update (simulated)"],
         [],
         [],
     ]
-    assert len(gallery.plots_of(run.tests)) == 5
+    assert len(gallery.plots_of(run.tests)) == 6
 
 
 def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:

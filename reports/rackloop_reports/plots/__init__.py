@@ -14,7 +14,7 @@ from rackloop_reports.plots.characterize import (
 )
 from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 from rackloop_reports.plots.erasure import (
-    CodecBar,
+    GroupedBar,
     RebuildBar,
     RecoveryCell,
     StateLatency,
@@ -24,6 +24,7 @@ from rackloop_reports.plots.erasure import (
     rebuild_times,
     recovery_matrix,
     tail_curves,
+    update_latency,
 )
 from rackloop_reports.plots.evidence import evidence_timeline
 from rackloop_reports.plots.faults import fault_timeline
@@ -46,9 +47,9 @@ from rackloop_reports.plots.traces import trace_page
 __all__ = [
     "BarPanel",
     "Cell",
-    "CodecBar",
     "DemandPoint",
     "Estimate",
+    "GroupedBar",
     "ModelCurve",
     "PublishedPoint",
     "RebuildBar",
@@ -89,5 +90,6 @@ __all__ = [
     "tail_curves",
     "tail_latency_sheet",
     "trace_page",
+    "update_latency",
     "write_saturation",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
@@ -74,12 +74,12 @@ class TailCurve:
 
 
 @dataclass(frozen=True)
-class CodecBar:
-    """Throughput of one act of a code, in bytes of user data a second."""
+class GroupedBar:
+    """One bar of a group: a code, say, and what was done with it. ``value`` is in the unit of the axis."""
 
-    code: str
-    act: str
-    bytes_per_s: float
+    group: str
+    name: str
+    value: float
 
 
 @styled
@@ -224,24 +224,44 @@ def _tail(axes: Axes, curve: TailCurve, color: str) -> None:
 
 
 @styled
-def codec_throughput(bars: Sequence[CodecBar], source: Source) -> Figure:
+def codec_throughput(bars: Sequence[GroupedBar], source: Source) -> Figure:
     """What each code encodes, and decodes by how many sectors are erased, in GB of user data a second."""
-    codes = list(dict.fromkeys(bar.code for bar in bars))
-    acts = list(dict.fromkeys(bar.act for bar in bars))
-    figure = blank(max(6.4, 2.0 + 1.1 * len(codes)), 4.4)
+    return _grouped(
+        bars,
+        source.title("Codec"),
+        ("Code: user sectors + redundancy sectors", "Throughput, GB/s"),
+        source.caption("Medians on one core of the machine that the harness runs on."),
+    )
+
+
+@styled
+def update_latency(bars: Sequence[GroupedBar], source: Source) -> Figure:
+    """What updating part of a codeword takes by each method, in milliseconds."""
+    return _grouped(
+        bars,
+        source.title("Updates of part of a codeword"),
+        ("Code, and sectors updated", "Latency, ms"),
+        source.caption("Medians, until data and redundancy are on the drive; nothing was in a cache."),
+    )
+
+
+def _grouped(bars: Sequence[GroupedBar], title: str, labels: tuple[str, str], caption: str) -> Figure:
+    groups = list(dict.fromkeys(bar.group for bar in bars))
+    names = list(dict.fromkeys(bar.name for bar in bars))
+    figure = blank(max(6.4, 2.0 + 1.1 * len(groups)), 4.4)
     axes = figure.subplots()
-    width = 0.84 / len(acts)
-    for number, act in enumerate(acts):
-        found: Mapping[str, float] = {bar.code: bar.bytes_per_s / 1e9 for bar in bars if bar.act == act}
-        places = [codes.index(code) + (number - (len(acts) - 1) / 2) * width for code in found]
-        drawn = axes.bar(places, list(found.values()), width * 0.92, color=CYCLE[number % len(CYCLE)], label=act)
+    width = 0.84 / len(names)
+    for number, name in enumerate(names):
+        found = {bar.group: bar.value for bar in bars if bar.name == name}
+        places = [groups.index(group) + (number - (len(names) - 1) / 2) * width for group in found]
+        drawn = axes.bar(places, list(found.values()), width * 0.92, color=CYCLE[number % len(CYCLE)], label=name)
         axes.bar_label(drawn, fmt="%.2g", fontsize=8, padding=2)
-    axes.set_xticks(range(len(codes)), codes)
-    axes.set_xlabel("Code: user sectors, redundancy sectors")
-    axes.set_ylabel("Throughput, GB/s")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
     axes.margins(y=0.15)
     axes.grid(visible=False, axis="x")
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8.5)
-    axes.set_title(source.title("Codec"))
-    put_caption(figure, source.caption("Medians on one core of the machine that the harness runs on."))
+    axes.set_title(title)
+    put_caption(figure, caption)
     return figure
