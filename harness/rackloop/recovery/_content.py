@@ -143,7 +143,8 @@ def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> F
     said, is_checked = header
     writer = Identity(said.serial, said.seed or 0)
     numbers = np.array([said.lba, said.generation], np.uint64)
-    if writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
+    is_ours = (said.serial, said.seed) == (identity.serial, identity.seed)
+    if not is_ours and writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
         return _placed(said, identity, lba, generation)
     stamps = _stamps(sector)
     if not is_checked:
