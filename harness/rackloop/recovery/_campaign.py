@@ -301,7 +301,6 @@ class Campaign:
             nonlocal pauses
             pauses += 1
             if pauses <= _PAUSES:
-                self._oracle.forget()
                 self._read(hits, damage, Phase.DURING)
 
         return self._oracle.repair(pause)
