@@ -18,7 +18,7 @@ class Calls:
     """One thread that makes the calls of one system, one after the other.
 
     A call that does not return within ``limit_s``, or by ``deadline``, raises DeadlineExceeded; the system is then
-    asked nothing more, for nobody knows what it is still doing.
+    asked nothing more, for nobody knows what it is still doing. A call made from within a call is part of that one.
     """
 
     def __init__(self, limit_s: float, deadline: Deadline) -> None:
@@ -45,16 +45,21 @@ class Calls:
             else:
                 future.set_result(answer)
 
-        self._queue.put(make)
+        if threading.current_thread() is self._thread:
+            make()
+        else:
+            self._queue.put(make)
         return Pending(self, what, future)
 
-    def run(self, what: str, call: Callable[[], T]) -> T:
-        """Have the call made, and return or raise what it does."""
-        return self.start(what, call).answer()
+    def run(self, what: str, call: Callable[[], T], *, is_long: bool = False) -> T:
+        """Have the call made, and return or raise what it does. A long one may last until the deadline."""
+        return self.start(what, call).answer(is_long=is_long)
 
-    def wait(self, what: str, future: Future[T]) -> T:
+    def wait(self, what: str, future: Future[T], *, is_long: bool) -> T:
         """The answer of a call that was started."""
-        left_s = min(self._limit_s, self._deadline.remaining_s())
+        left_s = self._deadline.remaining_s()
+        if not is_long:
+            left_s = min(self._limit_s, left_s)
         try:
             return future.result(timeout=left_s)
         except TimeoutError:
@@ -80,6 +85,6 @@ class Pending(Generic[T]):
         self._what = what
         self._future = future
 
-    def answer(self) -> T:
+    def answer(self, *, is_long: bool = False) -> T:
         """What it returned. Raises what it raised, and DeadlineExceeded where it does not return in time."""
-        return self._calls.wait(self._what, self._future)
+        return self._calls.wait(self._what, self._future, is_long=is_long)

@@ -12,7 +12,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.errors import BadInput
 from rackloop.recovery._crc32c import crc32c
 from rackloop.recovery._sectors import (
     HEADER,
@@ -25,6 +24,7 @@ from rackloop.recovery._sectors import (
     U64,
     VERSION,
     Identity,
+    can_be_stamped,
     mix,
 )
 
@@ -141,9 +141,11 @@ def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> F
             return Found(Content.CORRUPT if sector.startswith(MAGIC) else Content.FOREIGN)
         return _damaged(sector, Found(Content.CORRUPT), stamps, own_place)
     said, is_checked = header
-    writer = Identity(said.serial, said.seed or 0)
+    # A whole one of this store would have been told already.
+    is_ours = (said.serial, said.seed) == (identity.serial, identity.seed)
+    writer = identity if is_ours else Identity(said.serial, said.seed or 0)
     numbers = np.array([said.lba, said.generation], np.uint64)
-    if writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
+    if not is_ours and writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
         return _placed(said, identity, lba, generation)
     stamps = _stamps(sector)
     if not is_checked:
@@ -171,10 +173,8 @@ def _header(sector: bytes) -> tuple[Found, bool] | None:
     magic, version, length, _, lba, generation, seed, serial, check = HEADER.unpack_from(sector)
     if magic != MAGIC or version != VERSION or not 1 <= length <= SERIAL_BYTES:
         return None
-    try:
-        name = serial[:length].decode("ascii")
-        Identity(name, seed)
-    except (UnicodeDecodeError, BadInput):
+    name = serial[:length].decode("ascii", "replace")
+    if not can_be_stamped(name):
         return None
     is_checked = mix(crc32c(sector[:HEADER_CHECKED])) >> 32 == check
     return Found(Content.CORRUPT, name, lba, generation, seed), is_checked

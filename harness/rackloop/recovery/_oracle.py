@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 
@@ -18,11 +18,19 @@ from rackloop.recovery._content import Content, Found, as_sectors, found_in
 from rackloop.recovery._history import History, Write
 from rackloop.recovery._judging import LOUD, Judged, Observation, Outcome, judged
 from rackloop.recovery._sectors import SECTOR_BYTES, U64, Identity
-from rackloop.recovery._system import BlocksMissing, BlocksUnreadable, Forgets, RecoveryState, SystemUnderTest
+from rackloop.recovery._system import (
+    BlocksMissing,
+    BlocksUnreadable,
+    Forgets,
+    Placed,
+    RecoveryState,
+    Repairs,
+    Stripe,
+    SystemUnderTest,
+)
 
 BATCH_BYTES = 4 << 20
 UNREADABLE_ERRNOS = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,9 @@ class Refusal:
 
     what: str
     error: str
+
+    def __str__(self) -> str:
+        return f"{self.what} was refused: {self.error}"
 
 
 @dataclass
@@ -126,9 +137,23 @@ class RecoveryOracle:
         if isinstance(self.system, Forgets):
             self._calls.run("forget", self.system.forget)
 
-    def run(self, what: str, call: Callable[[], T]) -> T:
-        """Make another call of the system, under the same limits."""
-        return self._calls.run(what, call)
+    def repair(self, pause: Callable[[], None]) -> bool:
+        """Have the system bring back what was lost, until the deadline; False where it has nothing to do so.
+
+        ``pause`` is called in between; it may write and verify.
+        """
+        if not isinstance(self.system, Repairs):
+            return False
+        system = self.system
+        self._calls.run("repair", lambda: system.repair(pause), is_long=True)
+        return True
+
+    def places(self, address: int) -> Stripe | None:
+        """Where the stripe of a block lies now; None where the system does not say."""
+        if not isinstance(self.system, Placed):
+            return None
+        system = self.system
+        return self._calls.run(f"places of block {address}", lambda: system.places(address))
 
     def verify(self, first: int, count: int, where: str = "") -> Reading:
         """Read these blocks and see which are not as last acknowledged. Blocks never written are not looked at.

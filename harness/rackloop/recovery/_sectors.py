@@ -45,7 +45,7 @@ class Identity:
     """
 
     def __init__(self, serial: str, seed: int) -> None:
-        if not (1 <= len(serial) <= SERIAL_BYTES and serial.isascii() and serial.isprintable()):
+        if not can_be_stamped(serial):
             raise BadInput(
                 f"{serial!r} cannot be stamped on sectors: name the store with 1 to {SERIAL_BYTES} ASCII characters"
             )
@@ -60,8 +60,7 @@ class Identity:
         header = HEADER.pack(MAGIC, VERSION, len(serial), 0, 0, 0, seed, serial.encode(), 0)
         self._header = np.frombuffer(header, np.uint8)
         # What does not change from sector to sector is put into the CRCs once.
-        constant = added_by_messages(np.frombuffer(header + bytes(CRC_AT - len(header)), np.uint8)[None])
-        self._crc = np.uint32(_CONSTANT_CRC) ^ constant[0]
+        self._crc = np.uint32(_CONSTANT_CRC) ^ _tables().whole_header.of(self._header[None])[0]
         self._header_crc = np.uint32(crc32c(header[:HEADER_CHECKED]))
 
     def fill(self, sectors: U64, lbas: U64, generations: U64) -> None:
@@ -114,6 +113,11 @@ class Identity:
             halves[:, at // 4 + 2] = places
             halves[:, at // 4 + 3] = checks[:, stripe]
         halves[:, CRC_AT // 4] = crcs
+
+
+def can_be_stamped(serial: str) -> bool:
+    """Whether a name fits a sector: 1 to 44 printable ASCII characters."""
+    return 1 <= len(serial) <= SERIAL_BYTES and serial.isascii() and serial.isprintable()
 
 
 def mix(value: int) -> int:
@@ -175,7 +179,8 @@ class _Tables:
         in_header = added_by_bytes(HEADER_CHECKED, range(16, 32))
         self.header = _Added([in_header[at] for at in range(16, 32)])
         stamped = [place for at in STAMPS_AT for place in range(at, at + STAMP.size)]
-        at_place = added_by_bytes(CRC_AT, [*range(16, 32), *range(HEADER_CHECKED, HEADER.size), *stamped])
+        at_place = added_by_bytes(CRC_AT, [*range(HEADER.size), *stamped])
+        self.whole_header = _Added([at_place[at] for at in range(HEADER.size)])
 
         def together(places: list[int]) -> U32:
             added: U32 = np.bitwise_xor.reduce(np.stack([at_place[place] for place in places]), axis=0)

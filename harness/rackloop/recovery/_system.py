@@ -139,6 +139,9 @@ class Repairs(Protocol):
 
 @runtime_checkable
 class Forgets(Protocol):
-    """A system that can drop what it holds in memory, so that the next read comes from the drives."""
+    """A system that can drop what it holds in memory, so that the next read comes from the drives.
+
+    It is not asked for during a repair. What was acknowledged must not be lost by it.
+    """
 
     def forget(self) -> None: ...

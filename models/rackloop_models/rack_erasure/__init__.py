@@ -5,6 +5,7 @@ from rackloop_models.rack_erasure._layout import Layout, StripeCode, Unit, neede
 from rackloop_models.rack_erasure._opening import format_store
 from rackloop_models.rack_erasure._rebuild import RebuildReport
 from rackloop_models.rack_erasure._scrub import ScrubReport
+from rackloop_models.rack_erasure._server_loss import Recovery, RecoveryController, ServerLoss
 from rackloop_models.rack_erasure._state import DriveState, Health, RecoveryState, Statistics
 from rackloop_models.rack_erasure._store import StripedStore
 from rackloop_models.rack_erasure._throttle import Throttle
@@ -16,8 +17,11 @@ __all__ = [
     "NoStripedStore",
     "NoSuchObject",
     "RebuildReport",
+    "Recovery",
+    "RecoveryController",
     "RecoveryState",
     "ScrubReport",
+    "ServerLoss",
     "Statistics",
     "StripeCode",
     "StripeLost",

@@ -211,6 +211,7 @@ class StripedStore:
         self._drives.leave(number, "comes back")
         self._take_out(number)
         self._drives.come(number, blocks)
+        self._stripes.unseen.discard(number)
         if server is not None:
             self._attendance.moved(number, server)
         self._attendance.repeat(number)

@@ -37,18 +37,22 @@ class Known:
 
 
 class Stripes:
-    """The stripes of a store by number, each with one object of the same number. Threads may share them."""
+    """The stripes of a store by number, each with one object of the same number. Threads may share them.
+
+    ``unseen`` are drives that nobody has asked since the store was opened, and that may know better.
+    """
 
     def __init__(self, attendance: Attendance, drives: Drives, counts: Counts, *, trusts: bool = False) -> None:
         label = attendance.label
         self.layout = label.layout
         self.code = label.layout.code
         self.units = Units(label, drives, counts)
+        self.unseen = set(range(len(drives))) - set(drives.up())
+        self._trusts = trusts
         self.known = [Known() for _ in self.layout.stripes]
         self._attendance = attendance
         self._drives = drives
         self._counts = counts
-        self._trusts = trusts
         self._codec = erasure.Code(self.code.k, self.code.m)
 
     def reachable(self, number: int) -> set[int]:
@@ -142,16 +146,21 @@ class Stripes:
         known = self.known[number]
         here = self.reachable(number)
         records = dict(scanned) if scanned is not None else {at: self.units.records(number, at) for at in sorted(here)}
-        voters = believed(self.layout.stripes[number], self._attendance.members, self.code.k) & records.keys()
+        members = self._attendance.members
+        voters = believed(self.layout.stripes[number], members, self.code.k) & records.keys()
+        if self._trusts and not voters:
+            voters = set(records)
         clean = {at for at in voters if all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in records[at])}
         seen = [slot for slots in records.values() for slot in slots if isinstance(slot, Version)]
         told = [slot for at in voters for slot in records[at] if isinstance(slot, Version)]
         # What so many have a record of was written, whoever they are.
-        told += [slot for slot in set(seen) if seen.count(slot) >= self.code.k]
+        written = [slot for slot in set(seen) if seen.count(slot) >= self.code.k]
+        told += written
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        # So many could have been written to without those that are here.
-        known.blind = not clean or (self.code.units - len(here) >= self.code.k and not self._trusts)
+        unseen = 0 if self._trusts else sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
+        # So many may have been written to without the others.
+        known.blind = not (clean or written) or unseen >= self.code.k
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
