@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rackloop.distribution import Distribution
@@ -25,10 +25,13 @@ CODEC = "codec.throughput"
 UPDATE = "update.latency"
 _DAMAGES = {_BEYOND: "erased, more than m", "corrupted": "silently corrupted"}
 _WHEN = {"before": "before repair", "during": "during repair", "after": "after repair"}
-_LABELS = {
+# What tenants were doing does not tell one rebuild from another.
+_ASIDE = frozenset({"when", "request"})
+_LABELS: Mapping[str, set[str]] = {
     TRIED: {"damage", "erased", "units", "phase"},
-    READS: {"state"},
-    REBUILD: {"way"},
+    READS: {"when"},
+    REBUILD: set(),
+    TENANTS: {"when", "request"},
     TAIL: {"sectors", "drive", "reading"},
     CODEC: {"code", "act"},
     UPDATE: {"code", "updated", "method"},
@@ -107,7 +110,7 @@ def _states(test: TestRecord) -> list[StateLatency]:
     from rackloop_reports.plots import StateLatency
 
     return [
-        StateLatency(", ".join(filter(None, (labels.get("system"), labels["state"]))), samples)
+        StateLatency(", ".join(filter(None, (labels["when"], _said(labels, {"when"})))), samples)
         for labels, samples in _taken(test, READS)
     ]
 
@@ -115,13 +118,21 @@ def _states(test: TestRecord) -> list[StateLatency]:
 def _rebuilds(test: TestRecord) -> list[RebuildBar]:
     from rackloop_reports.plots import RebuildBar
 
-    waited = {_same(labels): samples.quantile(0.99) for labels, samples in _taken(test, TENANTS)}
-    bars = []
-    for labels, samples in _taken(test, REBUILD):
-        others = ", ".join(value for key, value in sorted(labels.items()) if key != "way")
-        name = ", ".join(filter(None, (labels["way"], others)))
-        bars.append(RebuildBar(name, samples.quantile(0.5), waited.get(_same(labels))))
-    return bars
+    waited = {
+        _said(labels, _ASIDE): samples.quantile(0.99)
+        for labels, samples in _taken(test, TENANTS)
+        if (labels["when"], labels["request"]) == ("rebuilding", "read")
+    }
+    return [
+        RebuildBar(way or "rebuild", samples.quantile(0.5), waited.get(way))
+        for labels, samples in _taken(test, REBUILD)
+        for way in (_said(labels, _ASIDE),)
+    ]
+
+
+def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
+    """The labels that tell one from another, as ``policy move``; empty where there are none."""
+    return ", ".join(f"{key} {value}" for key, value in sorted(labels.items()) if key not in aside)
 
 
 def _tails(test: TestRecord) -> list[TailCurve]:

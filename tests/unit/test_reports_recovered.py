@@ -107,10 +107,13 @@ def run(tmp_path: Path) -> RunRecord:
             }.items()
             for name, count in counts.items()
         ],
-        "degraded": [("degraded.read_latency", "s", [0.1, 0.2], {"state": "degraded"})],
+        "degraded": [("degraded.read_latency", "s", [0.1, 0.2], {"when": "degraded", "policy": "move"})],
         "rebuild": [
-            ("rebuild.time", "s", [3.0], {"way": "copying", "throttle": "none"}),
-            ("rebuild.tenant_latency", "s", [0.25], {"way": "copying", "throttle": "none"}),
+            ("rebuild.time", "s", [3.0], {"policy": "move"}),
+            ("rebuild.time", "s", [4.0], {"policy": "rebuild"}),
+            ("rebuild.tenant_latency", "s", [0.25], {"policy": "move", "when": "rebuilding", "request": "read"}),
+            ("rebuild.tenant_latency", "s", [0.9], {"policy": "move", "when": "rebuilding", "request": "write"}),
+            ("rebuild.tenant_latency", "s", [0.1], {"policy": "move", "when": "healthy", "request": "read"}),
         ],
         "tail": [("tail.latency", "s", [1.0] * 300, {"sectors": "10000", "drive": "d13", "reading": "retries"})],
         "codec": [("codec.throughput", "B/s", [1e9], {"code": "(4, 2)", "act": "encode"})],
@@ -143,6 +146,15 @@ def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) ->
     assert len(gallery.plots_of(run.tests)) == 6
 
 
+def test_reads_are_told_from_others_by_when_and_how(run: RunRecord) -> None:
+    from rackloop_reports.recovered import recovery_drawings
+
+    ((_, draw),) = recovery_drawings(run.tests[1], SOURCE)
+    legend = draw().axes[0].get_legend()
+    assert legend is not None
+    assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, p99 200 ms"
+
+
 def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
     from rackloop_reports.recovered import recovery_drawings
 
@@ -162,5 +174,5 @@ def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) ->
 
     ((_, draw),) = recovery_drawings(run.tests[2], SOURCE)
     seconds, waits = draw().axes
-    assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["copying, none"]
-    assert [text.get_text() for text in waits.texts] == ["250 ms"]
+    assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["policy move", "policy rebuild"]
+    assert [text.get_text() for text in waits.texts] == ["250 ms", "nobody read"]
