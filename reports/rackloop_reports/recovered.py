@@ -119,7 +119,7 @@ def _rebuilds(test: TestRecord) -> list[RebuildBar]:
     from rackloop_reports.plots import RebuildBar
 
     waited = {
-        _said(labels, _ASIDE): samples.quantile(0.99)
+        _said(labels, _ASIDE): samples
         for labels, samples in _taken(test, TENANTS)
         if (labels["when"], labels["request"]) == ("rebuilding", "read")
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
@@ -26,6 +26,7 @@ from rackloop_reports.plots._style import (
 
 # Width and height of a cell of the matrix.
 _CELL_IN = (1.25, 0.42)
+_READS_FOR_P99 = 100
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class StateLatency:
 
 @dataclass(frozen=True)
 class RebuildBar:
-    """How many seconds a rebuild took, and p99 of what tenants waited for meanwhile, None where nobody read."""
+    """How many seconds a rebuild took, and what tenants' reads took meanwhile, None where nobody read."""
 
     way: str
     seconds: float
-    tenant_p99_s: float | None = None
+    tenants: Distribution | None = None
 
 
 @dataclass(frozen=True)
@@ -157,26 +158,34 @@ def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
 @styled
 def rebuild_times(bars: Sequence[RebuildBar], source: Source) -> Figure:
     """How long each way to rebuild took, and beside it what tenants waited for while it ran."""
-    has_tenants = any(bar.tenant_p99_s is not None for bar in bars)
+    has_tenants = any(bar.tenants for bar in bars)
     figure = blank(11.5 if has_tenants else 6.4, 1.6 + 0.5 * len(bars))
     left, *rest = figure.subplots(1, 2 if has_tenants else 1, squeeze=False).flat
-    _across(left, [(bar.way, bar.seconds) for bar in bars], "Rebuild, s", BLUE, lambda value: f"{value:.3g} s")
+    _across(left, [(bar.seconds, f"{bar.seconds:.3g} s") for bar in bars], "Rebuild, s", BLUE)
+    left.set_yticks(range(len(bars)), [bar.way for bar in bars])
     for axes in rest:
-        shares = [(bar.way, (bar.tenant_p99_s or 0) * 1e3) for bar in bars]
-        _across(axes, shares, "Tenants' reads meanwhile, p99, ms", ORANGE, lambda value: f"{value:.3g} ms")
+        _across(axes, [_waits(bar.tenants) for bar in bars], "Tenants' reads meanwhile, median, ms", ORANGE)
         axes.set_yticks([])
     figure.suptitle(source.title("Rebuild"), x=0.012, ha="left", fontweight="bold")
     put_caption(figure, source.caption("Until every stripe had all of its units again."))
     return figure
 
 
-def _across(axes: Axes, bars: Sequence[tuple[str, float]], what: str, color: str, word: Callable[[float], str]) -> None:
-    drawn = axes.barh(range(len(bars)), [value for _, value in bars], 0.6, color=color)
-    axes.bar_label(drawn, [word(value) if value else "nobody read" for _, value in bars], fontsize=9, padding=3)
-    axes.set_yticks(range(len(bars)), [name for name, _ in bars])
+def _waits(reads: Distribution | None) -> tuple[float, str]:
+    """The median in milliseconds, and with it p99 where there are enough reads to say."""
+    if reads is None:
+        return 0.0, "nobody read"
+    median = reads.quantile(0.5) * 1e3
+    enough = f", p99 {reads.quantile(0.99) * 1e3:.3g}" if reads.n >= _READS_FOR_P99 else f", {counted(reads.n, 'read')}"
+    return median, f"{median:.3g}{enough}"
+
+
+def _across(axes: Axes, bars: Sequence[tuple[float, str]], what: str, color: str) -> None:
+    drawn = axes.barh(range(len(bars)), [value for value, _ in bars], 0.6, color=color)
+    axes.bar_label(drawn, [words for _, words in bars], fontsize=9, padding=3)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlabel(what)
-    axes.margins(x=0.18)
+    axes.margins(x=0.25)
     axes.grid(visible=False, axis="y")
 
 
