@@ -108,7 +108,7 @@ class StoredFile:
         """
         with self._turn():
             self._there()
-            self._volume.commit()
+            self._volume.commit(reading=False)
 
     def status(self) -> FileStatus:
         """What it is now."""
