@@ -70,8 +70,16 @@ def served(drive: Path | NbdExport, folder: Path) -> Iterator[ServedStore]:
         if process.poll() is None:
             process.kill()
             process.communicate(timeout=STOP_S)
-        if folder.is_mount():
+        if is_mounted(folder):
             unmount(folder)
+
+
+def is_mounted(folder: Path) -> bool:
+    """Whether anything is mounted there, also where nobody serves it any more."""
+    try:
+        return folder.is_mount()
+    except OSError:
+        return True
 
 
 def _main(folder: str, *target: str) -> None:
