@@ -50,12 +50,12 @@ class ServedStore:
 
 
 @contextmanager
-def served(drive: Path | NbdExport, folder: Path) -> Iterator[ServedStore]:
+def served(drive: Path | NbdExport, folder: Path, *, idle_s: float = 0.0) -> Iterator[ServedStore]:
     """The files of the store on ``drive``, which is a file or an export, at ``folder``, which is made."""
     folder.mkdir(exist_ok=True)
     target = [str(drive)] if isinstance(drive, Path) else [str(drive.server), drive.export, str(drive.size_bytes)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.store_mount", str(folder), *target],
+        [sys.executable, "-m", "tests.store_mount", str(folder), str(idle_s), *target],
         cwd=Path(__file__).parents[1],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])},
         stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ def is_mounted(folder: Path) -> bool:
         return True
 
 
-def _main(folder: str, *target: str) -> None:
+def _main(folder: str, idle_s: str, *target: str) -> None:
     clock = RealClock()
     device = DevicePath(Path(target[0])) if len(target) == 1 else NbdExport(Path(target[0]), target[1], int(target[2]))
     with minted(device) as permit, open_blocks(permit, clock) as blocks, LocalStore(blocks, clock) as store:
@@ -90,7 +90,7 @@ def _main(folder: str, *target: str) -> None:
             store,
             Path(folder),
             clock,
-            idle_s=0.0,
+            idle_s=float(idle_s),
             on_ready=lambda: _say(_READY),
             on_trouble=_say,
         )

@@ -181,7 +181,7 @@ def _binding() -> Any:
     import mfusepy  # type: ignore[import-untyped]
 
     def rename(self: Any, old: bytes, new: bytes, flags: int) -> int:
-        """As the binding's own, which drops the flags: `mv --no-clobber` would overwrite."""
+        """As the binding's own, which drops the flags: of two files that are to be exchanged one would be lost."""
         return int(self.operations.rename(os.fsdecode(old), os.fsdecode(new), flags))
 
     return type("Binding", (mfusepy.FUSE,), {"rename_fuse_3": rename})
