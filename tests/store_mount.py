@@ -14,7 +14,7 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
-from rackloop_models.local_erasure import LocalStore, serve_files, unmount
+from rackloop_models.local_erasure import LocalStore, StoreInUse, serve_files, unmount
 from tests.minted_drive import minted
 
 STOP_S = 60.0
@@ -85,15 +85,18 @@ def is_mounted(folder: Path) -> bool:
 def _main(folder: str, idle_s: str, *target: str) -> None:
     clock = RealClock()
     device = DevicePath(Path(target[0])) if len(target) == 1 else NbdExport(Path(target[0]), target[1], int(target[2]))
-    with minted(device) as permit, open_blocks(permit, clock) as blocks, LocalStore(blocks, clock) as store:
-        serve_files(
-            store,
-            Path(folder),
-            clock,
-            idle_s=float(idle_s),
-            on_ready=lambda: _say(_READY),
-            on_trouble=_say,
-        )
+    try:
+        with minted(device) as permit, open_blocks(permit, clock) as blocks, LocalStore(blocks, clock) as store:
+            serve_files(
+                store,
+                Path(folder),
+                clock,
+                idle_s=float(idle_s),
+                on_ready=lambda: _say(_READY),
+                on_trouble=_say,
+            )
+    except StoreInUse as error:
+        _say(f"ended: {error}")
 
 
 def _say(text: str) -> None:

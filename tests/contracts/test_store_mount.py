@@ -214,6 +214,19 @@ def test_a_killed_mount_loses_nothing_that_was_synced_and_the_next_cleans_up(ima
         assert all(later.stat(name).unprotected_groups == 0 for name in later.names())
 
 
+def test_a_mount_whose_store_another_has_taken_ends(image: Path, tmp_path: Path) -> None:
+    with served(image, tmp_path / "mnt", idle_s=3600) as store:
+        with FileBlocks(image, DRIVE_BYTES) as blocks, LocalStore(blocks, CLOCK, take_over=True):
+            ended = run("dd", "if=/dev/zero", f"of={store.folder / 'file'}", "bs=4k", "count=1", "conv=fsync")
+            assert "Input/output error" in ended.stderr
+            said = store.ended()
+        assert "the store was taken over" in said
+        assert "ended: " in said
+        assert not store.folder.is_mount()
+    with opened(image) as later:
+        assert later.names() == []
+
+
 def spoil(rackd: RunningRackd, places: list[int]) -> None:
     control = rackd.connect()
     for place in places:

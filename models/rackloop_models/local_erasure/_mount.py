@@ -76,12 +76,12 @@ def serve_files(
     """
     require_mount_point(directory)
     binding = _binding()
-    beside = _Beside(directory, is_over, on_ready, on_trouble)
-    files = _ServedFiles(store, clock, on_trouble=beside.trouble)
-    files.on_begin = beside.begin
+    troubles, has_begun = _Troubles(on_trouble), Event()
+    files = _ServedFiles(store, clock, troubles, has_begun)
     files.remove_leftovers()
-    beside.work = IdleWork(files, idle_s)
-    beside.thread.start()
+    beside = _Beside(directory, IdleWork(files, idle_s), troubles, is_over)
+    thread = Thread(target=beside.run, args=(has_begun, on_ready), name=f"beside {directory}", daemon=True)
+    thread.start()
     try:
         binding(
             files,
@@ -94,82 +94,74 @@ def serve_files(
             max_idle_threads=_THREADS,
         )
     except RuntimeError as error:
-        if not (beside.has_begun.is_set() and error.args == (_ENDED_BY_SIGNAL,)):
+        if not (has_begun.is_set() and error.args == (_ENDED_BY_SIGNAL,)):
             raise LabError(f"libfuse cannot mount at {directory} and returned {error}; what it said is above") from None
     finally:
-        beside.close()
+        beside.has_ended.set()
+        has_begun.set()
+        thread.join()
         _clean_up(directory)
+
+
+class _Troubles:
+    """What went wrong with the drive or the store, each thing told once; whether the store is another's now."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._told: set[str] = set()
+        self.is_lost = False
+
+    def __call__(self, text: str, error: Exception) -> None:
+        """Tell of an error."""
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+        self.is_lost = self.is_lost or isinstance(error, StoreInUse)
 
 
 class _ServedFiles(FileSystem):
     """A file system that agrees with the kernel on large requests, and says when it has begun."""
 
-    on_begin: Callable[[], None]
+    def __init__(self, store: LocalStore, clock: Clock, troubles: _Troubles, has_begun: Event) -> None:
+        super().__init__(store, clock, on_trouble=troubles)
+        self._has_begun = has_begun
 
     def init_with_config(self, conn_info: Any, config_3: Any) -> None:  # noqa: ARG002 - as the binding calls it
         """Called by libfuse when the files are mounted, before any other call."""
         conn_info.max_write = _LARGEST_REQUEST
         conn_info.max_readahead = _LARGEST_REQUEST
-        self.on_begin()
+        self._has_begun.set()
 
 
 class _Beside:
     """What goes on beside serving files: work when they are idle, and looking whether it is time to end."""
 
-    work: IdleWork
-
-    def __init__(
-        self,
-        directory: Path,
-        is_over: Callable[[], bool],
-        on_ready: Callable[[], None],
-        on_trouble: Callable[[str], None],
-    ) -> None:
+    def __init__(self, directory: Path, work: IdleWork, troubles: _Troubles, is_over: Callable[[], bool]) -> None:
         self._directory = directory
+        self._work = work
+        self._troubles = troubles
         self._is_over = is_over
-        self._on_ready = on_ready
-        self._on_trouble = on_trouble
-        self._told: set[str] = set()
-        self._is_lost = False
-        self._has_ended = Event()
-        self.has_begun = Event()
-        self.thread = Thread(target=self._run, name=f"beside {directory}", daemon=True)
+        self.has_ended = Event()
 
-    def begin(self) -> None:
-        """Files are served from now on."""
-        self.has_begun.set()
-
-    def trouble(self, text: str, error: Exception) -> None:
-        """Tell of an error, each once; one that says that the store is another's ends it."""
-        if text not in self._told:
-            self._told.add(text)
-            self._on_trouble(text)
-        self._is_lost = self._is_lost or isinstance(error, StoreInUse)
-
-    def close(self) -> None:
-        """Files are served no longer."""
-        self._has_ended.set()
-        self.has_begun.set()
-        self.thread.join()
-
-    def _run(self) -> None:
-        self.has_begun.wait()
-        if self._has_ended.is_set():
+    def run(self, has_begun: Event, on_ready: Callable[[], None]) -> None:
+        """Go on until files are served no longer, or end that."""
+        has_begun.wait()
+        if self.has_ended.is_set():
             return
         with suppress(OSError):
             _read_ahead(self._directory)
-        self._on_ready()
+        on_ready()
         has_more = False
-        while not self._has_ended.wait(0 if has_more else _LOOK_S):
-            if self._is_lost or self._is_over():
-                # As from a terminal: libfuse's loop is in the main thread, and listens to nothing else.
-                signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)
-                return
+        while not self.has_ended.wait(0 if has_more else _LOOK_S):
             try:
-                has_more = self.work.step()
+                if self._troubles.is_lost or self._is_over():
+                    # As from a terminal: libfuse's loop is in the main thread, and listens to nothing else.
+                    signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)
+                    return
+                has_more = self._work.step()
             except RackloopError as error:
                 has_more = False
-                self.trouble(f"in the background: {error}", error)
+                self._troubles(f"in the background: {error}", error)
 
 
 def _binding() -> Any:
