@@ -16,6 +16,7 @@ from rackloop_cli.lab_options import LabArgument, PriorityOption, ServersOption,
 from rackloop_cli.model_app import model_app
 from rackloop_cli.power_app import power_app
 from rackloop_cli.schedule_app import schedule_app
+from rackloop_cli.store_app import store_app
 from rackloop_cli.trace_app import trace_app
 
 # Plain help reads the same in a terminal, a log and the documents.
@@ -45,6 +46,7 @@ app.add_typer(lab_app, name="lab")
 app.add_typer(fabric_app, name="fabric")
 app.add_typer(power_app, name="power")
 app.add_typer(schedule_app, name="schedule")
+app.add_typer(store_app, name="store")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 

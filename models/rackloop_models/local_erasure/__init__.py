@@ -12,6 +12,7 @@ from rackloop_models.local_erasure._errors import (
 )
 from rackloop_models.local_erasure._group_reads import ReadMode
 from rackloop_models.local_erasure._layout import SECTOR_BYTES, Layout
+from rackloop_models.local_erasure._mount import require_mount_point, serve_files, unmount
 from rackloop_models.local_erasure._redundancy import UpdateMethod
 from rackloop_models.local_erasure._scrub import GroupName, Progress, ScrubReport
 from rackloop_models.local_erasure._statistics import Statistics
@@ -40,4 +41,7 @@ __all__ = [
     "UnknownSuperblock",
     "UpdateMethod",
     "format_drive",
+    "require_mount_point",
+    "serve_files",
+    "unmount",
 ]

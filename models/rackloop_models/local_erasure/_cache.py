@@ -17,7 +17,6 @@ Mask = NDArray[np.bool_]
 
 # A group costs this much at least, so that there are not too many mappings of memory.
 _LEAST_CHARGE = 16
-_SPARE_GROUPS = 4
 
 
 class CachedGroup:
@@ -78,7 +77,9 @@ class Cache:
         """What memory holds of a group; nothing, at first."""
         cached = group.cached
         if cached is None:
-            cached = group.cached = CachedGroup(self._layout, self._spare.pop() if self._spare else self._rows())
+            cached = group.cached = CachedGroup(
+                self._layout, self._spare.pop() if self._spare else new_rows(self._layout.group_sectors)
+            )
             cached.base = 0 if group.stale else group.stored
             cached.redundancy_on_drive = not group.stale and group.stored > 0
             self._groups[group] = None
@@ -115,9 +116,11 @@ class Cache:
             del self._groups[group]
             self._charged -= cached.charge
             # Memory that was all used is had again without asking the kernel for every page of it.
-            if len(self._spare) < _SPARE_GROUPS and cached.charge > self._layout.k // 2:
+            spare = (1 + len(self._spare)) * self._layout.group_sectors
+            if cached.charge > self._layout.k // 2 and spare + self._charged <= self._most:
                 self._spare.append(cached.rows)
 
-    def _rows(self) -> Bytes:
-        memory = mmap.mmap(-1, self._layout.group_sectors * SECTOR_BYTES)
-        return np.frombuffer(memory, np.uint8).reshape(-1, SECTOR_BYTES)
+
+def new_rows(sectors: int) -> Bytes:
+    """Memory for so many sectors that begins at a page, all zeros."""
+    return np.frombuffer(mmap.mmap(-1, sectors * SECTOR_BYTES), np.uint8).reshape(-1, SECTOR_BYTES)

@@ -43,10 +43,12 @@ class Contents:
     def read(self, file: File, offset: int, length: int) -> bytes:
         """Bytes of a file, fewer at its end. Raises BadInput, and GroupUnrecoverable."""
         _require_range(offset, length)
-        stretches = list(self._stretches(offset, min(offset + length, file.size_bytes)))
-        if len(stretches) == 1:
-            return self._read_stretch(file, stretches[0])
-        return b"".join([self._read_stretch(file, stretch) for stretch in stretches])
+        pieces: list[bytes | memoryview] = []
+        for stretch in self._stretches(offset, min(offset + length, file.size_bytes)):
+            pieces += self._read_stretch(file, stretch)
+        if len(pieces) == 1 and isinstance(pieces[0], bytes):
+            return pieces[0]
+        return b"".join(pieces)
 
     def write(self, file: File, offset: int, data: bytes | bytearray | memoryview) -> list[Group]:
         """Put bytes into a file, in the cache: the groups that changed. Raises BadInput, NoRoom, GroupUnrecoverable."""
@@ -57,7 +59,8 @@ class Contents:
         stretches = list(self._stretches(offset, offset + len(content)))
         groups = self._reserve(file, stretches)
         try:
-            if offset > file.size_bytes:
+            # A sector that is written in part holds zeros behind the end, not what was there before the file was cut.
+            if file.size_bytes // SECTOR_BYTES <= (offset + len(content) - 1) // SECTOR_BYTES:
                 self._zero_behind_end(file)
             for group, stretch in zip(groups, stretches, strict=True):
                 self._volume.let_go(besides=group)
@@ -96,20 +99,21 @@ class Contents:
             yield Stretch(index, first, first + length, position - offset)
             position += length
 
-    def _read_stretch(self, file: File, stretch: Stretch) -> bytes:
+    def _read_stretch(self, file: File, stretch: Stretch) -> list[bytes | memoryview]:
         group = file.groups.get(stretch.index)
         first, stop = stretch.rows
         held = min(stop, group.stored) if group else 0
         if group is None or held <= first:
-            return bytes(stretch.stop - stretch.first)
+            return [bytes(stretch.stop - stretch.first)]
         end = min(stretch.stop, held * SECTOR_BYTES)
+        hole = [bytes(stretch.stop - end)] if stretch.stop > end else []
         # A reader that takes most of a group in one go does not come back for the rest.
         if group.cached is None and 2 * (held - first) >= group.stored:
-            content = self._volume.reads.whole(group, first, held)
-            return _padded(_cut(content, stretch.first - first * SECTOR_BYTES, end - first * SECTOR_BYTES), stretch)
+            pieces = self._volume.reads.whole(group, first, held)
+            return _cut(pieces, stretch.first - first * SECTOR_BYTES, end - first * SECTOR_BYTES) + hole
         self._volume.let_go(besides=group)
         cached = self._volume.reads.load(group, first, held)
-        return _padded(cached.rows.reshape(-1)[stretch.first : end].tobytes(), stretch)
+        return [cached.rows.reshape(-1)[stretch.first : end].tobytes(), *hole]
 
     def _reserve(self, file: File, stretches: list[Stretch]) -> list[Group]:
         """Groups with room for what is to be written, or NoRoom with nothing done."""
@@ -165,9 +169,8 @@ class Contents:
         if group.stored:
             cached = self._volume.reads.load(group, 0, group.stored)
             cached.dirty[: group.stored] = True
-            if cached.changed.any() or not cached.redundancy_known:
-                cached.forget_redundancy()
-            cached.redundancy_on_drive = False
+            # What it was before it changes cannot be read from the new place.
+            cached.forget_redundancy()
             self._volume.drive.statistics.moved_groups += 1
         self._volume.room.free(group.start, group.room, committed=group.committed > 0)
         self._volume.room.adopt(group, place)
@@ -184,6 +187,11 @@ class Contents:
     def _write_stretch(self, group: Group, stretch: Stretch, content: Bytes) -> None:
         volume = self._volume
         first, stop = stretch.rows
+        if not group.stored and stretch.stop - stretch.first == self._group_bytes:
+            group.stored = stop
+            group.file.change(group)
+            volume.write_back.write_new(group, content.reshape(-1, SECTOR_BYTES))
+            return
         cached = volume.cache.of(group)
         # Sectors that are written in part are read before; those that the group does not have yet are zeros.
         for row, whole in ((first, stretch.first % SECTOR_BYTES == 0), (stop - 1, stretch.stop % SECTOR_BYTES == 0)):
@@ -243,13 +251,16 @@ class Contents:
         group.file.change(group)
 
 
-def _cut(content: bytes, first: int, stop: int) -> bytes:
-    return content if first == 0 and stop == len(content) else content[first:stop]
-
-
-def _padded(content: bytes, stretch: Stretch) -> bytes:
-    missing = stretch.stop - stretch.first - len(content)
-    return content + bytes(missing) if missing else content
+def _cut(pieces: list[bytes], first: int, stop: int) -> list[bytes | memoryview]:
+    """Bytes ``first`` to ``stop - 1`` of pieces that follow each other; whole ones are not copied, nor are others."""
+    cut: list[bytes | memoryview] = []
+    at = 0
+    for piece in pieces:
+        start, end = max(first - at, 0), min(stop - at, len(piece))
+        if start < end:
+            cut.append(piece if end - start == len(piece) else memoryview(piece)[start:end])
+        at += len(piece)
+    return cut
 
 
 def _require_range(offset: int, length: int) -> None:

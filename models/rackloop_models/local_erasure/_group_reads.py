@@ -65,8 +65,11 @@ class GroupReads:
             self._recover(group, cached, failed, retried=retries)
         self._cache.charge(group)
 
-    def whole(self, group: Group, first: int, stop: int) -> bytes:
-        """User sectors of a group that is not in the cache, past the cache unless one fails. Raises as ``load``."""
+    def whole(self, group: Group, first: int, stop: int) -> list[bytes]:
+        """User sectors of a group that is not in the cache, past the cache unless one fails, in pieces.
+
+        Raises as ``load``.
+        """
         retries = self._retries or group.stale
         parts: list[bytes] = []
         for start in range(first, stop, REQUEST_SECTORS):
@@ -78,9 +81,9 @@ class GroupReads:
                     cached.rows[first:start] = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, SECTOR_BYTES)
                     cached.present[first:start] = True
                 self._load(group, cached, start, end, fails=True)
-                return self.load(group, first, stop).rows[first:stop].tobytes()
+                return [self.load(group, first, stop).rows[first:stop].tobytes()]
             parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return parts
 
     def redundancy(self, group: Group, cached: CachedGroup, *, retry: bool = False) -> list[int]:
         """Read the redundancy of the first ``base`` user sectors into memory; those of its sectors that fail."""

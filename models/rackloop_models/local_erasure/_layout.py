@@ -96,17 +96,28 @@ class Geometry:
         """The geometry of a drive with so many sectors. Raises BadInput where it is too small, or ``files`` below 1."""
         if files < 1:
             raise BadInput(f"a store has room for at least 1 file, found files = {files}")
-        groups = -(-sectors // layout.group_sectors)
-        records = min(_MOST_RECORDS, -(-groups // RECORDED_STARTS))
-        pages = files + -(-groups // PAGE_GROUPS)
-        geometry = cls(layout, sectors, files, records, min(pages, _MOST_JOURNAL), pages)
-        needed = geometry.data_at + layout.group_sectors
-        if sectors < needed:
+        geometry = cls._scaled(layout, sectors, files)
+        if sectors < geometry.needed:
+            needed = geometry.needed
+            while (larger := cls._scaled(layout, needed, files)).needed > needed:
+                needed = larger.needed
             raise BadInput(
                 f"the drive has {sectors} sectors of {SECTOR_BYTES} bytes; {files} files and one group of "
                 f"{layout.group_sectors} need {needed}; take a larger drive, fewer files or shorter groups"
             )
         return geometry
+
+    @classmethod
+    def _scaled(cls, layout: Layout, sectors: int, files: int) -> Self:
+        groups = -(-sectors // layout.group_sectors)
+        records = max(1, min(_MOST_RECORDS, -(-groups // RECORDED_STARTS)))
+        pages = files + -(-groups // PAGE_GROUPS)
+        return cls(layout, sectors, files, records, min(pages, _MOST_JOURNAL), pages)
+
+    @property
+    def needed(self) -> int:
+        """Sectors that the metadata and one whole group take."""
+        return self.data_at + self.layout.group_sectors
 
     @cached_property
     def records_at(self) -> int:

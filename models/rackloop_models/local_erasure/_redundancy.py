@@ -40,6 +40,16 @@ class Redundancy:
         self._reads = reads
         self._statistics = drive.statistics
 
+    @property
+    def m(self) -> int:
+        """Redundancy sectors of a group."""
+        return self._code.m
+
+    def encode(self, rows: Bytes, redundancy: Bytes) -> None:
+        """Compute the redundancy of user sectors that are all at hand."""
+        self._code.encode(rows, redundancy)
+        self._statistics.encodes += 1
+
     def reads_needed(self, group: Group, cached: CachedGroup) -> int:
         """How many sectors must be read from the drive to bring a group up to date by the cheapest method."""
         if self._is_current(group, cached) or self._only_grew(group, cached):

@@ -70,6 +70,7 @@ class Scrub:
         """Scrub metadata, then every group of every file that there is when it begins."""
         report = self._report
         with self._turn():
+            unprotected = list(self._volume.write_back.stale)
             before = self._volume.drive.statistics.metadata_repairs
             self._scrub_metadata()
             report.metadata_repairs = self._volume.drive.statistics.metadata_repairs - before
@@ -90,6 +91,7 @@ class Scrub:
             with self._turn():
                 self._volume.write_back.flush()
                 self._volume.write_back.settle()
+        report.protected_groups = sum(not group.stale and not group.file.removed for group in unprotected)
         return report
 
     def _scrub_metadata(self) -> None:
@@ -117,10 +119,8 @@ class Scrub:
 
     def _scrub_group(self, group: Group) -> None:
         name = GroupName(group.file.name, group.index)
-        was_stale = group.stale
         if self._repair:
             self._volume.bring_up_to_date(group)
-            self._report.protected_groups += was_stale and not group.stale
         if group.cached is not None and group.cached.dirty.any():
             # Only without repair: what is on the drive is not what will be.
             self._report.unprotected.append(name)

@@ -51,7 +51,7 @@ def format_drive(blocks: Blocks, layout: Layout, *, files: int = 1024) -> None:
 
 
 class LocalStore:
-    """Files on one drive whose sectors fail softly: local erasure coding as in the FAST'17 paper of that name.
+    """Files on one drive whose sectors fail softly, with local erasure coding as in the FAST'17 paper on it.
 
     Opening takes the store: a mark in its superblock says who has it. Redundancy that a crash left out of date is known
     and counted (``unprotected_groups`` of a file), and ``protect`` or ``scrub`` brings it up to date.

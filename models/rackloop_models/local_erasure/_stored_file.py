@@ -93,6 +93,14 @@ class StoredFile:
             self._contents.truncate(self._there(), size_bytes)
             self._file.modified_ns = self._wall_ns()
 
+    def set_modified(self, modified_ns: int) -> None:
+        """Have it say that it was modified then, in nanoseconds since 1970. Raises StoreInUse."""
+        with self._turn():
+            self._volume.begin()
+            file = self._there()
+            file.modified_ns = modified_ns
+            file.change()
+
     def sync(self) -> None:
         """Return when its data and metadata, and those of all other files, are on the drive.
 
@@ -100,7 +108,7 @@ class StoredFile:
         """
         with self._turn():
             self._there()
-            self._volume.commit()
+            self._volume.commit(reading=False)
 
     def status(self) -> FileStatus:
         """What it is now."""

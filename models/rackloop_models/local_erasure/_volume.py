@@ -79,11 +79,15 @@ class Volume:
             self.commit()
             self.write_back.let_go(besides=besides)
 
-    def commit(self) -> None:
-        """All data and metadata are on the drive; redundancy is, where that took no reading, and else is recorded."""
+    def commit(self, *, reading: bool = True) -> None:
+        """All data and metadata are on the drive; without ``reading``, redundancy only where that took no reading.
+
+        Groups whose redundancy is not are recorded there. To read before data are overwritten is safer: after that, as
+        many sectors fewer may be unreadable as were changed.
+        """
         if self._fenced:
             raise self._fenced
-        self.write_back.write_out(self.cache, reading=False)
+        self.write_back.write_out(self.cache, reading=reading)
         self.write_back.record_stale()
         self.write_back.flush()
         if self.table.has_changed:
@@ -116,7 +120,7 @@ class Volume:
         if found:
             self.write_back.flush()
         else:
-            self.commit()
+            self.commit(reading=False)
 
     def protect(self, at_most: int | None = None) -> int:
         """Bring so many unprotected groups up to date; how many are left that can be."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from rackloop_models.erasure import UnrecoverableError
-from rackloop_models.local_erasure._cache import Cache, CachedGroup, runs
+from rackloop_models.erasure._field import Bytes
+from rackloop_models.local_erasure._cache import Cache, CachedGroup, new_rows, runs
 from rackloop_models.local_erasure._drive import Drive
 from rackloop_models.local_erasure._errors import NoRoom
 from rackloop_models.local_erasure._file import Group
@@ -42,12 +43,14 @@ class WriteBack:
         self._record = record
         self._generation = generation
         self._require_mine = require_mine
-        self._written: set[int] = set()
+        self._scratch = new_rows(redundancy.m)
+        self._written: dict[Group, None] = {}
 
     def mark_stale(self, group: Group) -> None:
         """The redundancy of a group is not, or will not be, that of its data."""
         group.stale = True
         self.stale[group] = None
+        self._written.pop(group, None)
 
     def mark_protected(self, group: Group) -> None:
         """There is nothing of a group on the drive that its redundancy could differ from."""
@@ -58,6 +61,7 @@ class WriteBack:
         """A group is gone."""
         self._cache.drop(group)
         self.mark_protected(group)
+        self._written.pop(group, None)
 
     def put_down(self, groups: Iterable[Group]) -> None:
         """Write what is new in groups, as phase one of a synchronous write: their redundancy is out of date then."""
@@ -92,11 +96,26 @@ class WriteBack:
                 whole.append((group, cached))
             else:
                 data.append(group)
-        for batch in _batches(whole):
-            self._record_before([group for group, _ in batch])
-            for group, cached in batch:
-                self._write_whole(group, cached)
+        try:
+            for batch in _batches(whole):
+                self._record_before([group for group, _ in batch])
+                for group, cached in batch:
+                    self._write_whole(group, cached)
+        except BaseException:
+            # The drive has not what the redundancy in memory stands for, nor what it stood for before.
+            for _, cached in whole:
+                if cached.dirty.any():
+                    cached.forget_redundancy()
+            raise
         self.put_down(data)
+
+    def write_new(self, group: Group, rows: Bytes) -> None:
+        """Write a whole group that is not on the drive yet past the cache, straight from where its user sectors are."""
+        self._redundancy.encode(rows, self._scratch)
+        self._drive.write(group.start, rows)
+        self._drive.write(group.start + len(rows), self._scratch)
+        self._written[group] = None
+        self._drive.statistics.redundancy_writes += 1
 
     def protect(self, at_most: int | None = None) -> int:
         """Bring the redundancy of so many groups up to date; how many that can be are left."""
@@ -131,11 +150,15 @@ class WriteBack:
         self._record_before(list(self.stale), fresh=True, flushes=False)
 
     def flush(self) -> None:
-        """Flush the drive. Groups whose redundancy was written need not be recorded any more."""
-        written, self._written = self._written, set()
+        """Flush the drive. Groups whose redundancy was written need not be recorded any more.
+
+        But as long as the metadata say that they are shorter, their redundancy lies elsewhere, or did, for a crash.
+        """
         self._drive.flush()
-        current = {group.start for group in self.stale}
-        self._record.release(written - current)
+        done = [group for group in self._written if group.stored == group.committed]
+        for group in done:
+            del self._written[group]
+        self._record.release(group.start for group in done)
 
     def release(self, starts: Iterable[int]) -> None:
         """No groups begin there any more."""
@@ -161,8 +184,11 @@ class WriteBack:
         group.damaged = False
         return True
 
-    def _record_before(self, groups: Iterable[Group], *, fresh: bool = False, flushes: bool = True) -> None:
+    def _record_before(self, groups: Collection[Group], *, fresh: bool = False, flushes: bool = True) -> None:
         """Record groups that are on the drive before they change; ``fresh`` ones too, before they are on the drive."""
+        for group in groups:
+            # Whatever was written of it before, it is about to be unprotected again.
+            self._written.pop(group, None)
         missing = self._record.missing(group.start for group in groups if fresh or group.committed)
         if not missing:
             return
@@ -216,7 +242,7 @@ class WriteBack:
         cached.dirty[:] = False
         cached.redundancy_on_drive = True
         self.mark_protected(group)
-        self._written.add(group.start)
+        self._written[group] = None
         self._drive.statistics.redundancy_writes += 1
 
 

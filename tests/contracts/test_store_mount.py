@@ -1,0 +1,274 @@
+"""A store on one drive as a folder: what programs nobody here wrote do with it, and what is left when it is killed."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.blocks import FileBlocks
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, NotSupported
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.drive_blocks import open_blocks
+from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point
+from tests.minted_drive import minted
+from tests.rackd_process import RunningRackd, running_rackd
+from tests.store_mount import served
+
+CLOCK = RealClock()
+MIB = 1 << 20
+DRIVE_BYTES = 64 * MIB
+LAYOUT = Layout.for_failure_probability(1e-3, 255)
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+SIZES = (0, 1, 4095, 4096, 4097, 250 * 4096, 250 * 4096 + 1, 3 * MIB + 5)
+
+pytestmark = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse on this machine")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A drive in a file, formatted."""
+    path = tmp_path / "drive.img"
+    with FileBlocks(path, DRIVE_BYTES) as blocks:
+        format_drive(blocks, LAYOUT)
+    return path
+
+
+@contextmanager
+def opened(image: Path) -> Iterator[LocalStore]:
+    with FileBlocks(image, DRIVE_BYTES) as blocks, LocalStore(blocks, CLOCK) as store:
+        yield store
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def done(*command: str | Path, cwd: Path | None = None) -> str:
+    ended = run(*command, cwd=cwd)
+    assert ended.returncode == 0, ended
+    return ended.stdout
+
+
+def content(length: int, seed: int) -> bytes:
+    block = sha256(str(seed).encode()).digest()
+    return (block * (length // len(block) + 1))[:length]
+
+
+def folder_of_files(path: Path) -> Path:
+    path.mkdir()
+    for number, size in enumerate(SIZES):
+        (path / f"file {number}").write_bytes(content(size, number))
+    return path
+
+
+def test_a_folder_of_files_is_copied_and_is_the_same_after_another_mount(image: Path, tmp_path: Path) -> None:
+    source = folder_of_files(tmp_path / "source")
+    sums = done("sha256sum", *sorted(source.iterdir()), cwd=source).replace(f"{source}/", "")
+    (tmp_path / "sums").write_text(sums)
+    with served(image, tmp_path / "mnt") as store:
+        done("cp", *sorted(source.iterdir()), store.folder)
+        assert run("sha256sum", "--check", tmp_path / "sums", cwd=store.folder).returncode == 0
+        assert store.end() == ""
+        assert not list(store.folder.iterdir()), "nothing is mounted any more"
+    with served(image, tmp_path / "mnt") as store:
+        done("sha256sum", "--check", tmp_path / "sums", cwd=store.folder)
+        done("cmp", source / "file 7", store.folder / "file 7")
+        assert sorted(done("ls", store.folder).splitlines()) == sorted(path.name for path in source.iterdir())
+        done("umount", store.folder)
+        assert store.ended() == ""
+
+
+def test_files_are_changed_in_the_ways_that_programs_do(image: Path, tmp_path: Path) -> None:
+    with served(image, tmp_path / "mnt") as store:
+        there = store.folder
+        with (there / "log").open("ab") as log:
+            log.write(b"one\n")
+        done("sh", "-c", "echo two >> log; echo three >> log", cwd=there)
+        assert (there / "log").read_text() == "one\ntwo\nthree\n"
+        done("truncate", "--size=8", there / "log")
+        done("truncate", "--size=20", there / "log")
+        assert (there / "log").read_bytes() == b"one\ntwo\n" + bytes(12)
+        (there / "log").write_text("new")
+        assert (there / "log").read_text() == "new"
+
+        (there / "other").write_text("other")
+        for flag in (RENAME_NOREPLACE, RENAME_EXCHANGE):
+            assert ctypes.CDLL(None).renameat2(-1, bytes(there / "log"), -1, bytes(there / "other"), flag) == -1
+        assert (there / "log").read_text() == "new"
+        assert (there / "other").read_text() == "other"
+        done("mv", there / "log", there / "other")
+        assert (there / "other").read_text() == "new"
+        assert done("ls", there) == "other\n"
+
+        done("touch", "--date=2020-02-02 20:20:20.123456789 UTC", there / "other")
+        assert (there / "other").stat().st_mtime_ns == 1_580_674_820_123_456_789
+        before_ns = CLOCK.wall().timestamp() * 1e9
+        done("dd", "if=/dev/zero", f"of={there / 'other'}", "bs=4k", "count=3", "seek=5", "conv=notrunc,fsync")
+        status = (there / "other").stat()
+        assert status.st_mtime_ns >= before_ns - 1e7
+        assert (status.st_size, status.st_mode & 0o777) == (8 * 4096, 0o644)
+
+        with (there / "other").open("rb") as held:
+            (there / "other").unlink()
+            assert held.read(3) == b"new"
+        assert done("ls", there) == ""
+        for refused in (("mkdir", "folder"), ("ln", "-s", "other", "link"), ("touch", "n" * 256)):
+            ended = run(*refused, cwd=there)
+            assert ended.returncode == 1, ended
+        assert store.end() == ""
+
+
+def test_a_full_drive_is_no_space_left_and_what_was_written_stays(image: Path, tmp_path: Path) -> None:
+    with served(image, tmp_path / "mnt") as store:
+        (store.folder / "kept").write_bytes(content(MIB, 1))
+        fresh = os.statvfs(store.folder)
+        assert 0.8 * DRIVE_BYTES < fresh.f_blocks * fresh.f_frsize < DRIVE_BYTES
+        assert fresh.f_bavail < fresh.f_bfree < fresh.f_blocks
+        ended = run("dd", "if=/dev/zero", f"of={store.folder / 'full'}", "bs=1M", "count=80")
+        assert "No space left on device" in ended.stderr
+        assert os.statvfs(store.folder).f_bavail < 300
+        assert (store.folder / "kept").read_bytes() == content(MIB, 1)
+        (store.folder / "full").unlink()
+        assert os.statvfs(store.folder).f_bfree == fresh.f_bfree
+        (store.folder / "again").write_bytes(content(MIB, 2))
+        assert store.end() == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--ioengine=psync", "--rw=randrw", "--bsrange=512-64k", "--fsync=64"),
+        ("--ioengine=libaio", "--rw=randwrite", "--bs=4k", "--iodepth=8", "--direct=1"),
+        ("--ioengine=psync", "--rw=write", "--bs=1m", "--sync=1"),
+    ],
+    ids=["psync", "libaio", "sync"],
+)
+def test_fio_reads_back_what_it_wrote(image: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    job = ("--name=job", "--size=8m", "--verify=crc32c", "--randseed=1", "--verify_fatal=1", "--fallocate=none")
+    with served(image, tmp_path / "mnt") as store:
+        report = tmp_path / "fio.json"
+        done("fio", *job, *options, f"--directory={store.folder}", "--output-format=json", f"--output={report}")
+        found: dict[str, Any] = json.loads(report.read_text()[report.read_text().index("{") :])["jobs"][0]
+        assert found["error"] == 0
+        assert found["write"]["io_bytes"] > MIB
+        assert found["read"]["io_bytes"] >= MIB
+        assert store.end() == ""
+    with opened(image) as again:
+        assert not again.scrub().unrecoverable
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_unmounts_also_what_is_in_use(image: Path, tmp_path: Path, how: signal.Signals) -> None:
+    with served(image, tmp_path / "mnt") as store:
+        held = os.open(store.folder / "open", os.O_CREAT | os.O_RDWR)
+        try:
+            os.write(held, content(MIB, 3))
+            assert store.end(how) == ""
+            assert not store.folder.is_mount()
+            with pytest.raises(OSError, match=r"not connected|abort"):
+                os.pread(held, 1, 2 * MIB)
+        finally:
+            with suppress(OSError):
+                os.close(held)
+        require_mount_point(store.folder)
+    with opened(image) as again:
+        assert again.open("open").read(0, 2 * MIB) == content(MIB, 3)
+
+
+def test_a_killed_mount_loses_nothing_that_was_synced_and_the_next_cleans_up(image: Path, tmp_path: Path) -> None:
+    writing = ("fio", "--name=job", "--size=8m", "--rw=randwrite", "--bs=4k", "--fsync=1", "--time_based")
+    # Nothing is written because nobody asks for anything: what is there was asked for.
+    with served(image, tmp_path / "mnt", idle_s=3600) as store:
+        done("dd", "if=/dev/zero", f"of={store.folder / 'synced'}", "bs=1M", "count=4", "conv=fsync")
+        with (store.folder / "synced").open("r+b", buffering=0) as file:
+            file.seek(12345)
+            file.write(content(54321, 4))
+            os.fsync(file.fileno())
+        fio = subprocess.Popen([*writing, "--runtime=600", f"--directory={store.folder}", "--output=/dev/null"])
+        while not (store.folder / "job.0.0").exists() or not (store.folder / "job.0.0").stat().st_size:
+            assert fio.poll() is None
+        store.kill()
+        fio.kill()
+        fio.wait()
+        with pytest.raises(OSError, match="not connected"):
+            os.statvfs(store.folder)
+        with served(image, tmp_path / "mnt") as again:
+            found = (again.folder / "synced").read_bytes()
+            assert found == bytes(12345) + content(54321, 4) + bytes(4 * MIB - 12345 - 54321)
+            assert again.end() == ""
+    with opened(image) as later:
+        assert not later.scrub().unrecoverable
+        assert all(later.stat(name).unprotected_groups == 0 for name in later.names())
+
+
+def test_a_mount_whose_store_another_has_taken_ends(image: Path, tmp_path: Path) -> None:
+    with served(image, tmp_path / "mnt", idle_s=3600) as store:
+        with FileBlocks(image, DRIVE_BYTES) as blocks, LocalStore(blocks, CLOCK, take_over=True):
+            ended = run("dd", "if=/dev/zero", f"of={store.folder / 'file'}", "bs=4k", "count=1", "conv=fsync")
+            assert "Input/output error" in ended.stderr
+            said = store.ended()
+        assert "the store was taken over" in said
+        assert "ended: " in said
+        assert not store.folder.is_mount()
+    with opened(image) as later:
+        assert later.names() == []
+
+
+def spoil(rackd: RunningRackd, places: list[int]) -> None:
+    control = rackd.connect()
+    for place in places:
+        fault = {"kind": "media_error", "lba": place // 512, "sectors": 8, "mode": "until_rewritten"}
+        control.request("fault", Deadline.after(CLOCK, 10), drive="d01", fault=fault)
+    control.close()
+
+
+def test_sectors_that_cannot_be_read_are_decoded_and_too_many_of_them_are_an_error(tmp_path: Path) -> None:
+    group = LAYOUT.k * 4096
+    data = content(3 * group, 5)
+    with running_rackd(tmp_path) as rackd:
+        export = NbdExport(rackd.nbd, "drive.d01", DRIVE_BYTES)
+        with minted(export) as permit, open_blocks(permit, CLOCK) as blocks:
+            format_drive(blocks, LAYOUT)
+            with LocalStore(blocks, CLOCK) as store:
+                store.create("file").write(0, data)
+                store.flush()
+                places = [store.places("file", number) for number in range(3)]
+        spoil(rackd, places[0][: LAYOUT.m] + places[1][7 : 7 + LAYOUT.m + 1])
+        with served(export, tmp_path / "mnt") as mounted:
+            file = mounted.folder / "file"
+            with file.open("rb", buffering=0) as read:
+                assert os.pread(read.fileno(), group, 0) == data[:group]
+                assert os.pread(read.fileno(), group, 2 * group) == data[2 * group :]
+            copy = tmp_path / "copy"
+            ended = run("cp", file, copy)
+            assert "Input/output error" in ended.stderr
+            assert data.startswith(copy.read_bytes())
+            said = mounted.end()
+            assert "read of /file" in said
+            assert "group 1" in said
+
+
+def test_what_is_no_mount_point_is_refused_in_a_sentence(image: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is not there; make the folder"):
+        require_mount_point(tmp_path / "none")
+    with pytest.raises(BadInput, match=r"is not empty, it has drive\.img"):
+        require_mount_point(tmp_path)
+    with pytest.raises(BadInput, match="cannot be used: Not a directory"):
+        require_mount_point(image)
+    with served(image, tmp_path / "mnt") as store, pytest.raises(BadInput, match="is mounted at"):
+        require_mount_point(store.folder)
+    with pytest.raises(NotSupported, match="there is no /dev/fuses"):
+        require_mount_point(tmp_path / "mnt", device=Path("/dev/fuses"))

@@ -1,0 +1,208 @@
+"""A store on a drive of a mock rack by hand: made, filled, read, mounted, scrubbed, and refused where it should be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline
+from rackloop_drivers.rackd import RackdControl
+from rackloop_models.local_erasure import unmount
+from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Ended, Running, wait_until
+from tests.store_mount import is_mounted
+
+GROUP = 250 * 4096
+
+needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse on this machine")
+
+Store = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def rack() -> Iterator[CommandLine]:
+    """A rack that is up for the tests of this file, each of which works on drives of its own."""
+    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as place:
+        command_line = CommandLine(Path(place), Path(place))
+        assert command_line("lab", "up", "mock").status == 0
+        try:
+            yield command_line
+        finally:
+            assert command_line("lab", "down", "mock").status == 0
+            command_line.close()
+
+
+@pytest.fixture
+def store(rack: CommandLine) -> Store:
+    """`rackloop store mock ...`."""
+    return lambda *arguments: rack("store", "mock", *arguments)
+
+
+@contextmanager
+def mounted(rackloop: CommandLine, drive: str, folder: Path) -> Iterator[Running]:
+    """The command that serves the store of a drive at a folder, which is made."""
+    folder.mkdir()
+    running = rackloop.start("store", "mock", "mount", drive, folder)
+    wait_until(lambda: folder.is_mount() or running.process.poll() is not None, lambda: "it was never mounted")
+    assert running.process.poll() is None, running.end()
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.kill()
+        if is_mounted(folder):
+            unmount(folder)
+
+
+def content(length: int) -> bytes:
+    return bytes(number % 251 for number in range(4096)) * (length // 4096) + b"end"
+
+
+def spoil(rackloop: CommandLine, drive: str, offsets: list[int]) -> None:
+    with closing(RackdControl(Path(rackloop.endpoints()["control"]), CLOCK)) as rackd:
+        for offset in offsets:
+            fault = {"kind": "media_error", "lba": offset // 512, "sectors": 8, "mode": "until_rewritten"}
+            rackd.request("fault", Deadline.after(CLOCK, SLOW_S), drive=drive, fault=fault)
+
+
+def data_begins_at(rackloop: CommandLine, drive: str, head: bytes) -> int:
+    """Where on a drive this is, found by reading the drive itself beside the fabric."""
+    endpoints = rackloop.endpoints()
+    image = rackloop.directory / f"{drive}.raw"
+    uri = f"nbd+unix:///drive.{drive}?socket={endpoints['nbd']}"
+    command = ("qemu-img", "dd", "-f", "raw", "-O", "raw", "bs=1M", "count=32", f"if={uri}", f"of={image}")
+    subprocess.run(command, check=True, capture_output=True)
+    found = image.read_bytes().find(head)
+    assert found >= 0
+    return found
+
+
+def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -> None:
+    made = store("format", "d01")
+    assert (made.status, made.err) == (0, "")
+    assert "groups of 250 sectors and 5 of redundancy over GF(2^8), metadata in 2 replicas" in made.out
+    (tmp_path / "a file").write_bytes(content(3 << 20))
+    (tmp_path / "small").write_bytes(b"not any more")
+    assert store("put", "d01", tmp_path / "a file", "--name", "other").status == 0
+    assert store("put", "d01", tmp_path / "small", "--name", "other").status == 0
+    assert store("put", "d01", tmp_path / "a file").out == "a file: 3 MiB are on d01\n"
+    listed = store("status", "d01").out
+    assert "d01 at srv1.p0: groups of 250 sectors" in listed
+    assert "2 files" in listed
+    assert "3,145,731" in listed
+
+    assert store("get", "d01", "a file", tmp_path / "copy").status == 0
+    assert (tmp_path / "copy").read_bytes() == content(3 << 20)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert store("get", "d01", "other", folder).status == 0
+    assert (folder / "other").read_bytes() == b"not any more"
+
+    store("rm", "d01", "other", "none").refused(2, "no file is named 'none'")
+    assert store("rm", "d01", "a file").status == 0
+    assert "1 file," in store("status", "d01").out
+
+
+def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    whole = content(2 * GROUP)
+    (tmp_path / "file").write_bytes(whole)
+    assert store("format", "d02").status == 0
+    assert store("put", "d02", tmp_path / "file").status == 0
+    begin = data_begins_at(rack, "d02", whole[:8192])
+    spoil(rack, "d02", [begin + 4096 * number for number in (3, 4, 5, 6, 7)])
+    got = store("get", "d02", "file", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == whole
+    assert "of sectors that failed" in got.out
+
+    checked = store("scrub", "d02", "--check")
+    assert checked.status == 1
+    assert "5 could not be read, 0 of them repaired" in checked.out
+    scrubbed = store("scrub", "d02")
+    assert scrubbed.status == 0
+    assert "5 could not be read, 5 of them repaired" in scrubbed.out
+
+    spoil(rack, "d02", [begin + 4096 * number for number in range(6)])
+    store("get", "d02", "file", tmp_path / "lost").refused(1, "file 'file', group 0: 6 sectors cannot be read")
+    assert not list(tmp_path.glob("lost*"))
+    lost = store("scrub", "d02")
+    assert lost.status == 1
+    assert "file, group 0: cannot be recovered" in lost.out
+
+
+def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    assert store("format", "d03", "--codeword", "1023", "--ph", "0.005").status == 0
+    store("format", "d03").refused(2, "d03 carries a store with 0 files; --overwrite to lose them")
+    store("format", "d03", "--overwrite", "--ph", "1").refused(2, "probabilities lie between 0 and 1")
+    store("format", "d03", "--overwrite", "--files", "100000000").refused(2, "take a larger drive, fewer files")
+    assert "groups of 1004 sectors and 19 of redundancy" in store("status", "d03").out
+    store("format", "d99").refused(2, "lab mock has no drive 'd99'; did you mean")
+    store("format", "d17").refused(2, "d17 is joined to no server", "rackloop fabric mock map SERVER.PORT=d17")
+    store("status", "d04").refused(2, "drive d04 carries no store", "rackloop store mock format d04")
+    store("put", "d03", tmp_path / "none").refused(2, "none cannot be read: No such file")
+    (tmp_path / "file").write_bytes(b"x")
+    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "a/b")
+    store("mount", "d03", tmp_path / "none").refused(2, "is not there; make the folder first")
+    rack("store", "disaggregation", "status", "d01").refused(3, "lab disaggregation is not up")
+
+
+def test_a_drive_with_content_worth_keeping_is_refused_and_one_in_a_slot_is_reached(
+    rack: CommandLine, store: Store
+) -> None:
+    assert rack("fabric", "mock", "map", "srv4.p2=d20", "srv4.p3=exp1").status == 0
+    store("format", "d20").refused(2, "drive d20 may not be written", "does not mark it scratch")
+    assert store("format", "d22").status == 0
+    assert "d22 at srv4.p3" in store("status", "d22").out
+    store("status", "d21").refused(2, "drive d21 carries no store")
+
+
+@needs_fuse
+def test_a_mounted_store_is_a_folder_until_it_is_interrupted(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    assert store("format", "d05").status == 0
+    folder = tmp_path / "mnt"
+    with mounted(rack, "d05", folder) as running:
+        (folder / "file").write_bytes(content(GROUP))
+        done = subprocess.run(("df", "--output=source", folder), capture_output=True, text=True, check=True)
+        assert done.stdout.split()[-1] == "mock/d05"
+        store("status", "d05").refused(3, "lab mock is not free", "store mount d05")
+        running.interrupt()
+        ended = running.end()
+    assert (ended.status, ended.err) == (0, ""), ended
+    assert f"d05 is mounted at {folder}" in ended.out
+    assert not folder.is_mount()
+    assert store("get", "d05", "file", tmp_path / "copy").status == 0
+    assert (tmp_path / "copy").read_bytes() == content(GROUP)
+
+
+@needs_fuse
+def test_a_killed_mount_leaves_what_was_synced(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    assert store("format", "d06").status == 0
+    folder = tmp_path / "mnt"
+    with mounted(rack, "d06", folder) as running:
+        file = os.open(folder / "file", os.O_CREAT | os.O_WRONLY)
+        os.write(file, content(GROUP))
+        os.fsync(file)
+        running.kill()
+        with suppress(OSError):
+            os.close(file)
+        # libfuse's helper unmounts what nobody serves any more.
+        wait_until(lambda: not is_mounted(folder), lambda: "the mount point is stale")
+    assert store("scrub", "d06").status == 0
+    assert store("get", "d06", "file", tmp_path / "copy").status == 0
+    assert (tmp_path / "copy").read_bytes() == content(GROUP)
+
+
+@needs_fuse
+def test_a_mount_ends_with_its_lab(rackloop: CommandLine, tmp_path: Path) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    assert rackloop("store", "mock", "format", "d05").status == 0
+    folder = tmp_path / "mnt"
+    with mounted(rackloop, "d05", folder) as running:
+        rackloop("lab", "down", "mock").refused(3, "store mount d05")
+        assert rackloop("lab", "down", "mock", "--steal", "--yes").status == 0
+        running.end().refused(3, f"{folder} was unmounted: ", "what was not synced is lost")
+    assert not folder.is_mount()
