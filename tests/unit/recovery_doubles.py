@@ -130,7 +130,7 @@ def whole_block(system: BlockSystem, atomic_bytes: int) -> BlockSystem:
 def sectors_of(system: SystemUnderTest, lba: int, generation: int, seed: int = SEED) -> bytes:
     """The sector that a run with this seed writes."""
     numbers = np.array([lba, generation], np.uint64)
-    return Identity(system.describe().name, seed).sectors(numbers[:1], numbers[1:]).tobytes()
+    return Identity(system.describe().name, seed).content(numbers[:1], numbers[1:])
 
 
 def oracle_of(
