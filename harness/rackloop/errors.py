@@ -22,6 +22,8 @@
     │       ├── LockedOut         another controller holds the control lock
     │       └── StaleGeneration   the live map changed under the caller
     ├── ProductFailed         what is under test did wrong, and no measurement says it           exit 1
+    │   └── BlocksUnreadable      a system under test said that it cannot give blocks (rackloop.recovery)
+    │       └── BlocksMissing         it has them no more, or never had
     ├── ToolError             a program the harness runs is missing, too old, or failed   exit 3
     └── NotSupported          this box cannot do that; tests skip with the reason
 

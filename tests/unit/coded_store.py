@@ -77,11 +77,11 @@ class CodedStore:
         for stripe in range(self.stripes):
             if stripe % 2:
                 pause()
+            self.damaged.discard(stripe)
             try:
                 self.repair_stripe(stripe)
-            except (BlocksUnreadable, IoFailed):
-                continue
-            self.damaged.discard(stripe)
+            except BlocksUnreadable:
+                self.damaged.add(stripe)
         self.is_repairing = False
 
     def repair_stripe(self, stripe: int) -> None:

@@ -22,15 +22,15 @@ from rackloop.recovery import (
 )
 from rackloop.seed import Stream
 
-PIECE = 512
 SEED = 11
 
 
 class VolatileBlocks(MemoryBlocks):
-    """Blocks with a write cache: a power cut keeps any part of what was not flushed, in pieces of 512 bytes."""
+    """Blocks with a write cache: a power cut keeps any of what was not flushed, in pieces of 512 bytes or others."""
 
-    def __init__(self, size_bytes: int, chance: Stream) -> None:
+    def __init__(self, size_bytes: int, chance: Stream, *, piece: int = 512) -> None:
         super().__init__(size_bytes)
+        self._piece = piece
         self.durable = bytearray(size_bytes)
         self._chance = chance
         self._pending: list[tuple[int, bytes]] = []
@@ -39,9 +39,9 @@ class VolatileBlocks(MemoryBlocks):
     def write(self, offset: int, data: bytes) -> None:
         if self.fails_next_write:
             self.fails_next_write = False
-            for at in range(0, len(data), PIECE):
+            for at in range(0, len(data), self._piece):
                 if self._chance.random() < 0.5:
-                    self._put(offset + at, data[at : at + PIECE])
+                    self._put(offset + at, data[at : at + self._piece])
             raise IoFailed("write: media error", errno.EIO)
         self._put(offset, data)
 
@@ -56,9 +56,9 @@ class VolatileBlocks(MemoryBlocks):
     def cut_power(self) -> None:
         share = self._chance.choice((0.0, 0.3, 0.7, 1.0))
         for offset, data in self._pending:
-            for at in range(0, len(data), PIECE):
+            for at in range(0, len(data), self._piece):
                 if self._chance.random() < share:
-                    piece = data[at : at + PIECE]
+                    piece = data[at : at + self._piece]
                     self.durable[offset + at : offset + at + len(piece)] = piece
         self._pending.clear()
         self.content[:] = self.durable
@@ -130,7 +130,7 @@ def whole_block(system: BlockSystem, atomic_bytes: int) -> BlockSystem:
 def sectors_of(system: SystemUnderTest, lba: int, generation: int, seed: int = SEED) -> bytes:
     """The sector that a run with this seed writes."""
     numbers = np.array([lba, generation], np.uint64)
-    return Identity(system.describe().name, seed).sectors(numbers[:1], numbers[1:]).tobytes()
+    return Identity(system.describe().name, seed).content(numbers[:1], numbers[1:])
 
 
 def oracle_of(

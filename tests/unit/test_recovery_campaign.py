@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rackloop.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock
@@ -132,9 +134,9 @@ Change = Callable[[int, bytes], bytes]
 class Decoding(CodedStore):
     """Gives other bytes than it decoded, for a block that it could not read."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, k: int = 4, m: int = 2) -> None:
         self.change: Change = lambda _, content: content
-        super().__init__()
+        super().__init__(k, m, short=k > 1)
         self.change = change
 
     def block(self, stripe: int, unit: int) -> bytes:
@@ -190,13 +192,14 @@ class RepairsNothing(CodedStore):
 
 
 class RepairsWrongly(CodedStore):
-    """Writes zeros where it should write what it decoded, redundancy included."""
+    """Writes zeros where it should write the redundancy it decoded."""
 
     def repair_stripe(self, stripe: int) -> None:
-        for unit in range(self.data_units(stripe) + self.m):
-            if self.read(stripe, unit) is None and unit >= self.data_units(stripe):
-                self.write(stripe, unit, bytes(SECTOR))
+        redundancy = range(self.data_units(stripe), self.data_units(stripe) + self.m)
+        lost = [unit for unit in redundancy if self.read(stripe, unit) is None]
         super().repair_stripe(stripe)
+        for unit in lost:
+            self.write(stripe, unit, bytes(SECTOR))
 
 
 class WrongWhileRepairing(CodedStore):
@@ -206,9 +209,6 @@ class WrongWhileRepairing(CodedStore):
         if self.is_repairing and self.read(stripe, unit) is None:
             return bytes(SECTOR)
         return super().block(stripe, unit)
-
-    def repair_stripe(self, stripe: int) -> None:
-        CodedStore.repair_stripe(self, stripe)
 
 
 class AlwaysHealthy(CodedStore):
@@ -263,6 +263,7 @@ DEFECTS: dict[str, tuple[Callable[[], CodedStore], str]] = {
     "forgets writes": (ForgetsWrites, "(stale)"),
     "gives up at m": (GivesUpAtM, "is lost"),
     "repairs nothing": (RepairsNothing, "repaired, as it said, and erased elsewhere"),
+    "repairs redundancy wrongly": (RepairsWrongly, "repaired, as it said, and erased elsewhere"),
     "wrong while repairing": (WrongWhileRepairing, "erased, during repair"),
     "always healthy": (AlwaysHealthy, "it says healthy"),
     "cries wolf": (CriesWolf, "it says lost (), with no more than m units erased"),
@@ -277,20 +278,6 @@ def test_each_defect_fails_and_is_named(defect: str) -> None:
     result = of_store(make(), CampaignPlan(7, erasures=24, beyond=3, corruptions=3))
     assert result.verdict is Verdict.FAIL
     assert any(said in reason for reason in result.failures), result.failures[:3]
-
-
-def test_a_wrong_repair_of_redundancy_is_found_without_checksums() -> None:
-    class Wrong(RepairsWrongly):
-        def repair_stripe(self, stripe: int) -> None:
-            lost = [u for u in range(self.data_units(stripe) + self.m) if self.read(stripe, u) is None]
-            super().repair_stripe(stripe)
-            for unit in lost:
-                if unit >= self.data_units(stripe):
-                    self.write(stripe, unit, bytes(SECTOR))
-
-    result = of_store(Wrong())
-    assert result.verdict is Verdict.FAIL
-    assert any("erased elsewhere" in reason for reason in result.failures)
 
 
 def test_content_of_another_block_is_named() -> None:
@@ -415,3 +402,30 @@ def test_a_system_that_is_wrong_undamaged_is_not_damaged() -> None:
     assert result.verdict is Verdict.FAIL
     assert "(undamaged)" in result.reasons[0]
     assert eraser.erasures == []
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.integers(0, 100),
+    st.sampled_from([SilentCorruption.CORRECTED, SilentCorruption.NOT_COVERED]),
+    st.booleans(),
+)
+def test_no_right_store_raises_an_alarm(
+    k: int, m: int, stripes: int, seed: int, promise: SilentCorruption, takes_drives: bool
+) -> None:
+    store = CodedStore(k, m, stripes, short=seed % k, promise=promise)
+    eraser = (DriveEraser if takes_drives else SectorEraser)(store.drives)
+    result = judged(store, eraser, CampaignPlan(seed, erasures=20, beyond=4, corruptions=4))
+    assert (result.verdict, result.reasons) == (Verdict.PASS, ())
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 100), st.sampled_from(["torn", "flipped", "zeros"]))
+def test_no_wrong_decoding_escapes(k: int, m: int, seed: int, defect: str) -> None:
+    changes: dict[str, Change] = {"torn": torn, "flipped": flipped, "zeros": lambda _, content: bytes(len(content))}
+    store = Decoding(changes[defect], k, m)
+    result = of_store(store, CampaignPlan(seed, erasures=12, beyond=0, corruptions=0))
+    assert result.verdict is Verdict.FAIL

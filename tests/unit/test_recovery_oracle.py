@@ -71,6 +71,10 @@ ACCUSED: dict[str, tuple[Callable[[BlockSystem], bytes], str]] = {
     "misplaced": (lambda s: sectors_of(s, 6, 5), "found sector 6 of generation 5 (misplaced)"),
     "other run": (lambda s: sectors_of(s, 5, 4, seed=99), "found sector 5 of plain, seed 99, generation 4 (other run)"),
     "torn": (lambda s: sectors_of(s, 5, 4)[:2048] + sectors_of(s, 5, 1)[2048:], "parts of generations 1, 4 (torn)"),
+    "torn with another block": (
+        lambda s: sectors_of(s, 5, 4)[:2048] + sectors_of(s, 6, 4)[2048:],
+        "parts of generations 4 (torn, some of another place)",
+    ),
     "zeros": (lambda _: bytes(BLOCK), "found zeros (blank)"),
     "corrupt": (lambda s: sectors_of(s, 5, 4)[:-2000] + b"?" + sectors_of(s, 5, 4)[-1999:], "(corrupt)"),
     "foreign": (lambda _: b"U" * BLOCK, "(foreign)"),

@@ -27,7 +27,7 @@ def numbers(*values: int) -> U64:
 
 
 def sector(identity: Identity = MINE, lba: int = LBA, generation: int = GENERATION) -> bytearray:
-    return bytearray(identity.sectors(numbers(lba), numbers(generation)).tobytes())
+    return bytearray(identity.content(numbers(lba), numbers(generation)))
 
 
 def look(content: bytes | bytearray) -> Found | None:
@@ -59,7 +59,7 @@ def test_the_crc_by_linear_parts_is_that_of_the_bytes(serial: str, seed: int, lb
 def test_rackprobe_reads_what_was_made_as_its_own(tmp_path: Path) -> None:
     image = tmp_path / "image"
     lbas = np.arange(600, dtype=np.uint64)
-    image.write_bytes(MINE.sectors(lbas, np.full(600, GENERATION, np.uint64)).tobytes())
+    image.write_bytes(MINE.content(lbas, np.full(600, GENERATION, np.uint64)))
     probe = [str(find_binary("rackprobe")), "verify", str(image), "--serial", "RL000001", "--sectors", "600"]
     done = subprocess.run([*probe, "--generation", "3", "--seed", "5"], capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["verdicts"]["right"] == 600, done.stderr
@@ -71,7 +71,7 @@ def test_the_bytes_are_those_that_rackprobe_writes(tmp_path: Path) -> None:
     probe = [str(find_binary("rackprobe")), "write", str(image), "--serial", "RL000001", "--allow-write", "RL000001"]
     given = ["--sectors", "4", "--generation", "3", "--seed", "5"]
     subprocess.run([*probe, *given], capture_output=True, text=True, check=True)
-    assert image.read_bytes() == MINE.sectors(numbers(0, 1, 2, 3), np.full(4, 3, np.uint64)).tobytes()
+    assert image.read_bytes() == MINE.content(numbers(0, 1, 2, 3), np.full(4, 3, np.uint64))
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,21 @@ def test_any_flipped_bit_is_corrupt_and_never_right(bit: int) -> None:
 def test_each_of_many_is_told_apart(kinds: list[str]) -> None:
     count = len(kinds)
     lbas, generations = np.arange(count, dtype=np.uint64), np.full(count, GENERATION, np.uint64)
-    rows = MINE.sectors(lbas, np.array([2 if kind == "stale" else GENERATION for kind in kinds], np.uint64))
+    written = np.array([2 if kind == "stale" else GENERATION for kind in kinds], np.uint64)
+    rows = np.frombuffer(MINE.content(lbas, written), np.uint64).reshape(count, -1).copy()
     rows[[kind == "blank" for kind in kinds]] = 0
     rows[[kind == "flipped" for kind in kinds], 300] ^= np.uint64(1)
     named = {"stale": Content.STALE, "blank": Content.BLANK, "flipped": Content.CORRUPT}
     expected = {number: named[kind] for number, kind in enumerate(kinds) if kind != "right"}
     found = {number: found.content for number, found in found_in(MINE, rows, lbas, generations)}
     assert found == expected
+
+
+def test_more_than_are_made_at_once_are_made_right() -> None:
+    lbas = np.arange(2500, dtype=np.uint64)
+    content = MINE.content(lbas, lbas + np.uint64(1))
+    for lba in (0, 1023, 1024, 2047, 2048, 2499):
+        assert content[lba * SECTOR_BYTES :][:SECTOR_BYTES] == bytes(sector(MINE, lba, lba + 1))
 
 
 def test_a_name_that_cannot_be_stamped_is_refused() -> None:

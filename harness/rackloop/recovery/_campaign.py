@@ -390,7 +390,7 @@ class Campaign:
             return False
         if one.outcome is Outcome.WRONG:
             return True
-        may_be_loud = len(hit.positions) > hit.stripe.m or damage is Damage.BEYOND
+        may_be_loud = len(hit.positions) > hit.stripe.m
         if damage is Damage.CORRUPTED:
             may_be_loud = may_be_loud or self._description.silent_corruption is not SilentCorruption.CORRECTED
         return not may_be_loud

@@ -28,8 +28,6 @@ from rackloop.recovery._sectors import (
     mix,
 )
 
-_AT_ONCE = 512
-
 
 class Content(StrEnum):
     """What is in a sector that is not the one expected, or why there is nothing to look at."""
@@ -85,16 +83,10 @@ class Found:
 
 def unlike(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> NDArray[np.intp]:
     """Which rows of ``sectors`` differ anywhere from the sector of that address and generation."""
-    different = np.empty(len(sectors), bool)
-    made = np.empty((min(_AT_ONCE, len(sectors)), sectors.shape[1]), np.uint64)
-    for start in range(0, len(sectors), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        expected = made[: len(sectors[part])]
-        identity.fill(expected, lbas[part], generations[part])
-        # Most of what is looked at is right: one comparison of all is half the work of one for each.
-        if np.array_equal(expected, sectors[part]):
-            different[part] = False
-        else:
+    different = np.zeros(len(sectors), bool)
+    for part, expected in identity.parts(lbas, generations):
+        # Most of what is looked at is right: one comparison of all is less work than one for each.
+        if not np.array_equal(expected, sectors[part]):
             different[part] = (expected != sectors[part]).any(axis=1)
     return np.flatnonzero(different)
 
@@ -145,7 +137,7 @@ def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> F
     is_ours = (said.serial, said.seed) == (identity.serial, identity.seed)
     writer = identity if is_ours else Identity(said.serial, said.seed or 0)
     numbers = np.array([said.lba, said.generation], np.uint64)
-    if not is_ours and writer.sectors(numbers[:1], numbers[1:]).tobytes() == sector:
+    if not is_ours and writer.content(numbers[:1], numbers[1:]) == sector:
         return _placed(said, identity, lba, generation)
     stamps = _stamps(sector)
     if not is_checked:

@@ -106,7 +106,7 @@ class RecoveryOracle:
         for start, length in self._batches(first, count):
             write = self.history.begin_write(start, length)
             generations = np.full(length * self._sectors, write.generation, np.uint64)
-            data = self._identity.sectors(self._lbas(start, length), generations).tobytes()
+            data = self._identity.content(self._lbas(start, length), generations)
             if pending:
                 acknowledged += self._end(*pending)
             pending = write, self._calls.start(f"put of {_span(start, length)}", _putting(self.system, start, data))

@@ -6,6 +6,8 @@ The format is rackprobe's (``docs/reference/rackprobe.md``), byte for byte, so e
 from __future__ import annotations
 
 import struct
+import threading
+from collections.abc import Iterator
 from functools import cache
 from typing import TypeAlias
 
@@ -31,7 +33,9 @@ _WORDS = SECTOR_BYTES // 8
 _LANES = 8
 _ROW = np.dtype("V64")
 # Arrays of so many sectors' generators stay in the second-level cache, and a call to numpy is long beside its overhead.
-_AT_ONCE = 512
+_AT_ONCE = 1024
+# Rows that begin a page apart would all fall into the same few lines of the caches.
+_PAD = 8
 _64 = (1 << 64) - 1
 _HOLES = [slice(0, HEADER.size), *(slice(at, at + STAMP.size) for at in STAMPS_AT), slice(CRC_AT, SECTOR_BYTES)]
 _CONSTANT_CRC = crc32c(bytes(CRC_AT))
@@ -53,6 +57,7 @@ class Identity:
             raise BadInput(f"seed {seed} cannot be stamped on sectors: use 0 to 2^64 - 1")
         self.serial = serial
         self.seed = seed
+        self._made = threading.local()
         self._hash = 0
         for byte in serial.encode():
             self._hash = mix(self._hash ^ byte)
@@ -63,20 +68,23 @@ class Identity:
         self._crc = np.uint32(_CONSTANT_CRC) ^ _tables().whole_header.of(self._header[None])[0]
         self._header_crc = np.uint32(crc32c(header[:HEADER_CHECKED]))
 
-    def fill(self, sectors: U64, lbas: U64, generations: U64) -> None:
-        """Write one sector into each row of ``sectors`` (n rows of 512 words, contiguous), of these addresses.
+    def parts(self, lbas: U64, generations: U64) -> Iterator[tuple[slice, U64]]:
+        """The sectors of these addresses and generations, a stretch at a time: which they are, and a row for each.
 
-        About 2 GB/s on a core: the time goes into the payload's generators.
+        The rows are good until the next ones are asked for, by this thread of this identity. About 2.5 GB/s on a core:
+        the time goes into the payload's generators.
         """
-        for start in range(0, len(sectors), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            self._fill(sectors[part], lbas[part], generations[part])
+        if (made := getattr(self._made, "rows", None)) is None:
+            made = self._made.rows = np.empty((_AT_ONCE, _WORDS + _PAD), np.uint64)[:, :_WORDS]
+        for start in range(0, len(lbas), _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, len(lbas)))
+            rows = made[: part.stop - part.start]
+            self._fill(rows, lbas[part], generations[part])
+            yield part, rows
 
-    def sectors(self, lbas: U64, generations: U64) -> U64:
-        """New sectors of these addresses and generations, one a row of 512 words."""
-        made = np.empty((len(lbas), _WORDS), np.uint64)
-        self.fill(made, lbas, generations)
-        return made
+    def content(self, lbas: U64, generations: U64) -> bytes:
+        """The same as bytes, one sector behind the other."""
+        return b"".join(rows.tobytes() for _, rows in self.parts(lbas, generations))
 
     def places(self, lbas: U64) -> U32:
         """What stamps of a sector say of its place: 32 bits of store, address and seed, mixed."""
