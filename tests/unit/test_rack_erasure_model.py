@@ -184,8 +184,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.unseen = set(self.down)
 
     @precondition(lambda self: len(self.down) <= self.m)
-    @rule(number=numbers, content=contents, after=st.integers(0, 40))
-    def cut_power(self, number: int, content: tuple[int, int], after: int) -> None:
+    @rule(number=numbers, content=contents, after=st.integers(0, 40), dying=st.sets(which, max_size=2))
+    def cut_power(self, number: int, content: tuple[int, int], after: int, dying: set[int]) -> None:
         data, up = self.made(content), set(self.on(number)) - self.down
         self.case.power.left = after
         held = set(self.may_hold[number])
@@ -197,6 +197,11 @@ class StoreMachine(RuleBasedStateMachine):
             self.stale[number] |= set(self.on(number)) - up
         self.case.cut_power(stream(next(self.seeds), "power"))
         self.store.close()
+        # Some do not survive it, and may come back later with what only they have.
+        for drive in map(self.drive, dying):
+            if len(self.down) < _DRIVES - 1:
+                self.case.drives[drive].is_dead = True
+                self.down.add(drive)
         self.store = self.case.open(without=sorted(self.down))
         self.unseen = set(self.down)
 

@@ -109,3 +109,8 @@ def require_member(drive: str, label: Label, newest: Label) -> None:
     member = newest.members[label.number]
     if (member.name, member.incarnation) != (label.own.name, label.own.incarnation):
         raise NoStripedStore(f"drive {drive} was replaced by {member.name}; leave it out")
+    if not label.own.out and member.out and label.change >= member.out:
+        # One that was left out does not know of it, nor of anything later, unless it went on by itself.
+        raise NoStripedStore(
+            f"drive {drive} was written without others of its store, and they without it; leave it or the others out"
+        )

@@ -55,6 +55,11 @@ class Stripes:
         self._counts = counts
         self._codec = erasure.Code(self.code.k, self.code.m)
 
+    @property
+    def may_be_old(self) -> bool:
+        """Whether drives that nobody has asked are so many of a stripe that it may have been written on them alone."""
+        return any(self._unseen(number) >= self.code.k for number in range(len(self.known)))
+
     def reachable(self, number: int) -> set[int]:
         """The positions of a stripe whose drives can be reached."""
         units = self.layout.stripes[number]
@@ -158,9 +163,7 @@ class Stripes:
         told += written
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        unseen = 0 if self._trusts else sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
-        # So many may have been written to without the others.
-        known.blind = not (clean or written) or unseen >= self.code.k
+        known.blind = not (clean or written) or self._unseen(number) >= self.code.k
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
@@ -333,6 +336,9 @@ class Stripes:
             else codeword[row_of[at], : self.code.stored_bytes(at, version.length)].tobytes()
             for at in wanted
         }
+
+    def _unseen(self, number: int) -> int:
+        return 0 if self._trusts else sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
 
     def _suffice(self, version: Version, positions: Collection[int]) -> bool:
         """Whether a version can be read from these positions."""
