@@ -89,7 +89,7 @@ class Drive:
         """Have bytes there that nobody wrote."""
         self._keep(self._kept_back)
         for at in range(offset, offset + length, BLOCK_BYTES):
-            self.content[at + 7] ^= 0x55
+            self.content[at + 20] ^= 0x55
 
     def _keep(self, blocks: Sequence[int] | dict[int, bytes]) -> None:
         for at in blocks:
@@ -127,5 +127,3 @@ def case(k: int, m: int, drives: int, *, places: int = 4, unit_bytes: int = BLOC
     at = {name: f"s{number % (servers or drives)}" for number, name in enumerate(names)}
     format_store(made, code, servers=at, store_id=b"store of a test.", server_failures=0)
     return Case(code, made, at, power)
-
-

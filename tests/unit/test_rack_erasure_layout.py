@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -46,9 +46,7 @@ def test_no_two_units_of_a_stripe_are_at_one_server_where_there_are_servers_enou
 
 @settings(max_examples=40, deadline=None)
 @given(codes, homes, st.integers(0, 99))
-def test_it_is_known_how_many_server_failures_are_survived(
-    code: tuple[int, int], homes: list[int], seed: int
-) -> None:
+def test_it_is_known_how_many_server_failures_are_survived(code: tuple[int, int], homes: list[int], seed: int) -> None:
     layout = Layout(StripeCode(*code), tuple(homes), 4, seed)
 
     def survives(failed: tuple[int, ...]) -> bool:
@@ -101,7 +99,7 @@ def test_places_do_not_overlap_and_fit_the_drive() -> None:
             spans.append((layout.unit_offset(place, slot), 4096 + 8192))
     spans.append((needed_bytes(code, 3) - 65536, 65536))
     spans.sort()
-    for (offset, length), (following, _) in zip(spans, spans[1:], strict=False):
+    for (offset, length), (following, _) in pairwise(spans):
         assert offset + length <= following
 
 
@@ -115,5 +113,5 @@ def test_a_code_that_cannot_be_is_refused(k: int, m: int, unit_bytes: int) -> No
 
 @pytest.mark.parametrize(("drives", "places"), [(2, 4), (3, 0)])
 def test_drives_that_do_not_suffice_are_refused(drives: int, places: int) -> None:
-    with pytest.raises(BadInput, match="as many drives|no room"):
+    with pytest.raises(BadInput, match=r"as many drives|no room"):
         Layout(StripeCode(2, 1), tuple(range(drives)), places)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rackloop.blocks import BLOCK_BYTES
 from rackloop.seed import stream
@@ -218,17 +225,10 @@ class StoreMachine(RuleBasedStateMachine):
                 assert self.may_be_lost(number)
 
 
-StoreMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
-
-
-class TestStore(StoreMachine.TestCase):  # type: ignore[misc,name-defined]
-    pass
+def test_it_is_a_dictionary_whatever_happens_to_its_drives() -> None:
+    run_state_machine_as_test(StoreMachine, settings=settings(max_examples=60, stateful_step_count=25))
 
 
 @pytest.mark.nightly
-class TestStoreLong(StoreMachine.TestCase):  # type: ignore[misc,name-defined]
-    settings = settings(
-        max_examples=500, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+def test_it_is_a_dictionary_however_long_it_lasts() -> None:
+    run_state_machine_as_test(StoreMachine, settings=settings(max_examples=600, stateful_step_count=40))

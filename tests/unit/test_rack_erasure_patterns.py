@@ -13,7 +13,7 @@ from rackloop_models.erasure import UnrecoverableError
 from rackloop_models.rack_erasure import Health, StripedStore, StripeLost
 from tests.unit.striped_drives import Case, case
 
-CODES = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 2), (3, 3)]
+CODES = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 2), (2, 3)]
 UNIT_BYTES = 2 * BLOCK_BYTES
 
 
@@ -36,8 +36,8 @@ def damaged(made: Case, place: tuple[str, int, int]) -> None:
 
 
 def lengths(k: int) -> list[int]:
-    """A full object, one that ends in a unit, one of a single unit, and one of a byte."""
-    return sorted({k * UNIT_BYTES, (k - 1) * UNIT_BYTES + 100, UNIT_BYTES, 1})
+    """A full object, one that ends in a unit, and one of a single unit."""
+    return sorted({k * UNIT_BYTES, (k - 1) * UNIT_BYTES + 100, UNIT_BYTES})
 
 
 @pytest.mark.parametrize("code", CODES, ids=str)

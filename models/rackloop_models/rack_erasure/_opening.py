@@ -109,8 +109,10 @@ def require_member(drive: str, label: Label, newest: Label) -> None:
     member = newest.members[label.number]
     if (member.name, member.incarnation) != (label.own.name, label.own.incarnation):
         raise NoStripedStore(f"drive {drive} was replaced by {member.name}; leave it out")
-    if not label.own.out and member.out and label.change >= member.out:
-        # One that was left out does not know of it, nor of anything later, unless it went on by itself.
+    # A label is on all drives that are in before anything is written with it. So this drive was written without those
+    # that are in by the newest only if it has them all out, and knows of more than when it was left out itself.
+    rest = [number for number, other in enumerate(newest.members) if not other.out]
+    if member.out and label.change >= member.out and all(label.members[number].out for number in rest):
         raise NoStripedStore(
             f"drive {drive} was written without others of its store, and they without it; leave it or the others out"
         )
