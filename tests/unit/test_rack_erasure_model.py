@@ -42,6 +42,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.down: set[str] = set()
         self.unseen: set[str] = set()
         self.fresh: set[str] = set()
+        self.untold: set[int] = set()
         self.stale: dict[int, set[str]] = {number: set() for number in range(_OBJECTS)}
         self.damaged: dict[int, set[str]] = {number: set() for number in range(_OBJECTS)}
         self.names = count(_DRIVES)
@@ -66,7 +67,9 @@ class StoreMachine(RuleBasedStateMachine):
         """Too little is left, too many have not been asked, or nobody who is there has been in the store before."""
         on = set(self.on(number))
         self.fresh &= {state.name for state in self.store.recovery_state().drives if state.is_out}
-        return len(self.unusable(number)) > self.m or len(self.unseen & on) >= self.k or on <= self.fresh | self.down
+        if number in self.untold or len(self.unusable(number)) > self.m:
+            return True
+        return len(self.unseen & on) >= self.k or on <= self.fresh | self.down
 
     def made(self, content: tuple[int, int]) -> bytes:
         letter, length = content
@@ -189,6 +192,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.close()
         self.store = self.case.open(without=sorted(self.down))
         self.unseen = set(self.down)
+        self.untold = {number for number in self.stale if len(self.unseen & set(self.on(number))) >= self.k}
 
     @precondition(lambda self: len(self.down) <= self.m)
     @rule(number=numbers, content=contents, after=st.integers(0, 40), dying=st.sets(which, max_size=2))
@@ -211,6 +215,7 @@ class StoreMachine(RuleBasedStateMachine):
                 self.down.add(drive)
         self.store = self.case.open(without=sorted(self.down))
         self.unseen = set(self.down)
+        self.untold = {number for number in self.stale if len(self.unseen & set(self.on(number))) >= self.k}
 
     @invariant()
     def what_it_says_of_itself_is_true(self) -> None:
@@ -220,6 +225,8 @@ class StoreMachine(RuleBasedStateMachine):
         if state.health is Health.HEALTHY:
             assert not state.missing
             assert state.units_missing == 0
+        # What could not be told when the store was opened stays so until enough drives are there at one time.
+        self.untold &= set(state.lost)
         for number in state.lost:
             if number < _OBJECTS:
                 assert self.may_be_lost(number)

@@ -168,11 +168,10 @@ class Stripes:
         if known.blind:
             return
         self.clean(number, records)
-        lacking = voters - known.holds
         version = known.version
-        if version is not None and lacking and version in told:
+        if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
-            self._adopt(number, version, voters)
+            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
