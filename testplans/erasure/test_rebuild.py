@@ -28,7 +28,8 @@ PARAMETERS: dict[str, Any] = {
     "spares": 4,
     "throttles": ["none", "throttled"],
     "throttle_bytes_per_s": 4_000_000,
-    "latency_target_s": 0.05,
+    "throttle_floor_bytes_per_s": 1_000_000,
+    "latency_target_s": 0.005,
     "tenant_pause_s": 0.01,
     "healthy_s": 1.0,
 }
@@ -142,7 +143,10 @@ def test_throttle(
             throttle = None
             if name != "none":
                 throttle = Throttle(
-                    parameters["throttle_bytes_per_s"], rack.clock, latency_target_s=parameters["latency_target_s"]
+                    parameters["throttle_bytes_per_s"],
+                    rack.clock,
+                    latency_target_s=parameters["latency_target_s"],
+                    floor_bytes_per_s=parameters["throttle_floor_bytes_per_s"],
                 )
             drive = rack.chance.choice(shape.drives)
             with tenant.working(lambda: parameters["tenant_pause_s"]):

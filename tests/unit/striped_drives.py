@@ -10,7 +10,7 @@ from rackloop.blocks import BLOCK_BYTES, IoFailed
 from rackloop.clock import VirtualClock
 from rackloop.errors import NotConnected
 from rackloop.seed import Stream
-from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store
+from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store, needed_bytes
 
 
 class PowerCut(Exception):
@@ -44,6 +44,8 @@ class Drive:
     content: bytearray = field(init=False)
     reads: list[tuple[int, int]] = field(default_factory=list)
     writes: list[tuple[int, int]] = field(default_factory=list)
+    clock: VirtualClock | None = None
+    takes_s: float = 0.0
     _kept_back: dict[int, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,6 +57,8 @@ class Drive:
         assert offset % BLOCK_BYTES == length % BLOCK_BYTES == 0
         assert offset + length <= self.size_bytes
         self.reads.append((offset, length))
+        if self.clock is not None:
+            self.clock.advance(self.takes_s)
         blocks = range(offset, offset + length, BLOCK_BYTES)
         if self.unreadable.intersection(blocks):
             raise IoFailed("the sector cannot be read", errno.EIO)
@@ -85,7 +89,7 @@ class Drive:
         """Have bytes there that nobody wrote."""
         self._keep(self._kept_back)
         for at in range(offset, offset + length, BLOCK_BYTES):
-            self.content[at + 7] ^= 0x55
+            self.content[at + 20] ^= 0x55
 
     def _keep(self, blocks: Sequence[int] | dict[int, bytes]) -> None:
         for at in blocks:
@@ -117,16 +121,9 @@ def case(k: int, m: int, drives: int, *, places: int = 4, unit_bytes: int = BLOC
     """An empty store on so many drives, each at a server of its own unless there are fewer."""
     code = StripeCode(k, m, unit_bytes)
     power = Power()
-    size = sized(code, places)
+    size = needed_bytes(code, places)
     names = [f"d{number}" for number in range(drives)]
     made = {name: Drive(size, power) for name in names}
     at = {name: f"s{number % (servers or drives)}" for number, name in enumerate(names)}
     format_store(made, code, servers=at, store_id=b"store of a test.", server_failures=0)
     return Case(code, made, at, power)
-
-
-def sized(code: StripeCode, places: int) -> int:
-    """The size of a drive with so many places for units."""
-    from rackloop_models.rack_erasure import needed_bytes
-
-    return needed_bytes(code, places)

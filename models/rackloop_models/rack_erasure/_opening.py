@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rackloop.blocks import BLOCK_BYTES, Blocks
 from rackloop.errors import BadInput, LabError
+from rackloop_models.rack_erasure._attendance import NEVER_IN
 from rackloop_models.rack_erasure._errors import NoStripedStore
 from rackloop_models.rack_erasure._label import Label, Member, read_label, write_label
 from rackloop_models.rack_erasure._layout import SLOTS, TABLE_OFFSET, Layout, StripeCode, laid_out, needed_bytes
@@ -109,3 +110,11 @@ def require_member(drive: str, label: Label, newest: Label) -> None:
     member = newest.members[label.number]
     if (member.name, member.incarnation) != (label.own.name, label.own.incarnation):
         raise NoStripedStore(f"drive {drive} was replaced by {member.name}; leave it out")
+    # A label is on all drives that are in before anything is written with it. So this drive was written without those
+    # that are in by the newest only if it has them all out, and knows of more than when it was left out itself.
+    rest = [number for number, other in enumerate(newest.members) if not other.out]
+    went_on = bool(rest) and all(label.members[number].out for number in rest)
+    if member.out > NEVER_IN and label.change >= member.out and went_on:
+        raise NoStripedStore(
+            f"drive {drive} was written without others of its store, and they without it; leave it or the others out"
+        )

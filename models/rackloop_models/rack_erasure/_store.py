@@ -303,7 +303,13 @@ class StripedStore:
         self.close()
 
     def _vote(self) -> None:
-        """Find out what every stripe holds."""
+        """Find out what every stripe holds.
+
+        Drives that are missing are left out first: what is read now must not be something else when they are back. Not
+        where they may be those that went on.
+        """
+        if not self._stripes.may_be_old:
+            self._attendance.leave_out_the_gone()
         up = self._drives.up()
         scans = self._drives.at_once([partial(self._stripes.units.records_of_drive, number) for number in up])
         found = dict(zip(up, scans, strict=True))

@@ -55,6 +55,11 @@ class Stripes:
         self._counts = counts
         self._codec = erasure.Code(self.code.k, self.code.m)
 
+    @property
+    def may_be_old(self) -> bool:
+        """Whether drives that nobody has asked are so many of a stripe that it may have been written on them alone."""
+        return any(self._unseen(number) >= self.code.k for number in range(len(self.known)))
+
     def reachable(self, number: int) -> set[int]:
         """The positions of a stripe whose drives can be reached."""
         units = self.layout.stripes[number]
@@ -133,12 +138,12 @@ class Stripes:
             return
         # Nobody was told that it was written, and who is not here now will not be believed.
         before = known.version
-        left = {at for at in known.holds & here if before is None or before in records[at]}
+        left = {at for at in here if before is None or before in records[at]}
         if before is not None and not self._suffice(before, left):
             self._lose(number, left, "a write of it failed")
         self._attendance.leave_out_the_gone()
         self.units.forget_each(number, {at: [tried.slot] for at in with_it})
-        known.holds, known.tried = known.holds - (here - left), None
+        known.holds, known.tried = frozenset(left), None
         self._counts.add(undone_writes=1)
 
     def vote(self, number: int, scanned: Mapping[int, Records] | None = None) -> None:
@@ -158,18 +163,15 @@ class Stripes:
         told += written
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        unseen = 0 if self._trusts else sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
-        # So many may have been written to without the others.
-        known.blind = not (clean or written) or unseen >= self.code.k
+        known.blind = not (clean or written) or (self._unseen(number) >= self.code.k and not self._trusts)
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
         self.clean(number, records)
-        lacking = voters - known.holds
         version = known.version
-        if version is not None and lacking and version in told:
+        if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
-            self._adopt(number, version, voters)
+            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
@@ -283,7 +285,7 @@ class Stripes:
 
     def _gathered(self, number: int, version: Version, keeps: Collection[int]) -> tuple[dict[int, bytes], int]:
         """As many units as it takes, data units if they are to be had; and how many bytes were read."""
-        needed = self.needed(version)
+        known, needed = self.known[number], self.needed(version)
         order = [at for at in (*needed, *range(self.code.k, self.code.units)) if at in keeps]
         units: dict[int, bytes] = {}
         told: dict[int, Wrong] = {}
@@ -298,8 +300,8 @@ class Stripes:
                     units[at] = found
                 else:
                     told[at] = found
-        known = self.known[number]
-        known.holds = known.holds - {at for at, wrong in told.items() if wrong is not Wrong.GONE}
+                    if found is not Wrong.GONE:
+                        known.holds = known.holds - {at}
         return units, sum(map(len, units.values()))
 
     def _decoded(self, number: int, version: Version, units: Mapping[int, bytes]) -> bytes:
@@ -333,6 +335,9 @@ class Stripes:
             else codeword[row_of[at], : self.code.stored_bytes(at, version.length)].tobytes()
             for at in wanted
         }
+
+    def _unseen(self, number: int) -> int:
+        return sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
 
     def _suffice(self, version: Version, positions: Collection[int]) -> bool:
         """Whether a version can be read from these positions."""
