@@ -126,6 +126,12 @@ def tail(
             "--measure", metavar="N", min=0, max=100_000, help="Reads of each on the drive model; 0 for none."
         ),
     ] = 0,
+    request: Annotated[
+        int,
+        typer.Option(
+            "--request", metavar="N", min=1, max=16_384, help="Sectors in a request that fails fast on the drive model."
+        ),
+    ] = 1,
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,
@@ -137,7 +143,7 @@ def tail(
     """
     from rackloop_cli import model_erasure_tail as verb
 
-    request = verb.TailRequest(
+    asked = verb.TailRequest(
         sectors=sectors,
         ph=ph,
         retry=retry,
@@ -146,11 +152,12 @@ def tail(
         charge=charge.value,
         trials=trials,
         measured=measure,
+        request_sectors=request,
         profile=profile,
         seed=seed,
         out=out,
     )
-    raise typer.Exit(verb.tail(request))
+    raise typer.Exit(verb.tail(asked))
 
 
 @model_erasure_app.command(

@@ -48,6 +48,7 @@ class TailRequest:
     charge: Charge
     trials: int
     measured: int
+    request_sectors: int
     profile: str
     seed: int
     out: Path | None
@@ -202,7 +203,11 @@ def _measure(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> N
     like, clock = load_profile(request.profile), RealClock()
     asked = [
         ReadsToMeasure(
-            paper_drive(like, cell.reading.ph, cell.reading.retry_s), cell.reading, erasure, request.measured
+            paper_drive(like, cell.reading.ph, cell.reading.retry_s),
+            cell.reading,
+            erasure,
+            request.measured,
+            request.request_sectors,
         )
         for cell in cells
         for erasure in (None, cell.erasure)
@@ -354,6 +359,7 @@ def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> No
         "charge": request.charge,
         "trials": request.trials,
         "measured": request.measured,
+        "request_sectors": request.request_sectors,
         "seed": request.seed,
         "source": SOURCE,
     }

@@ -173,7 +173,7 @@ def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
         for sectors, reduction in cell.published.items():
             axes.add_line(_diamond([sectors], [reduction]))
             axes.annotate(
-                f"{reduction:.1%}", (sectors, reduction), (7, -10), textcoords="offset points", fontsize=8, color=BLACK
+                f"{reduction:.1%}", (sectors, reduction), (5, -17), textcoords="offset points", fontsize=8, color=BLACK
             )
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
