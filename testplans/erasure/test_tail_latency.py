@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from statistics import median
 from threading import Lock
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from rackloop.blocks import BLOCK_BYTES, IoFailed
+from rackloop.distribution import Distribution
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop_drivers.block import NbdExport
@@ -222,10 +222,11 @@ def test_tail_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measur
         stream = Stream(rack, place, chosen, parameters)
         stream.write()
         turns = [(stream.retried(), stream.decoded()) for _ in range(parameters["trials"])]
-        retried_s, decoded_s = [retried for retried, _ in turns], [decoded for _, decoded in turns]
+        retried_s = Distribution.of(retried for retried, _ in turns)
+        decoded_s = Distribution.of(decoded for _, decoded in turns)
         measure("tail.latency", retried_s, read="retried", **labels)
         measure("tail.latency", decoded_s, read="decoded", **labels)
-        measure("tail.cut", 1 - median(decoded_s) / median(retried_s), **labels)
+        measure("tail.cut", 1 - decoded_s.quantile(0.5) / retried_s.quantile(0.5), **labels)
         measure("tail.decoded_groups", stream.counts.decoded_groups, **labels)
         measure("tail.reread_sectors", stream.counts.reread_sectors, **labels)
         measure("tail.wrong", stream.counts.wrong, **labels)
