@@ -28,6 +28,13 @@ class Decoding(StrEnum):
     OWN = "own"
 
 
+class Charge(StrEnum):
+    """What the last group's decoding is charged."""
+
+    MISSING = "missing"
+    MOST = "most"
+
+
 PhOption = Annotated[
     list[float] | None,
     typer.Option("--ph", metavar="P", help="Probability that a sector fails at first; may be given again."),
@@ -86,6 +93,7 @@ def redundancy(
     epilog=examples(
         "rackloop model erasure tail",
         "rackloop model erasure tail --ph 0.001 --sectors 10000 --retry '20 ms' --measure 400",
+        "rackloop model erasure tail --charge most --trials 0",
         "rackloop model erasure tail --measure 400 --out tail --seed 7",
     ),
 )
@@ -103,6 +111,12 @@ def tail(
         Decoding,
         typer.Option(metavar="WHOSE", help="Decode times: the paper's software or hardware, or own, timed here."),
     ] = Decoding.SOFTWARE,
+    charge: Annotated[
+        Charge,
+        typer.Option(
+            metavar="WHAT", help="Decoding of the last group: of what it is missing, or the most there can be."
+        ),
+    ] = Charge.MISSING,
     trials: Annotated[
         int, typer.Option("--trials", metavar="N", min=0, max=10_000_000, help="Monte Carlo reads of each; 0 for none.")
     ] = 20_000,
@@ -112,6 +126,12 @@ def tail(
             "--measure", metavar="N", min=0, max=100_000, help="Reads of each on the drive model; 0 for none."
         ),
     ] = 0,
+    request: Annotated[
+        int,
+        typer.Option(
+            "--request", metavar="N", min=1, max=16_384, help="Sectors in a request that fails fast on the drive model."
+        ),
+    ] = 1,
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,
@@ -123,19 +143,21 @@ def tail(
     """
     from rackloop_cli import model_erasure_tail as verb
 
-    request = verb.TailRequest(
+    asked = verb.TailRequest(
         sectors=sectors,
         ph=ph,
         retry=retry,
         codeword=codeword,
         decoding=decoding.value,
+        charge=charge.value,
         trials=trials,
         measured=measure,
+        request_sectors=request,
         profile=profile,
         seed=seed,
         out=out,
     )
-    raise typer.Exit(verb.tail(request))
+    raise typer.Exit(verb.tail(asked))
 
 
 @model_erasure_app.command(

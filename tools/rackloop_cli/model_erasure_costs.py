@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,6 +14,9 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
 from rackloop_cli.model_output import make_directory, write_results
+
+if TYPE_CHECKING:
+    from rackloop_models.tail_latency import ChosenCode
 
 _WITHIN_S = 1800.0
 _UPDATED = (50, 200)
@@ -37,12 +41,13 @@ def overhead(
     files = [read_file_sizes(path) for path in paths] or [synthetic_file_sizes(name) for name in BENCHMARKS]
     found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
     make_directory(out)
-    table = _numbers("files", *(f"({code.k}, {code.m})\nph {code.ph:g}" for code in codes))
-    for name, shares in found.items():
-        table.add_row(name, *(f"{share:.2%}" for share in shares))
     console = Console()
     console.print("redundancy sectors over user sectors", highlight=False)
-    console.print(table)
+    for length, numbers in _by_length(codes).items():
+        table = _numbers(f"{length}", *(_heading(codes[at]) for at in numbers))
+        for name, shares in found.items():
+            table.add_row(name, *(f"{shares[at]:.2%}" for at in numbers))
+        console.print(table)
     for sizes in files:
         if sizes.assumed:
             console.print(f"{sizes.name}: {sizes.assumed}", highlight=False)
@@ -51,9 +56,8 @@ def overhead(
     from rackloop_reports.plots import BarPanel, bar_sheet
 
     panels = []
-    for length in dict.fromkeys(code.codeword for code in codes):
-        here = [number for number, code in enumerate(codes) if code.codeword == length]
-        series = {f"ph {codes[at].ph:g}": [shares[at] for shares in found.values()] for at in here}
+    for length, numbers in _by_length(codes).items():
+        series = {f"ph {codes[at].ph:g}": [shares[at] for shares in found.values()] for at in numbers}
         panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
     made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
     figure = bar_sheet(
@@ -175,23 +179,24 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     codecs = list(dict.fromkeys(entry.codec for entry in found))
     console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)
     for codec in codecs:
-        table = _numbers(codec, *(f"({code.k}, {code.m})\nph {code.ph:g}" for code in codes))
-        for workload in WORKLOADS:
-            shares = (lost[workload.name, codec, code.k, code.m] for code in codes)
-            table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
-        console.print(table)
+        for length, numbers in _by_length(codes).items():
+            here = [codes[at] for at in numbers]
+            table = _numbers(f"{codec}, {length}", *map(_heading, here))
+            for workload in WORKLOADS:
+                shares = (lost[workload.name, codec, code.k, code.m] for code in here)
+                table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
+            console.print(table)
     console.print("each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed")
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
 
     panels = []
-    for length in dict.fromkeys(code.codeword for code in codes):
+    for length, numbers in _by_length(codes).items():
         for codec in codecs:
             series = {
-                f"ph {code.ph:g}": [lost[workload.name, codec, code.k, code.m] for workload in WORKLOADS]
-                for code in codes
-                if code.codeword == length
+                f"ph {codes[at].ph:g}": [lost[workload.name, codec, codes[at].k, codes[at].m] for workload in WORKLOADS]
+                for at in numbers
             }
             panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
     caption = (
@@ -221,3 +226,15 @@ def _numbers(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _by_length(codes: Sequence[ChosenCode]) -> dict[int, list[int]]:
+    """The places of codes by the length of their codewords."""
+    places: dict[int, list[int]] = {}
+    for number, code in enumerate(codes):
+        places.setdefault(code.codeword, []).append(number)
+    return places
+
+
+def _heading(code: ChosenCode) -> str:
+    return f"({code.k}, {code.m})\nph {code.ph:g}"

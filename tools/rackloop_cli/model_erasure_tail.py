@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,15 @@ from rackloop_cli.model_output import make_directory, write_results
 
 if TYPE_CHECKING:
     from rackloop.distribution import Distribution
-    from rackloop_models.tail_latency import Agreement, ChosenCode, LatencyPmf, LocalErasure, MeasuredReads, Reading
+    from rackloop_models.tail_latency import (
+        Agreement,
+        Charge,
+        ChosenCode,
+        LatencyPmf,
+        LocalErasure,
+        MeasuredReads,
+        Reading,
+    )
     from rackloop_reports.plots import Estimate
 
 _SECTORS = (10_000, 50_000, 100_000, 150_000)
@@ -37,8 +45,10 @@ class TailRequest:
     retry: Sequence[str] | None
     codeword: int
     decoding: str
+    charge: Charge
     trials: int
     measured: int
+    request_sectors: int
     profile: str
     seed: int
     out: Path | None
@@ -52,6 +62,14 @@ class _Way:
     trials: Distribution | None = None
     agreement: Agreement | None = None
     measured: MeasuredReads | None = None
+    on_drive: LatencyPmf | None = None
+
+    @property
+    def off(self) -> float | None:
+        """How far the drive's p99 is from the equations' for its retries, as a ratio of that."""
+        if not (self.measured and self.on_drive):
+            return None
+        return self.measured.samples.quantile(_Q) / self.on_drive.quantile(_Q) - 1
 
 
 @dataclass
@@ -62,7 +80,6 @@ class _Cell:
     plain: _Way
     coded: _Way
     published: float | None
-    drive_cut: float | None = None
 
     @property
     def cut(self) -> float:
@@ -95,7 +112,8 @@ def tail(request: TailRequest) -> int:
     console.print(
         f"codewords of {request.codeword} sectors, {request.decoding} decoding, seed {request.seed}", highlight=False
     )
-    console.print(_table(cells))
+    for table in _tables(cells):
+        console.print(table)
     for line in _remarks(request, cells):
         console.print(line, highlight=False, soft_wrap=True)
     if request.out is not None:
@@ -117,7 +135,7 @@ def _cells(request: TailRequest) -> list[_Cell]:
     cells = []
     for ph in request.ph or FAILURE_PROBABILITIES:
         code = choose_code(request.codeword, ph)
-        erasure = LocalErasure(code.k, code.m, _decode_s(request.decoding, code))
+        erasure = LocalErasure(code.k, code.m, _decode_s(request.decoding, code), request.charge)
         for retry_s in map(_seconds, request.retry or _RETRIES):
             for sectors in request.sectors or _SECTORS:
                 reading = Reading(sectors, ph, retry_s)
@@ -185,7 +203,11 @@ def _measure(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> N
     like, clock = load_profile(request.profile), RealClock()
     asked = [
         ReadsToMeasure(
-            paper_drive(like, cell.reading.ph, cell.reading.retry_s), cell.reading, erasure, request.measured
+            paper_drive(like, cell.reading.ph, cell.reading.retry_s),
+            cell.reading,
+            erasure,
+            request.measured,
+            request.request_sectors,
         )
         for cell in cells
         for erasure in (None, cell.erasure)
@@ -202,32 +224,38 @@ def _measure(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> N
     for cell, plain, coded in zip(cells, found[::2], found[1::2], strict=True):
         cell.plain.measured, cell.coded.measured = plain, coded
         on_drive = replace(cell.reading, retry_s=attainable_retry_s(cell.reading.retry_s))
-        worked_out = (latency_without_code(on_drive), latency_with_code(on_drive, cell.erasure))
-        cell.drive_cut = 1 - worked_out[1].quantile(_Q) / worked_out[0].quantile(_Q)
+        cell.plain.on_drive = latency_without_code(on_drive)
+        cell.coded.on_drive = latency_with_code(on_drive, cell.erasure)
 
 
-def _table(cells: Sequence[_Cell]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    names = ("ph", "retry", "code", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper")
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    for cell in cells:
-        plain, coded = cell.plain.model, cell.coded.model
-        table.add_row(
-            f"{cell.reading.ph:g}",
-            format_quantity(cell.reading.retry_s, "s"),
-            f"({cell.code.k}, {cell.code.m})",
-            f"{cell.reading.sectors:,}",
-            format_quantity(plain.quantile(_Q), "s"),
-            format_quantity(coded.quantile(_Q), "s"),
-            f"{cell.cut:.1%}",
-            format_quantity(plain.quantile(0.999), "s"),
-            format_quantity(coded.quantile(0.999), "s"),
-            "-" if cell.plain.agreement is None else "agree" if cell.agrees else "[bold red]disagree[/bold red]",
-            _share(cell.measured_cut),
-            _share(cell.published),
-        )
-    return table
+def _tables(cells: Sequence[_Cell]) -> Iterator[Table]:
+    """One for each code."""
+    for code in dict.fromkeys(cell.code for cell in cells):
+        title = f"ph {code.ph:g}, ({code.k}, {code.m})"
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for name in ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for cell in cells:
+            if cell.code == code:
+                _add(table, cell)
+        yield table
+
+
+def _add(table: Table, cell: _Cell) -> None:
+    plain, coded = cell.plain.model, cell.coded.model
+    agrees = "agree" if cell.agrees else "[bold red]disagree[/bold red]"
+    table.add_row(
+        format_quantity(cell.reading.retry_s, "s"),
+        f"{cell.reading.sectors:,}",
+        format_quantity(plain.quantile(_Q), "s"),
+        format_quantity(coded.quantile(_Q), "s"),
+        f"{cell.cut:.1%}",
+        format_quantity(plain.quantile(0.999), "s"),
+        format_quantity(coded.quantile(0.999), "s"),
+        "-" if cell.plain.agreement is None else agrees,
+        _share(cell.measured_cut),
+        _share(cell.published),
+    )
 
 
 def _share(value: float | None) -> str:
@@ -237,12 +265,14 @@ def _share(value: float | None) -> str:
 def _remarks(request: TailRequest, cells: Sequence[_Cell]) -> list[str]:
     lines = [f"cut: by how much the code shortens the p99; left out of the equations: {_left_out(cells):.1g} at most"]
     if request.measured:
-        off = [cell.measured_cut - cell.drive_cut for cell in cells if cell.measured_cut and cell.drive_cut]
         retries = dict.fromkeys(cell.reading.retry_s for cell in cells)
+        plain = [cell.plain.off for cell in cells if cell.plain.off is not None]
+        coded = [cell.coded.off for cell in cells if cell.coded.off is not None]
         lines.append(
             f"drive: {request.measured} simulated reads of each; its retries take whole revolutions, "
-            f"{' and '.join(_attained(retry_s) for retry_s in retries)}, for which its cuts are "
-            f"{min(off):+.2%} to {max(off):+.2%} off the equations'"
+            f"{' and '.join(_attained(retry_s) for retry_s in retries)}, for which its p99 is "
+            f"{min(plain):+.1%} to {max(plain):+.1%} off the equations' without a code, "
+            f"{min(coded):+.1%} to {max(coded):+.1%} with one"
         )
     return lines
 
@@ -267,7 +297,6 @@ def _row(cell: _Cell) -> dict[str, Any]:
         "cut": cell.cut,
         "cut_published": cell.published,
         "cut_drive": cell.measured_cut,
-        "cut_model_of_drive": cell.drive_cut,
     }
     for name, way in (("plain", cell.plain), ("coded", cell.coded)):
         row |= {f"{name}_mean_s": way.model.mean, f"{name}_p99_s": way.model.quantile(_Q)}
@@ -277,6 +306,7 @@ def _row(cell: _Cell) -> dict[str, Any]:
             row[f"{name}_{source}_p99_s"] = estimate and estimate.value_s
             row[f"{name}_{source}_p99_low_s"] = estimate and estimate.low_s
             row[f"{name}_{source}_p99_high_s"] = estimate and estimate.high_s
+        row[f"{name}_drive_off"] = way.off
         row[f"{name}_distance"] = way.agreement and way.agreement.distance
         row[f"{name}_bound"] = way.agreement and way.agreement.bound
     if cell.coded.measured:
@@ -326,8 +356,10 @@ def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> No
         "simulated": True,
         "codeword": request.codeword,
         "decoding": request.decoding,
+        "charge": request.charge,
         "trials": request.trials,
         "measured": request.measured,
+        "request_sectors": request.request_sectors,
         "seed": request.seed,
         "source": SOURCE,
     }

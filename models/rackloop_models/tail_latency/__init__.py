@@ -47,6 +47,7 @@ from rackloop_models.tail_latency._paper import (
 )
 from rackloop_models.tail_latency._reading import (
     SECTOR_S,
+    Charge,
     LocalErasure,
     Reading,
     hardware_decoding,
@@ -70,6 +71,7 @@ __all__ = [
     "TARGET",
     "WORKLOADS",
     "Agreement",
+    "Charge",
     "ChosenCode",
     "Codec",
     "FileSizes",

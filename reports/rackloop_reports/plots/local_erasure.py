@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from rackloop_reports.plots._style import BLACK, BLUE, CYCLE, GREY, ORANGE, blank, put_caption, styled
+from rackloop_reports.plots._style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, blank, put_caption, styled
 
 _WITHOUT, _WITH = ORANGE, BLUE
-_RETRY_COLORS = (BLUE, ORANGE)
+_RETRY_COLORS = (GREEN, PURPLE)
 _BAR_SHARE = 0.8
 
 
@@ -73,6 +73,8 @@ def tail_latency_sheet(cells: Sequence[TailCell], caption: str) -> Figure:
         for row, retry_s in enumerate(retries):
             if cell := by_place.get((ph, retry_s)):
                 _latencies(panels[row, column], cell)
+                if row == 0:
+                    panels[row, column].set_title(f"$p_h$ = {ph:g}, {cell.code}", fontsize=10)
         _reductions(panels[-1, column], [by_place[ph, retry_s] for retry_s in retries if (ph, retry_s) in by_place])
         panels[-1, column].set_xlabel("Consecutive sectors")
         panels[-1, column].xaxis.set_major_formatter(_thousands)
@@ -116,7 +118,7 @@ def bar_sheet(panels: Sequence[BarPanel], title: str, y_label: str, caption: str
         axes.set_visible(False)
     for axes, panel in zip(drawn.flat, panels, strict=False):
         _bars(axes, panel)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None) if is_share else _multiple)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if is_share else _multiple)
     for row in range(rows):
         drawn[row, 0].set_ylabel(y_label)
     figure.suptitle(title, x=0.012, ha="left", fontweight="bold")
@@ -131,7 +133,6 @@ def _latencies(axes: Axes, cell: TailCell) -> None:
         _estimates(axes, [(point.sectors, point.trials) for point in points], color, "o", filled=False)
         _estimates(axes, [(point.sectors, point.measured) for point in points], color, "x", filled=True)
     axes.set_ylim(bottom=0)
-    axes.set_title(f"$p_h$ = {cell.ph:g}, {cell.code}", fontsize=10)
 
 
 def _estimates(
@@ -172,7 +173,7 @@ def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
         for sectors, reduction in cell.published.items():
             axes.add_line(_diamond([sectors], [reduction]))
             axes.annotate(
-                f"{reduction:.1%}", (sectors, reduction), (7, -10), textcoords="offset points", fontsize=8, color=BLACK
+                f"{reduction:.1%}", (sectors, reduction), (5, -17), textcoords="offset points", fontsize=8, color=BLACK
             )
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -1,0 +1,102 @@
+"""`rackloop model erasure`: what it prints and leaves, and what it makes of bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from rackloop_cli.main import main
+
+
+def test_codes_are_a_table_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", "codes", "--out", str(tmp_path / "new")]) == 0
+    assert "1004  19" in capsys.readouterr().out
+    document = json.loads((tmp_path / "new" / "codes.json").read_text())
+    assert [(row["k"], row["m"]) for row in document["rows"]][-1] == (1004, 19)
+    with (tmp_path / "new" / "codes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 8
+
+
+def test_redundancy_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", "redundancy", "--longest", "300", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"redundancy.{kind}" for kind in ("json", "csv", "svg", "png")
+    }
+    assert "300" in capsys.readouterr().out
+
+
+def test_a_tail_is_worked_out_three_ways_at_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model", "erasure", "tail", "--ph", "0.001", "--sectors", "10000", "--trials", "2000", "--charge", "most"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "50.1%" in said
+    assert "67.2%" in said
+    assert "agree" in said
+    assert "seed 1" in said
+    rows = json.loads((tmp_path / "tail.json").read_text())["rows"]
+    assert [(row["cut_published"], round(row["cut"], 3)) for row in rows] == [(0.501, 0.501), (0.672, 0.672)]
+    assert all(row["coded_distance"] <= row["coded_bound"] for row in rows)
+    assert (tmp_path / "tail.svg").stat().st_size > 10_000
+
+
+def test_overhead_takes_files_of_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = tmp_path / "home.txt"
+    sizes.write_text("4096000 2\n", encoding="utf-8")
+    words = ["model", "erasure", "overhead", str(sizes), "--codeword", "1023", "--ph", "0.001"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    assert "0.90%" in capsys.readouterr().out
+    (row,) = json.loads((tmp_path / "out" / "overhead.json").read_text())["rows"]
+    assert (row["files"], row["overhead"]) == ("home.txt", 9 / 1000)
+
+
+def test_made_up_sizes_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", "overhead", "--codeword", "1023", "--ph", "0.001"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "pagerank: known: more than 95 % of the storage used" in said
+    assert "assumed: " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["codes", "--ph", "1.5"], "ph: expected a probability above 0 and below 1"),
+        (["codes", "--ps", "0"], "ps: expected a probability above 0 and below 1"),
+        (["codes", "--codeword", "1"], "a codeword has 2 to 65,536 sectors, found 1"),
+        (["codes", "--ph", "often"], "Invalid value for '--ph'"),
+        (["redundancy", "--longest", "7"], "--longest 7: give 16 to 65,536 sectors"),
+        (["redundancy", "--ph", "0.9", "--longest", "64"], "no code of up to 64 sectors fails as rarely as 1e-08"),
+        (["tail", "--sectors", "100000000"], "read 1 to 10,000,000 consecutive sectors, found 100,000,000"),
+        (["tail", "--retry", "20"], "--retry: expected a quantity in s"),
+        (["tail", "--ph", "0"], "ph: expected a probability"),
+        (["tail", "--measure", "1", "--profile", "nvme-ssd", "--trials", "0"], "no conventional hard disk"),
+        (["tail", "--decoding", "magic"], "Invalid value for '--decoding'"),
+        (["overhead", "nowhere.txt"], "nowhere.txt: cannot be read: No such file or directory"),
+        (["update", "--sectors", "400"], "an update has 1 to k = 252 sectors of a group, found 400"),
+        (["update", "--groups", "0"], "update 1 to"),
+        (["slowdown", "--profile", "nvme-ssd"], "no conventional hard disk"),
+        (["update", "--profile", "floppy"], "floppy"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_message_and_status_2(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", *words]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.err.count("rackloop: ") <= 1
+
+
+def test_a_bad_line_of_sizes_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = tmp_path / "sizes.txt"
+    sizes.write_text("4096\nlarge\n", encoding="utf-8")
+    assert main(["model", "erasure", "overhead", str(sizes)]) == 2
+    assert f"{sizes}:2: expected a size in bytes" in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["model", "erasure", "codes", "--out", str(tmp_path / "file" / "below")]) == 2
+    assert "name a directory that can be made" in capsys.readouterr().err
