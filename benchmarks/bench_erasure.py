@@ -6,8 +6,8 @@ not in the second-level cache when their turn comes. Every round takes each cont
 processor time of one core, ratios are of one round, and their median is judged. ISA-L from C is the newest copy that
 Rackloop found, called once a codeword (``isal``), once for 32 sectors (``isal-blocked``) or once for each
 (``isal-update``). ``read`` reads the user sectors from C, in their order, and does nothing else: the ratio over it is
-the fraction of what memory allows. Decoders meet another erasure pattern in each codeword; ``again`` is for one that
-was met before. Two cores share 64 MiB a call, in wall time, and two processes show what there is of them.
+the fraction of what memory allows. Decoders meet another erasure pattern in each codeword. Two cores share 64 MiB a
+call, in wall time, and two processes show what there is of them.
 
 Prints a table: what is measured in columns, with its target, and for each code the median, the ratio of the fastest
 times, and whether all targets are met. ``--rounds N`` (9); ``--json`` adds all times. Exits 1 when one is missed.
@@ -143,19 +143,18 @@ def decoders(k: int, m: int, erased: int, c: Callable[[], Peer], rust: Callable[
     step = k // erased
     turn = 0
 
-    def decode(turned: int) -> None:
+    def decode() -> None:
         nonlocal turn
         for group in range(groups):
-            turn += turned
+            turn += 1
             code.decode(words[group], [(turn + at * step) % k for at in range(erased)])
 
-    words[0, [at * step for at in range(erased)]] = 0
-    decode(0)
+    words[0, [(1 + at * step) % k for at in range(erased)]] = 0
+    decode()
     assert np.array_equal(words, kept), "decoded wrongly"
     shape = f"{k} {m} {parts} {SECTOR_BYTES} {groups} {erased}"
     ways: dict[str, NS] = {
-        "rackloop": lambda: spent(lambda: decode(1), groups),
-        "rackloop again": lambda: spent(lambda: decode(0), groups),
+        "rackloop": lambda: spent(decode, groups),
         "read": c().prepared(f"read {shape}"),
         "reed-solomon-simd": rust().prepared(f"decode {k} {m} {SECTOR_BYTES} {groups} {erased}"),
     }
@@ -307,11 +306,10 @@ def main() -> int:
             for k, m, erased in cases:
                 taken = in_turns(decoders(k, m, erased, c, rust), chosen.rounds)
                 everything[f"decode ({k}, {m}), {erased}"] = taken
-                own, again = taken["rackloop"], taken["rackloop again"]
+                own = taken["rackloop"]
                 slow = k > 255 and erased <= 4 and median(own) > LIMIT_US * 1e3
                 missed = (f"at most {LIMIT_US} us",) if slow else ()
                 table.line(f"({k}, {m}), e = {erased}", spread(own, 1e3), own, taken, compared, missed)
-                table.line("  again", spread(again, 1e3), again, taken, [Column(column.over) for column in compared])
     table.head("two cores, times", "ms", (ONE_WORKER,))
     for k, m in ((246, 9), (1014, 9)):
         taken = everything[f"two cores ({k}, {m})"] = two_cores(k, m, chosen.rounds)

@@ -95,7 +95,7 @@ class Field:
         low, high = matrix & 0xFF, matrix >> 8
         blocks = np.empty((matrix.shape[0], 2, matrix.shape[1], 2), np.uint8)
         blocks[:, 0, :, 0] = low
-        blocks[:, 0, :, 1] = _delta_products()[high]
+        blocks[:, 0, :, 1] = delta_products()[high]
         blocks[:, 1, :, 0] = high
         blocks[:, 1, :, 1] = low ^ high
         return blocks.reshape(2 * matrix.shape[0], 2 * matrix.shape[1])
@@ -105,7 +105,8 @@ class Field:
 
 
 @cache
-def _delta_products() -> Elements:
+def delta_products() -> Elements:
+    """The products of all bytes with ``DELTA``."""
     return GF8.multiply(np.arange(GF8.order), np.array(DELTA))
 
 
