@@ -3,8 +3,9 @@
  *   prepare NAME K M PARTS SECTOR_BYTES GROUPS ERASED   answered by "ready"
  *   run                                                 answered by the nanoseconds of processor time a codeword took
  *
- * NAME is isal (one ec_encode_data a codeword, planes of 1/PARTS of a sector), isal-blocked (32 sectors a call, as
- * Rackloop does), jerasure (one matrix), jerasure-bitmatrix (Cauchy, smart schedule, packets of 1/8 of a sector),
+ * NAME is read (all user sectors in their order, which is what memory allows), isal (one ec_encode_data a codeword,
+ * planes of 1/PARTS of a sector), isal-blocked (32 sectors a call), isal-update (ec_encode_data_update, a call for each
+ * plane), jerasure (one matrix), jerasure-bitmatrix (Cauchy, smart schedule, packets of 1/8 of a sector),
  * jerasure-decode (jerasure_matrix_decode, which inverts a k x k matrix) or jerasure-rebuild (its products alone, with
  * that matrix made beforehand). ISA-L is the library named by the first argument, to be the one that Rackloop uses.
  */
@@ -24,7 +25,10 @@ enum { BLOCK_SECTORS = 32 };
 static void (*init_tables)(int k, int rows, unsigned char *matrix, unsigned char *tables);
 static void (*encode_data)(int len, int k, int rows, unsigned char *tables, unsigned char **data, unsigned char **coding);
 
+static void (*encode_update)(int len, int k, int rows, int column, unsigned char *tables, unsigned char *data, unsigned char **coding);
+
 static char name[32];
+static volatile uint64_t seen;
 static int k, m, parts, sector_bytes, groups, erased;
 static unsigned char *bytes, *redundancy, *scratch, *tables;
 static unsigned char **sources, **outputs, **scratch_planes;
@@ -62,7 +66,7 @@ static void prepare(void) {
     tables = aligned((size_t)32 * planes * rows);
     if (strncmp(name, "isal", 4) == 0) {
         /* Blocks have tables of their own, one behind the other. The time does not depend on the coefficients. */
-        int step = is("isal") ? planes : BLOCK_SECTORS * parts;
+        int step = is("isal-blocked") ? BLOCK_SECTORS * parts : planes;
         unsigned char *coefficients = aligned((size_t)planes * rows);
         for (int at = 0; at < planes * rows; at++) coefficients[at] = (unsigned char)(at * 7 % 255 + 1);
         for (int at = 0; at < planes; at += step)
@@ -70,6 +74,7 @@ static void prepare(void) {
         free(coefficients);
         return;
     }
+    if (is("read")) return;
     matrix = checked(is("jerasure-bitmatrix") ? cauchy_good_general_coding_matrix(k, m, 8)
                                               : reed_sol_vandermonde_coding_matrix(k, m, 8));
     if (is("jerasure-bitmatrix"))
@@ -99,9 +104,25 @@ static void blocked(unsigned char **from, unsigned char **to) {
     }
 }
 
+static void updated(unsigned char **from, unsigned char **to) {
+    int planes = k * parts, rows = m * parts, length = sector_bytes / parts;
+    for (int row = 0; row < rows; row++) memset(to[row], 0, length);
+    for (int at = 0; at < planes; at++) encode_update(length, planes, rows, at, tables, from[at], to);
+}
+
+/* Several sums, so that none of them waits for itself. */
+static void read_all(const uint64_t *from, size_t words) {
+    uint64_t sums[32] = {0};
+    for (size_t at = 0; at + 32 <= words; at += 32)
+        for (int lane = 0; lane < 32; lane++) sums[lane] ^= from[at + lane];
+    for (int lane = 0; lane < 32; lane++) seen ^= sums[lane];
+}
+
 static void one(int group) {
     unsigned char **from = sources + (size_t)group * k * parts, **to = outputs + (size_t)group * m * parts;
     char **data = (char **)from, **coding = (char **)to;
+    if (is("read")) read_all((uint64_t *)from[0], (size_t)k * sector_bytes / 8);
+    if (is("isal-update")) updated(from, to);
     if (is("isal")) encode_data(sector_bytes / parts, k * parts, m * parts, tables, from, to);
     if (is("isal-blocked")) blocked(from, to);
     if (is("jerasure")) jerasure_matrix_encode(k, m, 8, matrix, data, coding, sector_bytes);
@@ -126,6 +147,7 @@ int main(int argc, char **argv) {
     }
     *(void **)&init_tables = checked(dlsym(isal, "ec_init_tables"));
     *(void **)&encode_data = checked(dlsym(isal, "ec_encode_data"));
+    *(void **)&encode_update = checked(dlsym(isal, "ec_encode_data_update"));
     char line[256];
     while (fgets(line, sizeof line, stdin) != NULL) {
         if (sscanf(line, "prepare %31s %d %d %d %d %d %d", name, &k, &m, &parts, &sector_bytes, &groups, &erased) == 7) {

@@ -15,7 +15,7 @@ from rackloop_models.erasure import Code, GfniEngine, IsalEngine, LoopedIsalEngi
 from rackloop_models.erasure._native import ABI, Library
 
 Made = Callable[[str], Path]
-NAMES = ("abi", "has_gfni", "run")
+NAMES = ("abi", "has_gfni", "recover", "run")
 
 
 @pytest.fixture
@@ -37,6 +37,8 @@ def functions(abi: int = ABI, has_gfni: int = 1, run: str = "0") -> str:
         f"unsigned rackloop_erasure_abi(void) {{ return {abi}; }}\n"
         f"unsigned rackloop_erasure_has_gfni(void) {{ return {has_gfni}; }}\n"
         "int rackloop_erasure_run(const void *works, unsigned long count, unsigned long workers, void *multiply)\n"
+        f"{{ return {run}; }}\n"
+        "int rackloop_erasure_recover(const void *losses, unsigned long count, unsigned long workers)\n"
         f"{{ return {run}; }}\n"
     )
 
@@ -99,6 +101,8 @@ def test_a_status_is_told_as_an_error(status: str, error: type[Exception], said:
     library = Library(made(functions(run=status)))
     with pytest.raises(error, match=said):
         library.run(np.zeros((1, 5), np.uint64), 3, None)
+    with pytest.raises(error, match=said):
+        library.recover(np.zeros((1, 9), np.uint64), 3)
 
 
 @pytest.mark.parametrize("engine", [one for one in engines() if hasattr(one, "run")], ids=str)

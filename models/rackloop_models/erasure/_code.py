@@ -12,7 +12,8 @@ from rackloop_models.erasure._choice import best_engine
 from rackloop_models.erasure._engines import Engine
 from rackloop_models.erasure._field import GF8, GF16, Bytes, Field
 from rackloop_models.erasure._generator import Generator
-from rackloop_models.erasure._looped import Looped
+from rackloop_models.erasure._looped import Looped, LoopedGfni
+from rackloop_models.erasure._native import GfniEngine, LoopedIsalEngine
 from rackloop_models.erasure._recovery import UnrecoverableError
 from rackloop_models.erasure._sectors import Sectors, checked_array, located, same_size
 
@@ -45,7 +46,7 @@ class Code:
         self.m = m
         self.engine = engine or best_engine()
         generator = Generator(k, m, self.field, self.engine)
-        self._coder = Looped.over(generator) or Blockwise(generator)
+        self._coder = _coder(generator)
 
     def encode(self, data: Sectors, redundancy: Sectors) -> None:
         """Write the ``m`` redundancy sectors of ``data``, which are ``k`` user sectors or fewer.
@@ -184,6 +185,16 @@ def _as_array(sectors: Sectors) -> Bytes:
     if isinstance(sectors, np.ndarray):
         return sectors
     return np.stack([np.frombuffer(sector, np.uint8) for sector in sectors if sector is not None])
+
+
+def _coder(generator: Generator) -> Blockwise | Looped:
+    """What computes codewords: native loops, if the engine has them and the matrix is small enough to be kept."""
+    engine = generator.engine
+    if generator.keeps and isinstance(engine, GfniEngine):
+        return LoopedGfni(generator, engine)
+    if generator.keeps and isinstance(engine, LoopedIsalEngine):
+        return Looped(generator, engine)
+    return Blockwise(generator)
 
 
 def _check_workers(workers: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,13 +95,19 @@ class Field:
         low, high = matrix & 0xFF, matrix >> 8
         blocks = np.empty((matrix.shape[0], 2, matrix.shape[1], 2), np.uint8)
         blocks[:, 0, :, 0] = low
-        blocks[:, 0, :, 1] = GF8.multiply(high, np.array(DELTA))
+        blocks[:, 0, :, 1] = delta_products()[high]
         blocks[:, 1, :, 0] = high
         blocks[:, 1, :, 1] = low ^ high
         return blocks.reshape(2 * matrix.shape[0], 2 * matrix.shape[1])
 
     def __str__(self) -> str:
         return f"GF(2^{self.bits})"
+
+
+@cache
+def delta_products() -> Elements:
+    """The products of all bytes with ``DELTA``."""
+    return GF8.multiply(np.arange(GF8.order), np.array(DELTA))
 
 
 def _tower_product(a: Elements, b: Elements) -> Elements:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple
 
 import numpy as np
 
-from rackloop_models.erasure._field import Bytes
+from rackloop_models.erasure._field import Bytes, delta_products
 from rackloop_models.erasure._generator import Generator
-from rackloop_models.erasure._native import Block, Matrix, NativeEngine, Plan, blocks_array
+from rackloop_models.erasure._native import Block, GfniEngine, Matrix, NativeEngine, Plan, Recovery, blocks_array
 from rackloop_models.erasure._recovery import pattern, solution
 from rackloop_models.erasure._sectors import Addresses, Located, address, plane_offsets
 
-# Plans that are kept, of the latest shapes and erasure patterns. One needs a few hundred bytes, and with ISA-L as much
-# as its tables where they are not those of whole blocks.
+# Plans that are kept, of the latest shapes and erasure patterns: with ISA-L, one may need as much as its tables.
 KEPT_PLANS = 32
 
 
@@ -45,13 +44,6 @@ class Looped:
         self._kept_part = lru_cache(KEPT_PLANS)(self._part)
         self._product = lru_cache(KEPT_PLANS)(self._product_plan)
         self._recovery = lru_cache(KEPT_PLANS)(self._recovery_plan)
-
-    @classmethod
-    def over(cls, generator: Generator) -> Self | None:
-        """None where the engine is not native, or the matrix is too large to be kept."""
-        if hasattr(generator.engine, "run") and generator.keeps:
-            return cls(generator, cast("NativeEngine", generator.engine))
-        return None
 
     def multiply(self, user: Located, first: int, redundancy: Located, *, adds: bool) -> None:
         """Write the redundancy of user sectors from number ``first`` on, or add it to what is there."""
@@ -153,6 +145,62 @@ class Looped:
         calls = list(self._generator.calls(first, stop, rows[1:] if ones else rows))
         blocks = blocks_array([Block(call.columns, call.tables) for call in calls])
         return Matrix(planes, columns, None, ones, address(blocks), len(blocks)), (blocks, calls)
+
+
+class LoopedGfni(Looped):
+    """Computes codewords with Rackloop's own kernels, and has patterns solved natively: most are met once."""
+
+    def __init__(self, generator: Generator, engine: GfniEngine) -> None:
+        super().__init__(generator, engine)
+        self._gfni = engine
+        self._code = lru_cache(KEPT_PLANS)(self._code_of)
+
+    def recover(self, codeword: Located, erased: Collection[int], wanted: Sequence[int], outputs: Addresses) -> None:
+        """Compute the ``wanted`` of the ``erased`` sectors of a codeword into the planes ``outputs``."""
+        code, _ = self._code(len(codeword) - self._generator.m, codeword.sector_bytes)
+        sources, outputs = np.ascontiguousarray(codeword.planes), np.ascontiguousarray(outputs)
+        missing, asked = np.array(sorted(erased), np.uint64), np.array(wanted, np.uint64)
+        places = (address(sources), 0, address(outputs), 0)
+        loss = (ctypes.addressof(code), *places, address(missing), len(missing), address(asked), len(asked))
+        self._gfni.recover(np.array([loss], np.uint64), 1)
+
+    def recover_groups(
+        self, sectors: Bytes, erased: Sequence[Collection[int]], wanted: Sequence[Sequence[int]], workers: int
+    ) -> None:
+        """Compute the ``wanted`` of the ``erased`` sectors of many codewords in place."""
+        code, _ = self._code(sectors.shape[1] - self._generator.m, sectors.shape[2])
+        planes = plane_offsets(sectors.shape[1:], sectors.strides[1:], self._parts)
+        todo = [group for group, positions in enumerate(wanted) if positions]
+        missing = [np.array(sorted(erased[group]), np.uint64) for group in todo]
+        asked = [np.array(wanted[group], np.uint64) for group in todo]
+        outputs = [planes[list(wanted[group])] for group in todo]
+        losses = np.empty((len(todo), 9), np.uint64)
+        losses[:, 0] = ctypes.addressof(code)
+        losses[:, 1] = address(planes)
+        losses[:, 2] = losses[:, 4] = _begins(sectors)[todo]
+        for column, lists in ((3, outputs), (5, missing), (7, asked)):
+            losses[:, column] = [address(one) for one in lists]
+        losses[:, 6] = [len(one) for one in missing]
+        losses[:, 8] = [len(one) for one in asked]
+        self._gfni.recover(losses, workers)
+
+    def _code_of(self, data: int, size: int) -> tuple[Recovery, object]:
+        """What there is to know of codewords of so many user sectors, and what has to stay where it is for that."""
+        field, matrix = self._generator.field, self._generator.byte_matrix
+        deltas = delta_products().astype(np.uint8)
+        code = Recovery(
+            length=size // self._parts,
+            parts=self._parts,
+            data=data,
+            m=self._generator.m,
+            coefficients=address(matrix),
+            stride=matrix.shape[1],
+            exp=address(field.exp),
+            log=address(field.log),
+            last=field.order - 1,
+            deltas=address(deltas),
+        )
+        return code, (matrix, field.exp, field.log, deltas)
 
 
 def _begins(array: Bytes) -> Addresses:

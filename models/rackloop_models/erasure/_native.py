@@ -52,6 +52,23 @@ class Plan(ctypes.Structure):
     )
 
 
+class Recovery(ctypes.Structure):
+    """``Recovery`` of native/crates/erasure/src/recovery.rs."""
+
+    _fields_ = (
+        ("length", c_size_t),
+        ("parts", c_size_t),
+        ("data", c_size_t),
+        ("m", c_size_t),
+        ("coefficients", c_void_p),
+        ("stride", c_size_t),
+        ("exp", c_void_p),
+        ("log", c_void_p),
+        ("last", c_size_t),
+        ("deltas", c_void_p),
+    )
+
+
 class Block(NamedTuple):
     """Columns that follow each other, and the address of what prepares their coefficients for ISA-L."""
 
@@ -78,11 +95,8 @@ class Library:
         self.path = path
         try:
             library = ctypes.CDLL(str(path))
-            abi, has_gfni, self._run = (
-                library.rackloop_erasure_abi,
-                library.rackloop_erasure_has_gfni,
-                library.rackloop_erasure_run,
-            )
+            abi, has_gfni = library.rackloop_erasure_abi, library.rackloop_erasure_has_gfni
+            self._run, self._recover = library.rackloop_erasure_run, library.rackloop_erasure_recover
         except (OSError, AttributeError) as error:
             raise ToolError(f"native erasure coding cannot be used from {path}: {error}; run native/build") from error
         abi.restype = has_gfni.restype = c_uint32
@@ -91,14 +105,21 @@ class Library:
             raise ToolError(f"native erasure coding at {path} has ABI {abi()}, and {ABI} is needed; run native/build")
         self.has_gfni = bool(has_gfni())
         self._run.argtypes = (c_void_p, c_size_t, c_size_t, c_void_p)
-        self._run.restype = c_int32
+        self._recover.argtypes = (c_void_p, c_size_t, c_size_t)
+        self._run.restype = self._recover.restype = c_int32
 
     def run(self, works: Works, workers: int, multiply: int | None) -> None:
         """Do ``works``, with ISA-L's ``ec_encode_data`` at the address ``multiply`` or the library's own kernels.
 
         Raises MemoryError, ToolError where the processor lacks what the kernels need, and ProductFailed for a fault.
         """
-        status = self._run(address(works), len(works), workers, multiply)
+        self._judge(self._run(address(works), len(works), workers, multiply), workers)
+
+    def recover(self, losses: Works, workers: int) -> None:
+        """Make up for ``losses`` with the library's own kernels. Raises as ``run``."""
+        self._judge(self._recover(address(losses), len(losses), workers), workers)
+
+    def _judge(self, status: int, workers: int) -> None:
         if status == _NO_MEMORY:
             raise MemoryError(f"native erasure coding: no memory for {workers} workers to compute in")
         if status == _NO_KERNEL:
@@ -131,6 +152,10 @@ class GfniEngine:
 
     def run(self, works: Works, workers: int) -> None:
         self._library.run(works, workers, None)
+
+    def recover(self, losses: Works, workers: int) -> None:
+        """Do losses: rows of nine numbers, as ``Loss`` of native/crates/erasure/src/recovery.rs has them."""
+        self._library.recover(losses, workers)
 
     def __str__(self) -> str:
         return f"{self.name} ({self._library.path})"

@@ -6,6 +6,7 @@
 //!
 //! Assembly, since the toolchains of the oldest supported version have no intrinsics for AVX-512.
 
+use crate::field::MATRICES;
 use crate::plan::{list, Matrix};
 
 /// Planes that are read together.
@@ -14,6 +15,9 @@ const SOURCES: usize = 4;
 const OUTPUTS: usize = 6;
 /// What one instruction takes.
 const LINE: usize = 64;
+/// How far ahead of what is read the second-level cache is told of what will be: the processor's own foresight ends with
+/// each page. Worth up to an eighth.
+const AHEAD: usize = 16 << 10;
 
 /// Whether this processor can.
 pub fn is_available() -> bool {
@@ -47,27 +51,71 @@ pub unsafe fn multiply(
     let coefficients = unsafe { list(matrix.coefficients, matrix.rows) };
     let passes = outputs.len().div_ceil(OUTPUTS).max(1);
     let together = outputs.len().div_ceil(passes).max(1);
-    let whole = length / LINE * LINE;
-    for (four, sources) in sources.chunks(SOURCES).enumerate() {
-        for (outputs, rows) in outputs.chunks(together).zip(coefficients.chunks(together)) {
-            let mut matrices = [0; SOURCES * OUTPUTS];
-            for (row, coefficients) in rows.iter().enumerate() {
-                for column in 0..sources.len() {
-                    // SAFETY: a row has a coefficient for every source.
-                    let element = unsafe { *coefficients.add(four * SOURCES + column) };
-                    matrices[row * SOURCES + column] = crate::field::MATRICES[usize::from(element)];
+    let mut matrices = [0; SOURCES * OUTPUTS];
+    let fours = sources.chunks_exact(SOURCES);
+    let rest = fours.remainder();
+    for (four, these) in fours.enumerate() {
+        let from: &[_; SOURCES] = these.try_into().expect("four of them");
+        // Told only of what is read later indeed, and once.
+        let later = sources.get(four * SOURCES + AHEAD / length.max(1));
+        let mut looks_ahead = later == Some(&from[0].wrapping_add(AHEAD));
+        let mut first = 0;
+        while first < outputs.len() {
+            let last = outputs.len().min(first + together);
+            for (to, row) in matrices
+                .chunks_exact_mut(SOURCES)
+                .zip(&coefficients[first..last])
+            {
+                // SAFETY: a row has a coefficient for every source.
+                let elements = unsafe { row.add(four * SOURCES).cast::<[u8; SOURCES]>().read() };
+                for (matrix, element) in to.iter_mut().zip(elements) {
+                    *matrix = MATRICES[usize::from(element)];
                 }
             }
-            // Where fewer than four are left, the first stands in for the others, times 0.
-            let mut from = [sources[0]; SOURCES];
-            from[..sources.len()].copy_from_slice(sources);
             // SAFETY: planes of this length, and a processor that can.
-            unsafe { add_products(&from, outputs, &matrices, whole) };
-            if whole < length {
-                // SAFETY: the same, for what is left of them behind the last whole line.
-                unsafe { add_last(&from, outputs, &matrices, whole, length - whole) };
+            unsafe { add_all(from, &outputs[first..last], &matrices, length, looks_ahead) };
+            looks_ahead = false;
+            first = last;
+        }
+    }
+    if rest.is_empty() {
+        return;
+    }
+    // Where fewer than four are left, the first stands in for the others, times 0.
+    let begin = sources.len() - rest.len();
+    let mut from = [rest[0]; SOURCES];
+    from[..rest.len()].copy_from_slice(rest);
+    for (outputs, rows) in outputs.chunks(together).zip(coefficients.chunks(together)) {
+        matrices.fill(0);
+        for (to, row) in matrices.chunks_exact_mut(SOURCES).zip(rows) {
+            for (column, matrix) in to[..rest.len()].iter_mut().enumerate() {
+                // SAFETY: as above.
+                let element = unsafe { *row.add(begin + column) };
+                *matrix = MATRICES[usize::from(element)];
             }
         }
+        // SAFETY: as above.
+        unsafe { add_all(&from, outputs, &matrices, length, false) };
+    }
+}
+
+/// Add to each output the sources times its matrices.
+///
+/// # Safety
+/// As [`add_products`], but the length may be any.
+unsafe fn add_all(
+    sources: &[*const u8; SOURCES],
+    outputs: &[*mut u8],
+    matrices: &[u64; SOURCES * OUTPUTS],
+    length: usize,
+    looks_ahead: bool,
+) {
+    let whole = length / LINE * LINE;
+    // SAFETY: as the caller vouches.
+    unsafe { add_products(sources, outputs, matrices, whole, looks_ahead) };
+    if whole < length {
+        // SAFETY: the same, for what is left of them behind the last whole line.
+        unsafe { add_last(sources, outputs, matrices, whole, length - whole) };
     }
 }
 
@@ -101,7 +149,7 @@ unsafe fn add_last(
     let from = lines.each_ref().map(|line| line.as_ptr());
     let to = sums.each_mut().map(|sum| sum.as_mut_ptr());
     // SAFETY: all of them are whole lines.
-    unsafe { add_products(&from, &to[..outputs.len()], matrices, LINE) };
+    unsafe { add_products(&from, &to[..outputs.len()], matrices, LINE, false) };
     for (sum, output) in sums.iter().zip(outputs) {
         // SAFETY: as above.
         unsafe { output.add(at).copy_from_nonoverlapping(sum.as_ptr(), count) };
@@ -118,34 +166,31 @@ unsafe fn add_products(
     outputs: &[*mut u8],
     matrices: &[u64; SOURCES * OUTPUTS],
     length: usize,
+    looks_ahead: bool,
 ) {
     if length == 0 {
         return;
     }
-    match *outputs {
-        // SAFETY: as the caller vouches, here and below.
-        [a] => unsafe { kernels::one(sources, matrices, length, [a]) },
-        // SAFETY: the same.
-        [a, b] => unsafe { kernels::two(sources, matrices, length, [a, b]) },
-        // SAFETY: the same.
-        [a, b, c] => unsafe { kernels::three(sources, matrices, length, [a, b, c]) },
-        // SAFETY: the same.
-        [a, b, c, d] => unsafe { kernels::four(sources, matrices, length, [a, b, c, d]) },
-        // SAFETY: the same.
-        [a, b, c, d, e] => unsafe { kernels::five(sources, matrices, length, [a, b, c, d, e]) },
-        // SAFETY: the same.
-        [a, b, c, d, e, f] => unsafe {
-            kernels::six(sources, matrices, length, [a, b, c, d, e, f]);
-        },
-        _ => unreachable!("one to six outputs"),
-    }
+    let kernels = if looks_ahead {
+        &kernels::LOOKING_AHEAD
+    } else {
+        &kernels::PLAIN
+    };
+    // SAFETY: as the caller vouches; the kernel is that for so many outputs.
+    unsafe { kernels[outputs.len() - 1](sources, matrices, length, outputs) }
 }
+
+/// What adds to as many outputs as its place in the list says, from one on.
+///
+/// # Safety
+/// As [`add_products`], for exactly that many, and at least a line.
+type AddProducts = unsafe fn(&[*const u8; SOURCES], &[u64; SOURCES * OUTPUTS], usize, &[*mut u8]);
 
 #[cfg(target_arch = "x86_64")]
 mod kernels {
     use std::arch::asm;
 
-    use super::{OUTPUTS, SOURCES};
+    use super::{AddProducts, OUTPUTS, SOURCES};
 
     /// An output's coefficients into four registers.
     macro_rules! load {
@@ -203,27 +248,45 @@ mod kernels {
         };
     }
 
+    /// A line of each source that will be read later.
+    macro_rules! foresee {
+        (ahead) => {
+            concat!(
+                "prefetcht1 [{s0} + rax + 16384]\n",
+                "prefetcht1 [{s1} + rax + 16384]\n",
+                "prefetcht1 [{s2} + rax + 16384]\n",
+                "prefetcht1 [{s3} + rax + 16384]",
+            )
+        };
+        (plain) => {
+            ""
+        };
+    }
+
     macro_rules! kernel {
-        ($name:ident, $count:literal, $(($at:tt, $output:ident, $text:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal)),+) => {
+        ($how:ident, $(($at:tt, $output:ident, $text:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal)),+) => {{
             /// # Safety
-            /// As [`super::add_products`], for as many outputs as there are.
-            pub unsafe fn $name(
+            /// As [`super::AddProducts`].
+            unsafe fn add(
                 sources: &[*const u8; SOURCES],
                 matrices: &[u64; SOURCES * OUTPUTS],
                 length: usize,
-                outputs: [*mut u8; $count],
+                outputs: &[*mut u8],
             ) {
                 // SAFETY: reads and writes the planes, which the caller vouches for, and reads the coefficients, of
-                // which there are enough. The registers that it changes are named; no flag is relied upon.
+                // which there are enough. The registers that it changes are named, the stack is left alone, and to
+                // foresee what is not there has no effect.
                 unsafe {
                     asm!(
                         $(load!($at, $m0, $m1, $m2, $m3),)+
                         "xor eax, eax",
+                        ".p2align 6",
                         "2:",
                         "vmovdqu64 zmm0, [{s0} + rax]",
                         "vmovdqu64 zmm1, [{s1} + rax]",
                         "vmovdqu64 zmm2, [{s2} + rax]",
                         "vmovdqu64 zmm3, [{s3} + rax]",
+                        foresee!($how),
                         $(add!($text, $m0, $m1, $m2, $m3),)+
                         "add rax, 64",
                         "cmp rax, {length}",
@@ -241,70 +304,73 @@ mod kernels {
                     );
                 }
             }
+            add
+        }};
+    }
+
+    macro_rules! kernels {
+        ($how:ident) => {
+            [
+                kernel!($how, (0, o0, "o0", 8, 9, 10, 11)),
+                kernel!(
+                    $how,
+                    (0, o0, "o0", 8, 9, 10, 11),
+                    (1, o1, "o1", 12, 13, 14, 15)
+                ),
+                kernel!(
+                    $how,
+                    (0, o0, "o0", 8, 9, 10, 11),
+                    (1, o1, "o1", 12, 13, 14, 15),
+                    (2, o2, "o2", 16, 17, 18, 19)
+                ),
+                kernel!(
+                    $how,
+                    (0, o0, "o0", 8, 9, 10, 11),
+                    (1, o1, "o1", 12, 13, 14, 15),
+                    (2, o2, "o2", 16, 17, 18, 19),
+                    (3, o3, "o3", 20, 21, 22, 23)
+                ),
+                kernel!(
+                    $how,
+                    (0, o0, "o0", 8, 9, 10, 11),
+                    (1, o1, "o1", 12, 13, 14, 15),
+                    (2, o2, "o2", 16, 17, 18, 19),
+                    (3, o3, "o3", 20, 21, 22, 23),
+                    (4, o4, "o4", 24, 25, 26, 27)
+                ),
+                kernel!(
+                    $how,
+                    (0, o0, "o0", 8, 9, 10, 11),
+                    (1, o1, "o1", 12, 13, 14, 15),
+                    (2, o2, "o2", 16, 17, 18, 19),
+                    (3, o3, "o3", 20, 21, 22, 23),
+                    (4, o4, "o4", 24, 25, 26, 27),
+                    (5, o5, "o5", 28, 29, 30, 31)
+                ),
+            ]
         };
     }
 
-    kernel!(one, 1, (0, o0, "o0", 8, 9, 10, 11));
-    kernel!(
-        two,
-        2,
-        (0, o0, "o0", 8, 9, 10, 11),
-        (1, o1, "o1", 12, 13, 14, 15)
-    );
-    kernel!(
-        three,
-        3,
-        (0, o0, "o0", 8, 9, 10, 11),
-        (1, o1, "o1", 12, 13, 14, 15),
-        (2, o2, "o2", 16, 17, 18, 19)
-    );
-    kernel!(
-        four,
-        4,
-        (0, o0, "o0", 8, 9, 10, 11),
-        (1, o1, "o1", 12, 13, 14, 15),
-        (2, o2, "o2", 16, 17, 18, 19),
-        (3, o3, "o3", 20, 21, 22, 23)
-    );
-    kernel!(
-        five,
-        5,
-        (0, o0, "o0", 8, 9, 10, 11),
-        (1, o1, "o1", 12, 13, 14, 15),
-        (2, o2, "o2", 16, 17, 18, 19),
-        (3, o3, "o3", 20, 21, 22, 23),
-        (4, o4, "o4", 24, 25, 26, 27)
-    );
-    kernel!(
-        six,
-        6,
-        (0, o0, "o0", 8, 9, 10, 11),
-        (1, o1, "o1", 12, 13, 14, 15),
-        (2, o2, "o2", 16, 17, 18, 19),
-        (3, o3, "o3", 20, 21, 22, 23),
-        (4, o4, "o4", 24, 25, 26, 27),
-        (5, o5, "o5", 28, 29, 30, 31)
-    );
+    pub static PLAIN: [AddProducts; OUTPUTS] = kernels!(plain);
+    /// Of sources all of which go on, [`super::AHEAD`] later, where they are read next.
+    pub static LOOKING_AHEAD: [AddProducts; OUTPUTS] = kernels!(ahead);
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 mod kernels {
-    use super::{OUTPUTS, SOURCES};
+    use super::{AddProducts, OUTPUTS, SOURCES};
 
-    macro_rules! kernel {
-        ($($name:ident $count:literal),+) => {$(
-            /// # Safety
-            /// Nowhere to be called: [`super::is_available`] is false.
-            pub unsafe fn $name(
-                _sources: &[*const u8; SOURCES],
-                _matrices: &[u64; SOURCES * OUTPUTS],
-                _length: usize,
-                _outputs: [*mut u8; $count],
-            ) {
-                unreachable!("not on this architecture")
-            }
-        )+};
+    /// # Safety
+    /// Nowhere to be called: [`super::is_available`] is false.
+    unsafe fn add(
+        _sources: &[*const u8; SOURCES],
+        _matrices: &[u64; SOURCES * OUTPUTS],
+        _length: usize,
+        _outputs: &[*mut u8],
+    ) {
+        unreachable!("not on this architecture")
     }
 
-    kernel!(one 1, two 2, three 3, four 4, five 5, six 6);
+    pub static PLAIN: [AddProducts; OUTPUTS] = [add; OUTPUTS];
+    pub static LOOKING_AHEAD: [AddProducts; OUTPUTS] = PLAIN;
 }

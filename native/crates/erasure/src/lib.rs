@@ -7,14 +7,19 @@ mod field;
 mod gfni;
 mod isal;
 mod plan;
+mod recovery;
 mod room;
 mod work;
 
-use std::panic::catch_unwind;
+use std::collections::TryReserveError;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use plan::list;
 
 pub use isal::Multiply;
 pub use plan::{Block, Matrix, Plan, Work};
-pub use work::{run, Kernel};
+pub use recovery::{Loss, Recovery};
+pub use work::{recover, run, Kernel};
 
 /// What crosses the border has this number. The other side refuses to load any other.
 pub const ABI: u32 = 1;
@@ -56,18 +61,31 @@ pub unsafe extern "C" fn rackloop_erasure_run(
         None if gfni::is_available() => Kernel::Gfni,
         None => return NO_KERNEL,
     };
-    if count == 0 {
-        return DONE;
+    // SAFETY: the caller vouches for the works.
+    status(|| unsafe { run(list(works, count), workers, kernel) })
+}
+
+/// Compute the sectors that `count` codewords lack, as [`rackloop_erasure_run`] does works, with the kernels of this
+/// library, and with what it returns.
+///
+/// # Safety
+/// `losses` points to `count` of them, each as [`Loss`] demands. What is written for one is not touched by another.
+#[no_mangle]
+pub unsafe extern "C" fn rackloop_erasure_recover(
+    losses: *const Loss,
+    count: usize,
+    workers: usize,
+) -> i32 {
+    if !gfni::is_available() {
+        return NO_KERNEL;
     }
-    // A panic must not cross into C. Nothing that is seen afterwards is left half changed: rooms are written anew.
-    let done = catch_unwind(|| {
-        // SAFETY: the caller vouches for the works.
-        unsafe {
-            let works = std::slice::from_raw_parts(works, count);
-            run(works, workers, kernel)
-        }
-    });
-    match done {
+    // SAFETY: the caller vouches for the losses.
+    status(|| unsafe { recover(list(losses, count), workers, Kernel::Gfni) })
+}
+
+/// A panic must not cross into C. Nothing that is seen afterwards is left half changed: rooms are written anew.
+fn status(work: impl FnOnce() -> Result<(), TryReserveError>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => DONE,
         Ok(Err(_)) => NO_MEMORY,
         Err(_) => FAULT,

@@ -2,6 +2,8 @@
 
 use std::collections::TryReserveError;
 
+use crate::recovery::Patterns;
+
 /// As long as what the processor moves at once, and begins where that does.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
@@ -48,6 +50,7 @@ impl Planes {
 /// All that a thread needs for one codeword after another.
 #[derive(Default)]
 pub struct Room {
+    pub patterns: Patterns,
     pub sources: Vec<*const u8>,
     pub outputs: Vec<*mut u8>,
     pub zeros: Planes,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::plan::{list, Matrix, Plan, Work};
+use crate::recovery::Loss;
 use crate::room::{Planes, Room};
 use crate::{gfni, isal};
 
@@ -53,32 +54,68 @@ impl Kernel {
 /// What the works point to is valid and stays so until this returns; planes have the length, and lists the elements,
 /// that they say. What is written overlaps nothing that any of them reads or writes.
 pub unsafe fn run(works: &[Work], workers: usize, kernel: Kernel) -> Result<(), TryReserveError> {
+    // SAFETY: as the caller vouches; each is given out once.
+    share(works, workers, |work, room| unsafe {
+        one(work, kernel, room)
+    })
+}
+
+/// Make up for all losses, as [`run`] does works.
+///
+/// # Safety
+/// As [`run`], for losses.
+pub unsafe fn recover(
+    losses: &[Loss],
+    workers: usize,
+    kernel: Kernel,
+) -> Result<(), TryReserveError> {
+    share(losses, workers, |loss, room| {
+        let mut patterns = std::mem::take(&mut room.patterns);
+        // SAFETY: as the caller vouches; each is given out once, and its plan used before another is made.
+        let done = unsafe {
+            patterns.plan(loss).and_then(|plan| {
+                let work = Work {
+                    plan: &plan,
+                    sources: loss.sources,
+                    source_base: loss.source_base,
+                    outputs: loss.outputs,
+                    output_base: loss.output_base,
+                };
+                one(&work, kernel, room)
+            })
+        };
+        room.patterns = patterns;
+        done
+    })
+}
+
+fn share<T: Sync>(
+    items: &[T],
+    workers: usize,
+    each: impl Fn(&T, &mut Room) -> Result<(), TryReserveError> + Sync,
+) -> Result<(), TryReserveError> {
     let next = AtomicUsize::new(0);
-    let share = || {
+    let work = || {
         ROOM.with_borrow_mut(|room| {
-            while let Some(work) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // SAFETY: as the caller vouches; no other thread gets this one.
-                unsafe { one(work, kernel, room)? };
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                each(item, room)?;
             }
             room.give_back();
             Ok(())
         })
     };
-    let others = workers.min(works.len()).saturating_sub(1);
+    let others = workers.min(items.len()).saturating_sub(1);
     if others == 0 {
-        return share();
+        return work();
     }
     thread::scope(|scope| {
         let started: Vec<_> = (0..others)
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, share).ok())
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();
-        let mut done = share();
+        let mut done = work();
         for thread in started {
-            done = done.and(
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            );
+            let joined = thread.join();
+            done = done.and(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         done
     })
