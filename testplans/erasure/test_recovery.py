@@ -1,0 +1,166 @@
+"""Is the data back, all of it, and is it the right data: the recovery oracle on the stores of a rack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.clock import Deadline
+from rackloop.errors import ProductFailed
+from rackloop.lab import Lab
+from rackloop.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
+from rackloop.recovery import Progress as CampaignProgress
+from rackloop.verdict import Verdict
+from rackloop_fixtures import (
+    DriveEraser,
+    ErasureRack,
+    Labels,
+    LimitsUnknown,
+    Measure,
+    Progress,
+    Rack,
+    SectorEraser,
+    StorageParts,
+    drive_places,
+    reached_drive,
+)
+from rackloop_models.disaggregation import Shape, failure
+from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, LocalStoreUnderTest, format_drive
+from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode, StripedStoreUnderTest
+
+# Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
+PARAMETERS: dict[str, Any] = {
+    "drives": [""],
+    "codes": ["6+2", "246+9"],
+    "groups": 8,
+    "k": 4,
+    "m": 2,
+    "unit_bytes": 16384,
+    "objects": 24,
+    "spares": 2,
+    "erasures": 60,
+    "drive_erasures": 12,
+    "beyond": 8,
+    "corruptions": 8,
+    "together": 8,
+    "within_s": 600,
+}
+MEASURES = {
+    "recovery.tried": "1",
+    "recovery.right": "1",
+    "recovery.degraded_right": "1",
+    "recovery.loud": "1",
+    "recovery.wrong": "1",
+    "recovery.unknown": "1",
+    "recovery.covered": "1",
+    "recovery.corruption_found": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="lose sectors and drives in every way, up to what the codes allow and beyond, and verify every byte",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drive of the local store, and those of the stripes."""
+    shape = _shape(lab, parameters)
+    return sorted({*(place[0] for place in drive_places(lab, parameters)), *shape.drives, *shape.spares})
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """What is broken, and how often about."""
+    erased = parameters["erasures"] + parameters["beyond"]
+    return [
+        f"{len(parameters['codes']) + 1} times {erased} patterns of sectors by media_error",
+        f"{parameters['drive_erasures']} patterns of drives by fail_stop",
+    ]
+
+
+def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Every pattern is read and repaired."""
+    patterns = parameters["erasures"] + parameters["beyond"] + parameters["corruptions"]
+    return float(10 + 0.2 * (patterns * (len(parameters["codes"]) + 1) + 3 * parameters["drive_erasures"]))
+
+
+def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
+    parts = StorageParts.of(lab)
+    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+
+
+def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Per drive and code: a file of some groups, the last of them shortened."""
+    for place in drive_places(rack.lab, parameters):
+        for code in parameters["codes"]:
+            k, m = (int(number) for number in code.split("+"))
+            blocks = parameters["groups"] * k - k // 2
+            size_bytes = (parameters["groups"] + 4) * (k + m) * SECTOR_BYTES + (16 << 20)
+            with reached_drive(rack, labels, place, size_bytes) as reached:
+                format_drive(reached.blocks, Layout(k, m), files=16)
+                # Without a cache, so that every read is the drive's.
+                with LocalStore(reached.blocks, rack.clock, cache_bytes=0) as store:
+                    system = LocalStoreUnderTest(store, reached.drive, blocks)
+                    eraser = SectorEraser(rack, {reached.drive: reached.whole}, reached.offset)
+                    _judge(rack, system, eraser, parameters, measure, progress)
+
+
+def test_stripes(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Objects in stripes over the drives of several servers: units are lost."""
+    with _striped(rack, labels, parameters).open() as storage:
+        system = StripedStoreUnderTest(storage.store, parameters["objects"])
+        eraser = SectorEraser(rack, storage.sessions, storage.region.offset)
+        _judge(rack, system, eraser, parameters, measure, progress)
+
+
+def test_drives(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """The same, and whole drives stop answering."""
+    with _striped(rack, labels, parameters).open() as storage:
+        system = StripedStoreUnderTest(storage.store, parameters["objects"])
+        fewer = {**parameters, "erasures": parameters["drive_erasures"], "beyond": 2}
+        _judge(rack, system, DriveEraser(rack), fewer, measure, progress)
+
+
+def _striped(rack: Rack, labels: Labels, parameters: Mapping[str, Any]) -> ErasureRack:
+    controller = RecoveryController(_shape(rack.lab, parameters), ServerLoss.MOVE)
+    code = StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
+    return ErasureRack(rack, labels, controller, code)
+
+
+def _judge(
+    rack: Rack,
+    system: SystemUnderTest,
+    eraser: Eraser,
+    parameters: Mapping[str, Any],
+    measure: Measure,
+    progress: Progress,
+) -> None:
+    """Raise ProductFailed where the oracle says fail, LimitsUnknown where it does not know."""
+    plan = CampaignPlan(
+        rack.seed,
+        erasures=parameters["erasures"],
+        beyond=parameters["beyond"],
+        corruptions=parameters["corruptions"],
+        together=parameters["together"],
+    )
+
+    def tell(done: CampaignProgress) -> None:
+        progress(done.done, done.total, f"rounds of {done.part}")
+
+    deadline = Deadline.after(rack.clock, parameters["within_s"])
+    with RecoveryOracle(system, deadline, seed=rack.seed) as oracle:
+        result = Campaign(oracle, eraser, plan, tell).run()
+    for found in result.measurements():
+        measure(found.name, found.samples, **found.labels)
+    said = "; ".join((*result.reasons, *(f"not covered: {what}" for what in result.not_covered)))
+    if result.verdict is Verdict.FAIL:
+        raise ProductFailed(f"{result.system}: {said}")
+    if result.verdict is not Verdict.PASS:
+        raise LimitsUnknown(f"{result.system}: {said}")
