@@ -47,12 +47,16 @@ def soon() -> Deadline:
     return Deadline.after(CLOCK, 60)
 
 
+def unwatched(_over: int, _of: int) -> None:
+    """A progress that nobody looks at."""
+
+
 def measured(
     executor: Executor, reading: Reading, erasure: LocalErasure | None, *, seed: int = 3, request_sectors: int = 1
 ) -> MeasuredReads:
     drive = paper_drive(HDD, reading.ph, reading.retry_s)
     cell = ReadsToMeasure(drive, reading, erasure, TRIALS, request_sectors)
-    (found,) = measure_reads([cell], executor, soon(), seed=seed, progress=lambda _over, _of: None)
+    (found,) = measure_reads([cell], executor, soon(), seed=seed, progress=unwatched)
     return found
 
 
@@ -95,11 +99,11 @@ def test_a_seed_gives_the_reads(executor: Executor) -> None:
 
 
 def test_updates_and_workloads_go_through(executor: Executor) -> None:
-    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(), seed=1)
+    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(), seed=1, progress=unwatched)
     by_method = {cost.method: cost.over_baseline for cost in costs}
     assert 1 < by_method[UpdateMethod.INDIRECT] < by_method[UpdateMethod.DIRECT]
     drive = paper_drive(HDD, 1e-3, 0.02)
-    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(), seed=1, trials=100)
+    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(), seed=1, progress=unwatched, trials=100)
     assert all(-0.05 < entry.lost < 0.2 for entry in found)
 
 
