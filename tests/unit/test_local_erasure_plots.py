@@ -74,6 +74,12 @@ def test_bars_stand_side_by_side_in_their_groups() -> None:
     assert groups[0][0].get_x() < groups[1][0].get_x() < groups[0][1].get_x()
 
 
+def test_no_series_is_left_out_for_want_of_a_colour() -> None:
+    panel = BarPanel("255 sectors", ["sort"], {f"ph {number}": [0.1] for number in range(12)})
+    figure = bar_sheet([panel], "Lost", "Lost", "", is_share=False)
+    assert len(figure.get_axes()[0].containers) == len(figure.legends[0].get_texts()) == 12
+
+
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_data_give_the_same_bytes(kind: Literal["svg", "png"]) -> None:
     def curves() -> Figure:

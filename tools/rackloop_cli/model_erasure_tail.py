@@ -133,11 +133,11 @@ def _cells(request: TailRequest) -> list[_Cell]:
     )
 
     cells = []
-    for ph in request.ph or FAILURE_PROBABILITIES:
+    for ph in dict.fromkeys(request.ph or FAILURE_PROBABILITIES):
         code = choose_code(request.codeword, ph)
         erasure = LocalErasure(code.k, code.m, _decode_s(request.decoding, code), request.charge)
-        for retry_s in map(_seconds, request.retry or _RETRIES):
-            for sectors in request.sectors or _SECTORS:
+        for retry_s in dict.fromkeys(map(_seconds, request.retry or _RETRIES)):
+            for sectors in dict.fromkeys(request.sectors or _SECTORS):
                 reading = Reading(sectors, ph, retry_s)
                 published = [
                     entry.reduction
