@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
 from rackloop.local_executor import LocalExecutor
 from rackloop.profiles import load_profile
+from rackloop_cli.main import main
 from rackloop_models.drives import Ask, DriveSim, LocalCode, Step, Steps, StepsResult, Stretch, StretchResult
 from rackloop_models.tail_latency import (
     LocalErasure,
@@ -47,12 +50,16 @@ def soon() -> Deadline:
     return Deadline.after(CLOCK, 60)
 
 
+def unwatched(_over: int, _of: int) -> None:
+    """A progress that nobody looks at."""
+
+
 def measured(
     executor: Executor, reading: Reading, erasure: LocalErasure | None, *, seed: int = 3, request_sectors: int = 1
 ) -> MeasuredReads:
     drive = paper_drive(HDD, reading.ph, reading.retry_s)
     cell = ReadsToMeasure(drive, reading, erasure, TRIALS, request_sectors)
-    (found,) = measure_reads([cell], executor, soon(), seed=seed, progress=lambda _over, _of: None)
+    (found,) = measure_reads([cell], executor, soon(), seed=seed, progress=unwatched)
     return found
 
 
@@ -95,11 +102,11 @@ def test_a_seed_gives_the_reads(executor: Executor) -> None:
 
 
 def test_updates_and_workloads_go_through(executor: Executor) -> None:
-    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(), seed=1)
+    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(), seed=1, progress=unwatched)
     by_method = {cost.method: cost.over_baseline for cost in costs}
     assert 1 < by_method[UpdateMethod.INDIRECT] < by_method[UpdateMethod.DIRECT]
     drive = paper_drive(HDD, 1e-3, 0.02)
-    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(), seed=1, trials=100)
+    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(), seed=1, progress=unwatched, trials=100)
     assert all(-0.05 < entry.lost < 0.2 for entry in found)
 
 
@@ -120,3 +127,28 @@ def test_drivesim_takes_stretches_and_steps_and_says_what_is_wrong_with_them(exe
         sim.run([replace(stretch, trials=0)], soon())
     with pytest.raises(BadInput, match=r'experiment "t": step 1: offset'):
         sim.run([replace(steps, steps=(Step((Ask("read", GIB, 4096),)),))], soon())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["tail", "--ph", "0.001", "--sectors", "10000", "--trials", "100", "--measure", "5"],
+            "5 simulated reads of each",
+        ),
+        (["update", "--ph", "0.001", "--groups", "20"], "indirect"),
+        (["slowdown", "--ph", "0.001", "--codeword", "255"], "terasort"),
+    ],
+    ids=["tail", "update", "slowdown"],
+)
+def test_commands_measure_and_leave_their_figures(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["model", "erasure", *words, "--seed", "9", "--out", str(tmp_path)]) == 0
+    assert said in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{words[0]}.{kind}" for kind in ("json", "csv", "svg", "png")
+    }
+    document = json.loads((tmp_path / f"{words[0]}.json").read_text())
+    assert (document["simulated"], document["seed"]) == (True, 9)
+    assert document["rows"]

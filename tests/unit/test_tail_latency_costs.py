@@ -117,6 +117,10 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         synthetic_file_sizes("linpack")
 
 
+def unwatched(_over: int, _of: int) -> None:
+    """A progress that nobody looks at."""
+
+
 def latencies(_experiment: dict[str, Any]) -> dict[str, Any]:
     return {
         "latencies_ns": [1_000_000] * 3, "failed": 1, "passed_over": 0, "decoded": 1, "fetched": 0, "read_again": 0,
@@ -238,12 +242,14 @@ def test_updates_stay_in_their_groups_at_the_same_places() -> None:
 
 
 def test_costs_are_told_over_those_without_a_code() -> None:
-    costs = update_costs([Update(250, 5, 50, 10)], HDD, Host(), SOON, seed=1)
+    seen: list[tuple[int, int]] = []
+    costs = update_costs([Update(250, 5, 50, 10)], HDD, Host(), SOON, seed=1, progress=lambda *at: seen.append(at))
     assert [cost.method for cost in costs] == [UpdateMethod.NONE, UpdateMethod.DIRECT, UpdateMethod.INDIRECT]
     assert costs[0].over_baseline == 1.0
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     assert costs[1].over_baseline > 1.0
     with pytest.raises(ProtocolError, match="answered steps with idle"):
-        update_costs([Update(250, 5, 50, 10)], HDD, Host(as_kind="idle"), SOON, seed=1)
+        update_costs([Update(250, 5, 50, 10)], HDD, Host(as_kind="idle"), SOON, seed=1, progress=unwatched)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def test_workloads_are_whole_and_compared_with_a_drive_that_does_not_fail() -> N
         assert workload.streamed + workload.touched + workload.small + workload.written == pytest.approx(1)
     host = Host()
     drive = replace(HDD, timing={**HDD.timing, "read_error_probability": 0.5})
-    found = slowdowns([choose_code(255, 1e-3)], drive, host, SOON, seed=1, trials=3)
+    found = slowdowns([choose_code(255, 1e-3)], drive, host, SOON, seed=1, progress=unwatched, trials=3)
     assert {(entry.workload, entry.codec) for entry in found} == {
         (workload.name, codec) for workload in WORKLOADS for codec in ("software", "hardware")
     }

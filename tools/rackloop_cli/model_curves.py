@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
@@ -18,6 +17,7 @@ from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.local_executor import LocalExecutor
 from rackloop.profiles import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
+from rackloop_cli.model_output import bar, make_directory
 
 if TYPE_CHECKING:
     from rackloop_models.drives import Check, Curve
@@ -44,10 +44,9 @@ def curves(name: str, *, out: Path | None, size: str, seed: int) -> int:
     from rackloop_models.drives import DriveSim, characterized
 
     profile, size_bytes, clock = load_profile(name), _size(size), RealClock()
-    if out is not None:
-        _make(out)
+    make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, _progress(console) as shown:
+    with LocalExecutor(clock) as executor, bar(console) as shown:
         task = shown.add_task(f"{profile.name}, {format_quantity(size_bytes, 'B')}", total=None)
         sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
         checks, found = characterized(
@@ -74,18 +73,6 @@ def _size(text: str) -> int:
     if not _SMALLEST_BYTES <= size_bytes <= _LARGEST_BYTES or size_bytes % 4096:
         raise BadInput(f"--size {text}: give 4 GiB to 64 GiB, in whole blocks of 4 KiB")
     return size_bytes
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
 
 
 def _verdicts(checks: Sequence[Check]) -> Table:

@@ -197,14 +197,14 @@ def update(
     ] = None,
     ph: PhOption = None,
     codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 255,
-    groups: Annotated[int, typer.Option("--groups", metavar="N", help="Groups that are updated.")] = 2000,
+    groups: Annotated[int, typer.Option("--groups", metavar="N", help="Groups that are updated.")] = 9574,
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,
 ) -> None:
     """Measure updates of parts of groups.
 
-    On the hard disk model in virtual time, by both methods and without a code: Figure 11 of the paper.
+    On the hard disk model in virtual time, by both methods and without a code, over 10 GB: Figure 11 of the paper.
     """
     from rackloop_cli import model_erasure_costs as verb
 

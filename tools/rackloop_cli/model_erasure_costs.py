@@ -13,7 +13,7 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
-from rackloop_cli.model_output import make_directory, write_results
+from rackloop_cli.model_output import make_directory, watched, write_results
 
 if TYPE_CHECKING:
     from rackloop_models.tail_latency import ChosenCode
@@ -103,8 +103,8 @@ def update(
     updates = [Update(code.k, code.m, count, groups) for count in sectors or _UPDATED for code in codes]
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, console.status(f"{groups:,} groups on {profile.name}"):
-        costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed)
+    with LocalExecutor(clock) as executor, watched(console, f"{groups:,} groups on {profile.name}") as progress:
+        costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
     for cost in costs:
         table.add_row(
@@ -173,8 +173,8 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     drive = paper_drive(load_profile(name), phs[0], 0.02)
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, console.status(f"{len(codes)} codes on {drive.name}"):
-        found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed)
+    with LocalExecutor(clock) as executor, watched(console, f"{len(codes)} codes on {drive.name}") as progress:
+        found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
     codecs = list(dict.fromkeys(entry.codec for entry in found))
     console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.units import format_quantity, parse_quantity
-from rackloop_cli.model_output import make_directory, write_results
+from rackloop_cli.model_output import bar, make_directory, write_results
 
 if TYPE_CHECKING:
     from rackloop.distribution import Distribution
@@ -105,7 +105,7 @@ def tail(request: TailRequest) -> int:
     cells = _cells(request)
     make_directory(request.out)
     console = Console()
-    with _progress(console) as shown:
+    with bar(console) as shown:
         _try(request, cells, shown)
         if profile is not None:
             _measure(request, cells, shown)
@@ -133,11 +133,11 @@ def _cells(request: TailRequest) -> list[_Cell]:
     )
 
     cells = []
-    for ph in request.ph or FAILURE_PROBABILITIES:
+    for ph in dict.fromkeys(request.ph or FAILURE_PROBABILITIES):
         code = choose_code(request.codeword, ph)
         erasure = LocalErasure(code.k, code.m, _decode_s(request.decoding, code), request.charge)
-        for retry_s in map(_seconds, request.retry or _RETRIES):
-            for sectors in request.sectors or _SECTORS:
+        for retry_s in dict.fromkeys(map(_seconds, request.retry or _RETRIES)):
+            for sectors in dict.fromkeys(request.sectors or _SECTORS):
                 reading = Reading(sectors, ph, retry_s)
                 published = [
                     entry.reduction
@@ -166,11 +166,6 @@ def _decode_s(decoding: str, code: ChosenCode) -> tuple[float, ...]:
             return hardware_decoding(code.k, code.m)
         case _:
             return own_decoding(code.k, code.m, RealClock())
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
 
 
 def _try(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:

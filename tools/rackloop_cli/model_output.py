@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rackloop.errors import BadInput
 
@@ -27,6 +29,20 @@ def make_directory(out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
+
+
+def bar(console: Console) -> Progress:
+    """How long work goes on, shown on a terminal and gone when it is over."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+@contextmanager
+def watched(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for one piece of work, which is told of what is over and of how much there is."""
+    with bar(console) as shown:
+        task = shown.add_task(description, total=None)
+        yield lambda over, total: shown.update(task, completed=over, total=total)
 
 
 def write_results(

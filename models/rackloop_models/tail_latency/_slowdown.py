@@ -22,7 +22,7 @@ from rackloop_models.drives import (
     StretchResult,
 )
 from rackloop_models.tail_latency._codes import SECTOR_BYTES, ChosenCode
-from rackloop_models.tail_latency._measured import DRIVE_BYTES
+from rackloop_models.tail_latency._measured import DRIVE_BYTES, Progress
 from rackloop_models.tail_latency._reading import hardware_decoding, software_decoding
 
 _FILE_SECTORS = 1 << 20
@@ -104,6 +104,7 @@ def slowdowns(
     deadline: Deadline,
     *,
     seed: int,
+    progress: Progress,
     trials: int = 2000,
     codecs: Sequence[Codec] = (SOFTWARE, HARDWARE),
     workloads: Sequence[Workload] = WORKLOADS,
@@ -117,7 +118,7 @@ def slowdowns(
     """
     ideal = replace(like, timing={**like.timing, "read_error_probability": 0})
     found = []
-    for code in codes:
+    for number, code in enumerate(codes):
         baseline = _times(ideal, code, None, executor, deadline, seed, trials)
         drive = replace(like, timing={**like.timing, "read_error_probability": code.ph})
         for codec in codecs:
@@ -126,6 +127,7 @@ def slowdowns(
                 Slowdown(workload.name, codec.name, code, 1 - _total(workload, baseline) / _total(workload, coded))
                 for workload in workloads
             ]
+        progress(number + 1, len(codes))
     return tuple(found)
 
 

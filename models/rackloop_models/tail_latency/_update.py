@@ -13,6 +13,7 @@ from rackloop.profiles import Profile
 from rackloop.seed import stream
 from rackloop_models.drives import Ask, DriveSim, Step, Steps, StepsResult
 from rackloop_models.tail_latency._codes import SECTOR_BYTES
+from rackloop_models.tail_latency._measured import Progress
 
 DRIVE_BYTES = 16 << 30
 ENCODE_BYTES_PER_S = 15e9
@@ -96,7 +97,13 @@ class UpdateCost:
 
 
 def update_costs(
-    updates: Sequence[Update], profile: Profile, executor: Executor, deadline: Deadline, *, seed: int
+    updates: Sequence[Update],
+    profile: Profile,
+    executor: Executor,
+    deadline: Deadline,
+    *,
+    seed: int,
+    progress: Progress,
 ) -> tuple[UpdateCost, ...]:
     """Each update without a code, then by both methods, each on a new drive. Raises as :meth:`DriveSim.run` does."""
     found = []
@@ -109,6 +116,7 @@ def update_costs(
                 raise ProtocolError(f"drivesim answered steps with {result.kind}")
             seconds[method] = result.seconds
             found.append(UpdateCost(update, method, result.seconds, result.seconds / seconds[UpdateMethod.NONE]))
+            progress(len(found), len(updates) * len(UpdateMethod))
     return tuple(found)
 
 

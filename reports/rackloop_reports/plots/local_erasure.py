@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,10 +12,23 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from rackloop_reports.plots._style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, blank, put_caption, styled
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    blank,
+    put_caption,
+    styled,
+)
 
 _WITHOUT, _WITH = ORANGE, BLUE
-_RETRY_COLORS = (GREEN, PURPLE)
+_RETRY_COLORS = (GREEN, PURPLE, RED, SKY, GREY, BLACK)
 _BAR_SHARE = 0.8
 
 
@@ -91,7 +105,7 @@ def redundancy_curves(lines: Mapping[str, Sequence[tuple[int, float]]], title: s
     """Redundancy over user sectors by codeword length, a line for each failure probability."""
     figure = blank(7.2, 4.8)
     axes = figure.subplots()
-    for color, (label, points) in zip(CYCLE, lines.items(), strict=False):
+    for color, (label, points) in zip(cycle(CYCLE), lines.items(), strict=False):
         axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.6, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -123,7 +137,9 @@ def bar_sheet(panels: Sequence[BarPanel], title: str, y_label: str, caption: str
         drawn[row, 0].set_ylabel(y_label)
     figure.suptitle(title, x=0.012, ha="left", fontweight="bold")
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
-    put_caption(figure, caption, [Patch(color=color, label=name) for color, name in zip(CYCLE, names, strict=False)])
+    put_caption(
+        figure, caption, [Patch(color=color, label=name) for color, name in zip(cycle(CYCLE), names, strict=False)]
+    )
     return figure
 
 
@@ -157,7 +173,9 @@ def _estimates(
 
 
 def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
-    for color, cell in zip(_RETRY_COLORS, cells, strict=False):
+    for number, (color, cell) in enumerate(zip(cycle(_RETRY_COLORS), cells, strict=False)):
+        # What is cut by more has its labels above, so that they are clear of what is cut by less.
+        beside = (5, 7) if number else (5, -17)
         pairs = list(zip(cell.without, cell.coded, strict=True))
         axes.plot(
             [plain.sectors for plain, _ in pairs],
@@ -173,7 +191,7 @@ def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
         for sectors, reduction in cell.published.items():
             axes.add_line(_diamond([sectors], [reduction]))
             axes.annotate(
-                f"{reduction:.1%}", (sectors, reduction), (5, -17), textcoords="offset points", fontsize=8, color=BLACK
+                f"{reduction:.1%}", (sectors, reduction), beside, textcoords="offset points", fontsize=8, color=BLACK
             )
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -189,7 +207,7 @@ def _tail_legend(cells: Sequence[TailCell]) -> list[Line2D]:
         legend.append(_marker("o", GREY, "white", "Monte Carlo"))
     if any(point.measured for point in points):
         legend.append(_marker("x", BLACK, BLACK, "drive model"))
-    for color, retry_s in zip(_RETRY_COLORS, sorted({cell.retry_s for cell in cells}), strict=False):
+    for color, retry_s in zip(cycle(_RETRY_COLORS), sorted({cell.retry_s for cell in cells}), strict=False):
         legend.append(Line2D([], [], color=color, linestyle="--", label=f"cut, {retry_s * 1e3:g} ms"))
     if any(cell.published for cell in cells):
         published = _diamond([], [])
@@ -208,7 +226,7 @@ def _diamond(x: Sequence[float], y: Sequence[float]) -> Line2D:
 
 def _bars(axes: Axes, panel: BarPanel) -> None:
     width = _BAR_SHARE / len(panel.series)
-    for number, (color, values) in enumerate(zip(CYCLE, panel.series.values(), strict=False)):
+    for number, (color, values) in enumerate(zip(cycle(CYCLE), panel.series.values(), strict=False)):
         offset = (number + 0.5) * width - _BAR_SHARE / 2
         axes.bar([place + offset for place in range(len(panel.groups))], values, width * 0.94, color=color)
     axes.set_xticks(range(len(panel.groups)), panel.groups)

@@ -1,0 +1,89 @@
+"""Plots of local erasure coding, by what is on them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+
+from rackloop_reports.plots import (
+    BarPanel,
+    Estimate,
+    TailCell,
+    TailPoint,
+    bar_sheet,
+    encode,
+    redundancy_curves,
+    tail_latency_sheet,
+)
+
+
+def point(sectors: int, p99_s: float) -> TailPoint:
+    return TailPoint(sectors, p99_s, Estimate(p99_s, p99_s - 0.1, p99_s + 0.1), Estimate(p99_s + 0.02, p99_s, None))
+
+
+def sheet() -> Figure:
+    cells = [
+        TailCell(
+            ph,
+            retry_s,
+            "(1014, 9)",
+            [point(10_000, 1.0), point(100_000, 8.0)],
+            [point(10_000, 0.5), point(100_000, 4.0)],
+            {10_000: 0.501} if ph == 1e-3 else {},
+        )
+        for ph in (1e-3, 5e-3)
+        for retry_s in (0.02, 0.04)
+    ]
+    return tail_latency_sheet(cells, "Where from.")
+
+
+def test_a_tail_sheet_has_a_column_for_each_probability_and_a_row_for_each_retry_and_the_cuts() -> None:
+    figure = sheet()
+    axes = figure.get_axes()
+    assert len(axes) == 2 * 3
+    assert [one.get_ylabel() for one in axes[::2]] == [
+        "p99 latency, s\nretries of 20 ms", "p99 latency, s\nretries of 40 ms", "p99 cut by the code",
+    ]  # fmt: skip
+    lines = [line.get_xydata().tolist() for line in axes[0].get_lines()]  # type: ignore[union-attr]
+    assert [[10_000, 1.0], [100_000, 8.0]] in lines
+    assert [[10_000, 0.5], [100_000, 4.0]] in lines
+    cuts = [line.get_xydata().tolist() for line in axes[4].get_lines()]  # type: ignore[union-attr]
+    assert [[10_000, 0.5], [100_000, 0.5]] in cuts
+    assert [text.get_text() for text in axes[4].texts] == ["50.1%", "50.1%"]
+    assert not axes[5].texts
+
+
+def test_what_was_not_done_is_not_in_the_legend() -> None:
+    bare = [TailPoint(10_000, 1.0)]
+    figure = tail_latency_sheet([TailCell(1e-3, 0.02, "(1014, 9)", bare, bare, {})], "")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "drive retries", "local erasure code", "cut, 20 ms",
+    ]  # fmt: skip
+    everything = [text.get_text() for text in sheet().legends[0].get_texts()]
+    assert {"Monte Carlo", "drive model", "paper"} < set(everything)
+
+
+def test_bars_stand_side_by_side_in_their_groups() -> None:
+    panel = BarPanel("255 sectors", ["sort", "kmeans"], {"ph 0.001": [0.1, 0.2], "ph 0.005": [0.3, 0.4]})
+    axes = bar_sheet([panel], "Lost", "Lost", "Where from.", is_share=True).get_axes()[0]
+    groups = [group for group in axes.containers if isinstance(group, BarContainer)]
+    assert [[bar.get_height() for bar in group] for group in groups] == [[0.1, 0.2], [0.3, 0.4]]
+    assert groups[0][0].get_x() < groups[1][0].get_x() < groups[0][1].get_x()
+
+
+def test_no_series_is_left_out_for_want_of_a_colour() -> None:
+    panel = BarPanel("255 sectors", ["sort"], {f"ph {number}": [0.1] for number in range(12)})
+    figure = bar_sheet([panel], "Lost", "Lost", "", is_share=False)
+    assert len(figure.get_axes()[0].containers) == len(figure.legends[0].get_texts()) == 12
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_the_same_data_give_the_same_bytes(kind: Literal["svg", "png"]) -> None:
+    def curves() -> Figure:
+        return redundancy_curves({"ph": [(16, 0.2), (4096, 0.01)]}, "Redundancy", "Where from.")
+
+    assert encode(sheet(), kind) == encode(sheet(), kind)
+    assert encode(curves(), kind) == encode(curves(), kind)
