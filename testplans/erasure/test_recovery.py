@@ -113,7 +113,7 @@ def test_stripes(
 ) -> None:
     """Objects in stripes over the drives of several servers: units are lost."""
     with _striped(rack, labels, parameters).open() as storage:
-        system = StripedStoreUnderTest(storage.store, parameters["objects"])
+        system = StripedStoreUnderTest(storage.store, storage.regions, parameters["objects"])
         eraser = SectorEraser(rack, storage.sessions, storage.region.offset)
         _judge(rack, system, eraser, parameters, measure, progress)
 
@@ -123,7 +123,7 @@ def test_drives(
 ) -> None:
     """The same, and whole drives stop answering."""
     with _striped(rack, labels, parameters).open() as storage:
-        system = StripedStoreUnderTest(storage.store, parameters["objects"])
+        system = StripedStoreUnderTest(storage.store, storage.regions, parameters["objects"])
         fewer = {**parameters, "erasures": parameters["drive_erasures"], "beyond": 2}
         _judge(rack, system, DriveEraser(rack), fewer, measure, progress)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, main_thread
 from typing import Any
 
 import pytest
 
 from rackloop.blocks import IoFailed
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
@@ -118,3 +122,57 @@ def test_a_session_that_is_closed_lets_a_request_in_flight_go(tmp_path: Path) ->
             held = thread.submit(session.read, 0, 4096)
             session.close()
             assert isinstance(held.exception(timeout=60), NotConnected)
+
+
+@contextmanager
+def interrupting(rackd: RunningRackd, then: Callable[[Event], None]) -> Iterator[None]:
+    """Interrupt the block once rackd holds a request; ``then`` gets what tells the block's end, once it was noticed."""
+    noticed, ended = Event(), Event()
+
+    def interrupted(_signal: int, _frame: object) -> None:
+        noticed.set()
+        raise KeyboardInterrupt
+
+    def interrupt() -> None:
+        control = rackd.connect()
+        while not control.request("stats", Deadline.after(CLOCK, 10))["held"]:
+            pass
+        control.close()
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGUSR1)
+        noticed.wait()
+        then(ended)
+
+    before = signal.signal(signal.SIGUSR1, interrupted)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(interrupt)
+            yield
+            ended.set()
+        done.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupt_waits_for_what_is_in_flight_and_the_session_goes_on(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, NbdSession(export(rackd, "srv1.p0"), CLOCK, within_s=60) as session:
+
+        def join(_ended: Event) -> None:
+            tell(rackd, "map", pairs=[[1, 101]], full=False)
+
+        with interrupting(rackd, join), pytest.raises(KeyboardInterrupt):
+            session.read(0, MIB)
+        assert session.read(0, 4096) == bytes(4096)
+
+
+def test_an_interrupt_that_nothing_answers_ends_the_session(tmp_path: Path) -> None:
+    clock = VirtualClock()
+
+    def let_time_pass(ended: Event) -> None:
+        while not ended.is_set():
+            clock.advance(1)
+
+    with running_rackd(tmp_path) as rackd, NbdSession(export(rackd, "srv1.p0"), clock) as session:
+        with interrupting(rackd, let_time_pass), pytest.raises(KeyboardInterrupt):
+            session.read(0, MIB)
+        with pytest.raises(NotConnected, match="closed"):
+            session.read(0, 4096)

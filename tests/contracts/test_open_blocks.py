@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rackloop.abilities import BlockUsage
@@ -128,6 +129,17 @@ def test_views_are_written_from_and_read_into_wherever_they_lie(device: NbdExpor
             blocks.read_into(BLOCK_BYTES, view)
             assert bytes(view) == data
         assert blocks.read(BLOCK_BYTES, len(data)) == data
+
+
+def test_rows_of_sectors_are_written_as_the_bytes_they_are(device: NbdExport | DevicePath) -> None:
+    data = content(3 * MIB)
+    rows = np.frombuffer(bytearray(data), np.uint8).reshape(-1, BLOCK_BYTES)
+    with minted(device) as permit, open_blocks(permit, CLOCK) as blocks:
+        blocks.write(MIB, rows.data)
+        assert blocks.read(MIB, len(data)) == data
+        rows[:] = 0
+        blocks.read_into(MIB, rows.data)
+        assert rows.tobytes() == data
 
 
 def test_nothing_is_nothing(device: NbdExport | DevicePath) -> None:

@@ -107,11 +107,12 @@ class Contents:
             return [bytes(stretch.stop - stretch.first)]
         end = min(stretch.stop, held * SECTOR_BYTES)
         hole = [bytes(stretch.stop - end)] if stretch.stop > end else []
-        # A reader that takes most of a group in one go does not come back for the rest.
-        if group.cached is None and 2 * (held - first) >= group.stored:
-            pieces = self._volume.reads.whole(group, first, held)
-            return _cut(pieces, stretch.first - first * SECTOR_BYTES, end - first * SECTOR_BYTES) + hole
         self._volume.let_go(besides=group)
+        if group.cached is None or not group.cached.present[first:held].any():
+            # A reader that takes most of a group in one go does not come back for the rest.
+            keep = group.cached is not None or 2 * (held - first) < group.stored
+            pieces = self._volume.reads.fresh(group, first, held, keep=keep)
+            return _cut(pieces, stretch.first - first * SECTOR_BYTES, end - first * SECTOR_BYTES) + hole
         cached = self._volume.reads.load(group, first, held)
         return [cached.rows.reshape(-1)[stretch.first : end].tobytes(), *hole]
 

@@ -48,7 +48,9 @@ class Drive:
 
         A request that fails is halved until it is known which sectors do; one that ``fails`` is known to.
         """
-        if fails and len(rows) > 1:
+        if fails and len(rows) == 1:
+            return [0]
+        if fails:
             half = len(rows) // 2
             later = self.read_into(rows[half:], first + half, retry=retry)
             return self.read_into(rows[:half], first, retry=retry) + [half + row for row in later]

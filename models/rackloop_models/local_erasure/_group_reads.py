@@ -65,12 +65,13 @@ class GroupReads:
             self._recover(group, cached, failed, retried=retries)
         self._cache.charge(group)
 
-    def whole(self, group: Group, first: int, stop: int) -> list[bytes]:
-        """User sectors of a group that is not in the cache, past the cache unless one fails, in pieces.
+    def fresh(self, group: Group, first: int, stop: int, *, keep: bool) -> list[bytes]:
+        """User sectors none of which is in the cache, in pieces as the drive gives them.
 
-        Raises as ``load``.
+        They are in the cache afterwards where that is wished for, or one fails. Raises as ``load``.
         """
         retries = self._retries or group.stale
+        cached = self._cache.of(group) if keep else None
         parts: list[bytes] = []
         for start in range(first, stop, REQUEST_SECTORS):
             end = min(start + REQUEST_SECTORS, stop)
@@ -83,6 +84,11 @@ class GroupReads:
                 self._load(group, cached, start, end, fails=True)
                 return [self.load(group, first, stop).rows[first:stop].tobytes()]
             parts.append(part)
+            if cached is not None:
+                cached.rows[start:end] = np.frombuffer(part, np.uint8).reshape(-1, SECTOR_BYTES)
+                cached.present[start:end] = True
+        if cached is not None:
+            self._cache.charge(group)
         return parts
 
     def redundancy(self, group: Group, cached: CachedGroup, *, retry: bool = False) -> list[int]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+from rackloop.blocks import Blocks
+from rackloop.errors import LabError
 from rackloop.recovery import (
     BlocksMissing,
     BlocksUnreadable,
@@ -19,10 +22,14 @@ from rackloop_models.rack_erasure._store import StripedStore
 
 
 class StripedStoreUnderTest:
-    """The objects of a store: a block is a whole object, and so is a stripe. ``blocks`` takes fewer than there are."""
+    """The objects of a store: a block is a whole object, and so is a stripe. ``blocks`` takes fewer than there are.
 
-    def __init__(self, store: StripedStore, blocks: int | None = None) -> None:
+    ``drives`` are those of the store: a repair has the store use those again that it gave up and that answer.
+    """
+
+    def __init__(self, store: StripedStore, drives: Mapping[str, Blocks], blocks: int | None = None) -> None:
         self._store = store
+        self._drives = drives
         self._blocks = store.objects if blocks is None else min(blocks, store.objects)
 
     def describe(self) -> SelfDescription:
@@ -71,7 +78,11 @@ class StripedStoreUnderTest:
         return Stripe(f"object {address}", range(address, address + 1), units, self._store.layout.code.k)
 
     def repair(self, pause: Callable[[], None]) -> None:
-        """Find what is wrong and write it again, then what drives lack."""
+        """Use drives again that are back, find what is wrong and write it again, then what drives lack."""
+        for drive in self._store.recovery_state().missing:
+            # One that does not answer stays out.
+            with suppress(LabError):
+                self._store.drive_back(drive, self._drives[drive])
         self._store.scrub(lambda _done, _total: pause())
         self._store.rebuild(progress=lambda _done, _total: pause())
 

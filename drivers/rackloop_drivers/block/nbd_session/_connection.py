@@ -65,9 +65,12 @@ class NbdConnection:
                 self._carry_out(what, deque(requests))
             except IoFailed:
                 raise
-            except BaseException:
+            except (NotConnected, DeadlineExceeded):
                 # Buffers must not be written to once they are given up: no handle, no write.
                 self._end()
+                raise
+            except BaseException:
+                self._settle()
                 raise
 
     def close(self) -> None:
@@ -102,6 +105,18 @@ class NbdConnection:
                 self._look(what, deadline)
         if failed is not None:
             raise failed
+
+    def _settle(self) -> None:
+        """Wait for what an interrupt left in flight, so that the connection can be used to tidy up; else end it."""
+        deadline = Deadline.after(self._clock, self._within_s)
+        try:
+            while self._library.nbd_aio_in_flight(self._handle) > 0:
+                self._look("what was interrupted", deadline)
+        except (NotConnected, DeadlineExceeded):
+            self._end()
+        except BaseException:
+            self._end()
+            raise
 
     def _look(self, what: str, deadline: Deadline) -> None:
         """Wait a little for an answer."""

@@ -132,9 +132,9 @@ def _read_into(connection: NbdConnection, offset: int, buffer: bytearray | memor
 
 def _pieces(function: str, offset: int, data: bytes | bytearray | memoryview) -> Iterator[Request]:
     """Requests that together read to ``data``, or write from it; it lives, and stays where it is, until they are."""
-    if not len(data):
-        return
-    start, size = address_of(data), len(data)
+    # Rows of sectors are a buffer too, whose length is not that in bytes.
+    size = memoryview(data).nbytes
+    start = address_of(data) if size else 0
     for done in range(0, size, _PIECE_BYTES):
         length = min(_PIECE_BYTES, size - done)
         place = ctypes.c_void_p(start + done), ctypes.c_size_t(length), ctypes.c_uint64(offset + done)
