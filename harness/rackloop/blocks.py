@@ -27,7 +27,8 @@ class IoFailed(LabError):
 class Blocks(Protocol):
     """A drive, or a part of one. Reads and writes are whole or raise; ``flush`` returns when what was written stays.
 
-    Offsets and lengths are multiples of :data:`BLOCK_BYTES`.
+    Offsets and lengths are multiples of :data:`BLOCK_BYTES`. What is written may be any contiguous buffer of bytes, a
+    memoryview for instance, and belongs to the caller again when ``write`` returns.
     """
 
     @property

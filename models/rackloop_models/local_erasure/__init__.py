@@ -1,0 +1,43 @@
+"""Local erasure coding: a store on one drive that decodes what cannot be read at once, and waits for no retries."""
+
+from rackloop_models.local_erasure._errors import (
+    FileExists,
+    GroupUnrecoverable,
+    NoRoom,
+    NoStore,
+    NoSuchFile,
+    ReplicasDisagree,
+    StoreInUse,
+    UnknownSuperblock,
+)
+from rackloop_models.local_erasure._group_reads import ReadMode
+from rackloop_models.local_erasure._layout import SECTOR_BYTES, Layout
+from rackloop_models.local_erasure._redundancy import UpdateMethod
+from rackloop_models.local_erasure._scrub import GroupName, Progress, ScrubReport
+from rackloop_models.local_erasure._statistics import Statistics
+from rackloop_models.local_erasure._store import CACHE_BYTES, LocalStore, format_drive
+from rackloop_models.local_erasure._stored_file import FileStatus, StoredFile
+
+__all__ = [
+    "CACHE_BYTES",
+    "SECTOR_BYTES",
+    "FileExists",
+    "FileStatus",
+    "GroupName",
+    "GroupUnrecoverable",
+    "Layout",
+    "LocalStore",
+    "NoRoom",
+    "NoStore",
+    "NoSuchFile",
+    "Progress",
+    "ReadMode",
+    "ReplicasDisagree",
+    "ScrubReport",
+    "Statistics",
+    "StoreInUse",
+    "StoredFile",
+    "UnknownSuperblock",
+    "UpdateMethod",
+    "format_drive",
+]

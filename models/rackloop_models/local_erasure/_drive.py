@@ -1,0 +1,110 @@
+"""Sectors of a drive: large requests, and finding the sectors that fail in one."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from rackloop.blocks import Blocks, FailFastBlocks, IoFailed
+from rackloop_models.erasure._field import Bytes
+from rackloop_models.local_erasure._layout import SECTOR_BYTES
+from rackloop_models.local_erasure._statistics import Statistics
+
+REQUEST_SECTORS = 256
+# Another error is the lab's, a link that is gone for instance, and no reason to decode anything.
+UNREADABLE = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
+
+
+class Drive:
+    """A drive as sectors. ``fails_fast`` says whether it can be told not to retry.
+
+    An unreadable sector is one whose read ends in EIO, EREMOTEIO, ENODATA or EILSEQ; other errors pass through.
+    """
+
+    def __init__(self, blocks: Blocks | FailFastBlocks, statistics: Statistics) -> None:
+        self._blocks = blocks
+        self._read_once = blocks.read_failing_fast if isinstance(blocks, FailFastBlocks) else blocks.read
+        self.fails_fast = isinstance(blocks, FailFastBlocks)
+        self.sectors = blocks.size_bytes // SECTOR_BYTES
+        self.statistics = statistics
+
+    def read(self, first: int, count: int, *, retry: bool) -> bytes | None:
+        """Sectors in one request, or None where one of them cannot be read."""
+        read = self._blocks.read if retry else self._read_once
+        self.statistics.read_requests += 1
+        self.statistics.read_sectors += count
+        try:
+            return read(first * SECTOR_BYTES, count * SECTOR_BYTES)
+        except IoFailed as failure:
+            if failure.errno not in UNREADABLE:
+                raise
+            return None
+
+    def read_into(self, rows: Bytes, first: int, *, retry: bool, fails: bool = False) -> list[int]:
+        """Read sectors into the rows of an array; the rows that cannot be read.
+
+        A request that fails is halved until it is known which sectors do; one that ``fails`` is known to.
+        """
+        if fails and len(rows) == 1:
+            return [0]
+        if fails:
+            half = len(rows) // 2
+            later = self.read_into(rows[half:], first + half, retry=retry)
+            return self.read_into(rows[:half], first, retry=retry) + [half + row for row in later]
+        failed: list[int] = []
+        pending = [(at, min(at + REQUEST_SECTORS, len(rows))) for at in range(0, len(rows), REQUEST_SECTORS)][::-1]
+        while pending:
+            start, stop = pending.pop()
+            content = self.read(first + start, stop - start, retry=retry)
+            if content is not None:
+                rows[start:stop] = np.frombuffer(content, np.uint8).reshape(-1, SECTOR_BYTES)
+            elif stop - start == 1:
+                failed.append(start)
+            else:
+                middle = (start + stop) // 2
+                pending += [(middle, stop), (start, middle)]
+        return failed
+
+    def write(self, first: int, rows: Bytes) -> None:
+        """Write the rows of a contiguous array to sectors that follow each other."""
+        for at in range(0, len(rows), REQUEST_SECTORS):
+            part = rows[at : at + REQUEST_SECTORS]
+            self.statistics.write_requests += 1
+            self.statistics.written_sectors += len(part)
+            self._write(first + at, part.data.cast("B"))
+
+    def read_metadata(self, first: int, count: int) -> list[bytes | None]:
+        """Metadata sectors, None where one cannot be read at the first attempt."""
+        rows = np.empty((count, SECTOR_BYTES), np.uint8)
+        before = self.statistics.read_requests, self.statistics.read_sectors
+        failed = set(self.read_into(rows, first, retry=False))
+        self.statistics.metadata_requests += self.statistics.read_requests - before[0]
+        self.statistics.read_requests, self.statistics.read_sectors = before
+        return [None if row in failed else content.tobytes() for row, content in enumerate(rows)]
+
+    def retry_metadata(self, sector: int) -> bytes | None:
+        """A metadata sector, read with the drive's own retries, or None."""
+        self.statistics.metadata_requests += 1
+        try:
+            return self._blocks.read(sector * SECTOR_BYTES, SECTOR_BYTES)
+        except IoFailed as failure:
+            if failure.errno not in UNREADABLE:
+                raise
+            return None
+
+    def write_metadata(self, first: int, sectors: Sequence[bytes]) -> None:
+        """Write metadata sectors that follow each other."""
+        for at in range(0, len(sectors), REQUEST_SECTORS):
+            self.statistics.metadata_requests += 1
+            self._write(first + at, memoryview(b"".join(sectors[at : at + REQUEST_SECTORS])))
+
+    def flush(self) -> None:
+        """Return when what was written stays."""
+        self._blocks.flush()
+
+    def _write(self, first: int, content: memoryview) -> None:
+        # Blocks write any buffer of bytes; only their annotation is narrower.
+        self._blocks.write(first * SECTOR_BYTES, cast("bytes", content))

@@ -1,0 +1,204 @@
+"""The files of a store: their names, their pages, and what of them has changed since the last commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rackloop.errors import BadInput, ProductFailed
+from rackloop_models.local_erasure._errors import FileExists, NoRoom, NoSuchFile
+from rackloop_models.local_erasure._file import File, Group
+from rackloop_models.local_erasure._journal import Journal
+from rackloop_models.local_erasure._pages import (
+    MOST_NAME_BYTES,
+    FirstPage,
+    FurtherPage,
+    page_of,
+    unpack,
+)
+from rackloop_models.local_erasure._pages import pack as pack_page
+from rackloop_models.local_erasure._room import Room
+
+# An operation changes this many pages at most before it could be stopped for a commit.
+_PAGES_AT_ONCE = 4
+
+
+class FileTable:
+    """Files by name. ``commit`` makes the drive say what memory says, all of it or nothing.
+
+    ``new_uid`` gives numbers that no file of the store has ever had.
+    """
+
+    def __init__(self, journal: Journal, room: Room, m: int) -> None:
+        self._journal = journal
+        self._room = room
+        self._m = m
+        self._files: dict[str, File] = {}
+        self._free: list[int] = []
+        self._freed: list[int] = []
+        self._dead: list[int] = []
+        self._next_uid = 0
+        self._changed: dict[File, None] = {}
+
+    def load(self, first_uid: int) -> None:
+        """Read all pages. Raises ReplicasDisagree, and ProductFailed where two groups lie at one place."""
+        self._next_uid = first_uid
+        sealed = self._journal.pages.read_all()
+        pages = [unpack(page.payload) for page in sealed]
+        files: dict[int, File] = {}
+        counts: dict[int, int] = {}
+        for number, page in enumerate(pages):
+            if isinstance(page, FirstPage):
+                file = File(page.uid, page.name, self._changed, page.size_bytes, page.modified_ns, pages={0: number})
+                file.committed_bytes = page.size_bytes
+                files[page.uid], counts[page.uid] = file, page.group_count
+                self._files[page.name] = file
+                self._claim(file, page)
+        newest: dict[tuple[int, int], int] = {}
+        further = {number: page for number, page in enumerate(pages) if isinstance(page, FurtherPage)}
+        for number, page in further.items():
+            if page.uid in files and page.number <= page_of(counts[page.uid] - 1):
+                rival = newest.get((page.uid, page.number))
+                if rival is None or sealed[rival].generation < sealed[number].generation:
+                    newest[page.uid, page.number] = number
+        for (uid, place), number in newest.items():
+            files[uid].pages[place] = number
+            self._claim(files[uid], further[number])
+        used = {number for file in files.values() for number in file.pages.values()}
+        self._free = [number for number in range(len(pages) - 1, -1, -1) if number not in used]
+
+    def __iter__(self) -> Iterator[File]:
+        return iter(self._files.values())
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        return sorted(self._files)
+
+    def named(self, name: str) -> File:
+        """A file. Raises NoSuchFile."""
+        try:
+            return self._files[name]
+        except KeyError:
+            raise NoSuchFile(f"no file is named {name!r}") from None
+
+    def create(self, name: str, modified_ns: int) -> File:
+        """A new, empty file. Raises BadInput for what no name is, FileExists and NoRoom."""
+        require_name(name)
+        if name in self._files:
+            raise FileExists(f"there is a file {name!r} already; open it, or remove it first")
+        file = File(self._next_uid, name, self._changed, modified_ns=modified_ns)
+        self.take_page(file, 0)
+        self._next_uid += 1
+        self._files[name] = file
+        file.change()
+        return file
+
+    def rename(self, old: str, new: str) -> File | None:
+        """Give a file another name; the file that had it is removed, and returned. Raises as ``create``, NoSuchFile."""
+        require_name(new)
+        file = self.named(old)
+        if old == new:
+            return None
+        replaced = self._files.get(new)
+        if replaced is not None:
+            self.remove(replaced)
+        del self._files[old]
+        self._files[new] = file
+        file.name = new
+        file.change()
+        return replaced
+
+    def remove(self, file: File) -> None:
+        """Take a file out of the table. Its groups are the caller's to give up."""
+        del self._files[file.name]
+        file.removed = True
+        first = file.pages.pop(0)
+        self._dead.append(first)
+        self._freed += [first, *file.pages.values()]
+        file.changed.clear()
+        self._changed.pop(file, None)
+
+    def take_page(self, file: File, page: int) -> bool:
+        """Have a page for page ``page`` of a file; False where it had one. Raises NoRoom."""
+        if page in file.pages:
+            return False
+        if not self._free:
+            kind = "another file" if page == 0 else "more groups"
+            raise NoRoom(f"the store has no page left to describe {kind}; remove files, or format it for more of them")
+        file.pages[page] = self._free.pop()
+        return True
+
+    def return_page(self, file: File, page: int) -> None:
+        """Give back a page that was taken and of which the drive knows nothing."""
+        self._free.append(file.pages.pop(page))
+
+    def drop_pages(self, file: File, groups: int) -> None:
+        """The file has so many groups and no more: pages that describe later ones are free after the next commit."""
+        last = page_of(groups - 1) if groups else 0
+        for page in [page for page in file.pages if page > last]:
+            self._freed.append(file.pages.pop(page))
+            file.changed.discard(page)
+        file.change()
+
+    def write_again(self, numbers: Iterable[int]) -> None:
+        """Have the next commit write pages of which the drive knows nothing any more."""
+        lost = set(numbers)
+        for file in self:
+            pages = {page for page, number in file.pages.items() if number in lost}
+            if pages:
+                file.changed |= pages
+                self._changed[file] = None
+                lost -= {file.pages[page] for page in pages}
+        self._dead += sorted(lost)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the drive says something else."""
+        return bool(self._dead or self._changed)
+
+    @property
+    def awaits_commit(self) -> bool:
+        """Whether a commit would free pages."""
+        return bool(self._freed)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a commit must come before the next operation, because the journal has no room for more of them."""
+        if self._journal.most == self._journal.pages.count:
+            return False
+        changed = len(self._dead) + sum(len(file.changed) for file in self._changed)
+        return changed + _PAGES_AT_ONCE > self._journal.most
+
+    def commit(self, generation: int) -> None:
+        """Write what has changed, in one transaction. What it describes must be on the drive."""
+        contents = {number: pack_page(None) for number in self._dead}
+        for file in self._changed:
+            contents |= {file.pages[page]: pack_page(file.describe(page)) for page in file.changed}
+        self._journal.commit(generation, contents)
+        for file in self._changed:
+            for group in file.groups.values():
+                group.committed = group.stored
+            file.committed_bytes = file.size_bytes
+            file.changed.clear()
+        self._changed.clear()
+        self._dead.clear()
+        self._free += self._freed
+        self._freed.clear()
+
+    def _claim(self, file: File, page: FirstPage | FurtherPage) -> None:
+        for index, (start, stored) in page.groups.items():
+            if not self._room.claim(start, stored + self._m):
+                raise ProductFailed(
+                    f"file {file.name!r}, group {index}: its sectors {start} to {start + stored + self._m - 1} are "
+                    "another group's too, or not on the drive; the store is damaged, copy its files elsewhere"
+                )
+            file.groups[index] = Group(file, index, start, stored + self._m, stored, stored)
+
+
+def require_name(name: str) -> None:
+    """Raise BadInput for what no name of a file is."""
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise BadInput(f"a file's name is UTF-8, found {name!r}") from None
+    if not 1 <= length <= MOST_NAME_BYTES or "/" in name or "\0" in name:
+        raise BadInput(f"a file's name has 1 to {MOST_NAME_BYTES} bytes, no '/' and no NUL; found {name!r}")

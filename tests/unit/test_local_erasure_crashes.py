@@ -1,0 +1,107 @@
+"""A power cut at any request: what was synced is there, nothing older is damaged, lost protection is known."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from rackloop.blocks import MemoryBlocks
+from rackloop.clock import VirtualClock
+from rackloop.seed import Stream, stream
+from rackloop_models.erasure import GF8
+from rackloop_models.local_erasure import Layout, LocalStore, UpdateMethod, format_drive
+from tests.unit.crash_oracle import SECTOR, CrashOracle
+from tests.unit.faulty_drive import PowerCut, VolatileDrive
+
+DRIVE_BYTES = 2 << 20
+NAMES = "abcd"
+KINDS = ("write", "write", "write", "sync write", "cut", "rename", "sync", "flush", "protect", "remove")
+
+
+def history(store: LocalStore, oracle: CrashOracle, chance: Stream, steps: int) -> None:
+    """Do things to a store at random, until power is cut or they are done."""
+    for _ in range(steps):
+        name = chance.choice(NAMES)
+        there = name in oracle.names
+        kind = chance.choice(KINDS)
+        if not there:
+            # What power interrupts may have been done, or not.
+            oracle.created(name)
+            store.create(name)
+        elif kind in {"write", "sync write"}:
+            offset = chance.choice((0, chance.randrange(150_000), len(oracle.content(name))))
+            data = chance.randbytes(chance.choice((1, 500, SECTOR, 5_000, 40_000)))
+            oracle.written(name, offset, data)
+            store.open(name).write(offset, data, sync=kind == "sync write")
+            if kind == "sync write":
+                oracle.write_synced(name, offset, len(data))
+        elif kind == "cut":
+            size = chance.randrange(160_000)
+            oracle.truncated(name, size)
+            store.open(name).truncate(size)
+        elif kind == "rename":
+            new = chance.choice(NAMES)
+            if new != name:
+                oracle.renamed(name, new)
+            store.rename(name, new)
+        elif kind == "remove" and chance.random() < 0.5:
+            oracle.removed(name)
+            store.remove(name)
+        elif kind == "sync":
+            store.open(name).sync()
+            oracle.synced()
+        elif kind == "flush":
+            store.flush()
+            oracle.synced()
+        elif kind == "protect":
+            store.protect(at_most_groups=chance.choice((1, 3, None)))
+
+
+def found(store: LocalStore) -> dict[str, bytes]:
+    return {name: store.open(name).read(0, 1 << 30) for name in store.names()}
+
+
+def judge(memory: MemoryBlocks, oracle: CrashOracle) -> None:
+    """What a drive carries after a crash is allowed, and all of it can be protected again."""
+    with LocalStore(memory, VirtualClock(), take_over=True) as store:
+        content = found(store)
+        assert not (complaint := oracle.complaint(content)), complaint
+        unprotected = sum(store.stat(name).unprotected_groups for name in store.names())
+        report = store.scrub()
+        assert report.is_clean, report
+        assert (report.corrected_sectors, report.unreadable_sectors) == (0, 0), report
+        assert report.protected_groups == unprotected
+        assert found(store) == content
+    with LocalStore(memory, VirtualClock()) as store:
+        assert found(store) == content
+        assert store.statistics.recovered_groups == 0
+
+
+def crash(seed: int, steps: int = 40) -> None:
+    """A history that power cuts short, with a second cut while the store is opened again, now and then."""
+    chance = stream(seed, "crash")
+    k, m = chance.choice(((1, 1), (3, 1), (4, 2), (8, 2)))
+    memory = MemoryBlocks(DRIVE_BYTES)
+    format_drive(memory, Layout(k, m, GF8, chance.choice((1, 2, 3))), files=6)
+    oracle = CrashOracle(k * SECTOR)
+    drive = VolatileDrive(memory, cut_at=chance.randrange(4, 300))
+    cache_bytes = chance.choice((0, 100_000, 1 << 20))
+    with suppress(PowerCut):
+        store = LocalStore(drive, VirtualClock(), cache_bytes=cache_bytes, update=chance.choice(list(UpdateMethod)))
+        history(store, oracle, chance, steps)
+        store.close()
+        oracle.synced()
+    memory = drive.after_cut(chance)
+    while chance.random() < 0.3:
+        drive = VolatileDrive(memory, cut_at=chance.randrange(20))
+        with suppress(PowerCut):
+            LocalStore(drive, VirtualClock(), take_over=True).scrub()
+        memory = drive.after_cut(chance)
+    judge(memory, oracle)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_a_power_cut_at_any_request_leaves_what_was_synced(first: int) -> None:
+    for seed in range(first, first + 10):
+        crash(seed)
