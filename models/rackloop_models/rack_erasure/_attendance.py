@@ -1,0 +1,90 @@
+"""Who of a store's drives is in: which have a record of all that was written, and which were left out of some of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from threading import RLock
+
+from rackloop_models.rack_erasure._drives import Drives, Gone
+from rackloop_models.rack_erasure._label import Label, Member, write_label
+from rackloop_models.rack_erasure._layout import Unit
+
+# A drive that was never in: no change has this number, the first being that of formatting.
+NEVER_IN = 1
+
+
+class Attendance:
+    """The members of a store, on the labels of its drives. Threads may share it."""
+
+    def __init__(self, label: Label, drives: Drives) -> None:
+        self.label = label
+        self._drives = drives
+        self.lock = RLock()
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The drives of the store, by number."""
+        return self.label.members
+
+    def leave_out_the_gone(self) -> None:
+        """Have all drives that can be reached say that the others are out, before something is written without them.
+
+        Whoever opens the store later does not believe those then.
+        """
+        with self.lock:
+            while gone := [
+                number
+                for number, member in enumerate(self.members)
+                if not self._drives.is_up(number) and not member.out
+            ]:
+                change = self.label.change + 1
+                self._write({number: replace(self.members[number], out=change) for number in gone})
+
+    def join(self, numbers: Sequence[int]) -> None:
+        """These drives have everything as it is now, and are in again."""
+        with self.lock:
+            joining = {
+                number: replace(self.members[number], out=0)
+                for number in numbers
+                if self.members[number].out and self._drives.is_up(number)
+            }
+            if joining:
+                self._write(joining)
+
+    def enter(self, number: int, member: Member) -> None:
+        """Another drive has this number from now on, and nothing on it yet."""
+        with self.lock:
+            self._write({number: replace(member, out=NEVER_IN)})
+
+    def moved(self, number: int, server: str) -> None:
+        """A drive is at another server now. Its label says so from the next change on."""
+        with self.lock:
+            after = list(self.members)
+            after[number] = replace(after[number], server=server)
+            self.label = replace(self.label, members=tuple(after))
+
+    def repeat(self, number: int) -> None:
+        """Have a drive that came back carry the label as it is now."""
+        with self.lock, suppress(Gone):
+            self._drives.do(number, lambda blocks: write_label(blocks, self.label.for_drive(number)))
+
+    def _write(self, members: dict[int, Member]) -> None:
+        self.label = self.label.changed(members)
+        for number in self._drives.up():
+            self.repeat(number)
+
+
+def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[int]:
+    """The positions of a stripe whose drives have a record of the last write of it, if it is not damaged.
+
+    A stripe is written on ``k`` drives at least. Where fewer are in, nothing was written since the last of ``k`` left:
+    those that left then or later are believed as well.
+    """
+    out = [members[unit.drive].out or None for unit in units]
+    left = sorted((float("inf") if change is None else change for change in out), reverse=True)
+    since = left[k - 1]
+    return {
+        position for position, change in enumerate(out) if change is None or (change >= since and change != NEVER_IN)
+    }

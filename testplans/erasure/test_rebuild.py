@@ -1,0 +1,199 @@
+"""Stripes over a rack's drives: a server fails, its drives move or are rebuilt, and tenants go on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rackloop.errors import LabError, ProductFailed
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab
+from rackloop_fixtures import ErasureRack, ErasureTenant, Labels, Measure, Progress, Rack, StorageParts
+from rackloop_models.disaggregation import Shape, failure
+from rackloop_models.rack_erasure import Health, RecoveryController, ServerLoss, StripeCode, Throttle
+
+PARAMETERS: dict[str, Any] = {
+    "k": 4,
+    "m": 2,
+    "unit_bytes": 65536,
+    "objects": 96,
+    "policies": ["move", "rebuild"],
+    "fault": "power_loss",
+    "written_meanwhile": 12,
+    "spares": 4,
+    "throttles": ["none", "throttled"],
+    "throttle_bytes_per_s": 4_000_000,
+    "throttle_floor_bytes_per_s": 1_000_000,
+    "latency_target_s": 0.005,
+    "tenant_pause_s": 0.01,
+    "healthy_s": 1.0,
+}
+MEASURES = {
+    "rebuild.time": "s",
+    "rebuild.restored": "s",
+    "rebuild.bytes": "B",
+    "rebuild.units": "1",
+    "rebuild.tenant_latency": "s",
+    "rebuild.backoffs": "1",
+    "rebuild.wrong": "1",
+    "rebuild.refused": "1",
+    "rebuild.server_failures_survived": "1",
+    "degraded.read_latency": "s",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="fail a server and drives under erasure-coded stripes, move or rebuild what was lost, and verify all of it",
+    requires=["fabric.remap"],
+    destructive=True,
+    time_class="seconds",
+)
+
+
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The nk/2 drives and the spares."""
+    shape = _shape(lab, parameters)
+    return [*shape.drives, *shape.spares]
+
+
+def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """What is broken, and how often."""
+    return [
+        f"{len(parameters['policies'])} times a server by {parameters['fault']}",
+        f"{len(parameters['throttles'])} times a drive by fail_stop",
+    ]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A drive that is taken costs a tenth of a second, and a throttled rebuild has its rate."""
+    shape = _shape(lab, parameters)
+    written = parameters["objects"] * parameters["k"] * parameters["unit_bytes"]
+    rounds = len(parameters["policies"]) + len(parameters["throttles"])
+    slow = written / len(shape.drives) * (parameters["k"] + 1) / parameters["throttle_bytes_per_s"]
+    return float(5 + rounds * (4 + 0.1 * len(shape.drives) + parameters["healthy_s"]) + 2 * slow)
+
+
+def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
+    parts = StorageParts.of(lab)
+    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+
+
+def _code(parameters: Mapping[str, Any]) -> StripeCode:
+    return StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
+
+
+def _tenant(storage: ErasureRack, parameters: Mapping[str, Any]) -> ErasureTenant:
+    """A tenant that has written all of its objects, each as large as can be, and read them back."""
+    objects = range(min(parameters["objects"], storage.store.objects))
+    tenant = ErasureTenant(storage, "tenant", objects, storage.store.object_bytes)
+    tenant.write_all()
+    tenant.read_all()
+    tenant.require_right()
+    return tenant
+
+
+def test_server_loss(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Per policy: a server fails, objects are read and some written without it, and all is made whole again."""
+    shape = _shape(rack.lab, parameters)
+    for name in parameters["policies"]:
+        policy = ServerLoss(name)
+        controller = RecoveryController(shape, policy)
+        with ErasureRack(rack, labels, controller, _code(parameters)).open() as storage:
+            tenant = _tenant(storage, parameters)
+            measure("rebuild.server_failures_survived", storage.store.server_failures_survived, policy=policy)
+            measure("degraded.read_latency", tenant.read_s, policy=policy, when="healthy")
+            server = rack.chance.choice(shape.servers)
+            with ExitStack() as standing:
+                standing.enter_context(rack.faults.injected(FaultSpec(parameters["fault"], server, {})))
+                began_s = storage.now_s()
+                storage.server_lost(server)
+                tenant.count_anew()
+                tenant.read_all()
+                measure("degraded.read_latency", tenant.read_s, policy=policy, when="degraded")
+                for number in tenant.objects[: parameters["written_meanwhile"]]:
+                    tenant.write(number)
+                storage.recover(controller.server_failed(server))
+                report = storage.store.rebuild(progress=partial(_tell, progress, name))
+                restored_s = storage.now_s() - began_s
+                tenant.read_all()
+            rack.bench.host(server).reconnect(rack.deadline(60))
+            measure("rebuild.time", report.seconds, policy=policy)
+            measure("rebuild.restored", restored_s, policy=policy)
+            measure("rebuild.units", report.units, policy=policy)
+            measure("rebuild.bytes", report.read_bytes, policy=policy, direction="read")
+            measure("rebuild.bytes", report.written_bytes, policy=policy, direction="written")
+            _require_whole(storage, tenant, measure, policy=policy)
+
+
+def test_throttle(
+    rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
+) -> None:
+    """Per throttle: a drive fails under a tenant, and a spare is filled while the tenant goes on."""
+    shape = _shape(rack.lab, parameters)
+    for name in parameters["throttles"]:
+        controller = RecoveryController(shape, ServerLoss.MOVE)
+        with ErasureRack(rack, labels, controller, _code(parameters)).open() as storage:
+            tenant = _tenant(storage, parameters)
+            throttle = None
+            if name != "none":
+                throttle = Throttle(
+                    parameters["throttle_bytes_per_s"],
+                    rack.clock,
+                    latency_target_s=parameters["latency_target_s"],
+                    floor_bytes_per_s=parameters["throttle_floor_bytes_per_s"],
+                )
+            drive = rack.chance.choice(shape.drives)
+            with tenant.working(lambda: parameters["tenant_pause_s"]):
+                tenant.count_anew()
+                storage.sleep(parameters["healthy_s"])
+                measure("rebuild.tenant_latency", tenant.read_s, throttle=name, when="healthy", request="read")
+                with rack.faults.injected(FaultSpec("fail_stop", drive, {})):
+                    _await_loss(storage, drive)
+                    storage.drive_lost(drive, "it failed")
+                    storage.recover(controller.drive_failed(drive))
+                    tenant.count_anew()
+                    report = storage.store.rebuild(
+                        throttle=throttle,
+                        progress=partial(_tell, progress, name),
+                    )
+                    reads, writes = list(tenant.read_s), list(tenant.write_s)
+            tenant.read_all()
+            measure("rebuild.time", report.seconds, throttle=name)
+            measure("rebuild.bytes", report.read_bytes, throttle=name, direction="read")
+            measure("rebuild.bytes", report.written_bytes, throttle=name, direction="written")
+            for request, seconds in (("read", reads), ("write", writes)):
+                if seconds:
+                    measure("rebuild.tenant_latency", seconds, throttle=name, when="rebuilding", request=request)
+            if throttle is not None:
+                measure("rebuild.backoffs", throttle.backoffs, throttle=name)
+            _require_whole(storage, tenant, measure, throttle=name)
+
+
+def _tell(progress: Progress, name: str, done: int, total: int) -> None:
+    progress(done, total, f"units rebuilt ({name})")
+
+
+def _await_loss(storage: ErasureRack, drive: str) -> None:
+    """Return when the store, with a tenant at work, has given the drive up."""
+    deadline = storage.rack.deadline()
+    while drive not in storage.store.recovery_state().missing:
+        if deadline.is_over():
+            raise LabError(f"drive {drive} was to fail and still answers its server; was the fault made?")
+        storage.sleep(0.01)
+
+
+def _require_whole(storage: ErasureRack, tenant: ErasureTenant, measure: Measure, **labels: str) -> None:
+    """Measure what came back wrong, and raise ProductFailed unless every unit is there and right."""
+    measure("rebuild.wrong", len(tenant.wrong), **labels)
+    measure("rebuild.refused", tenant.refused, **labels)
+    tenant.require_right()
+    scrubbed = storage.store.scrub(repair=False)
+    state = storage.store.recovery_state()
+    if state.health is not Health.HEALTHY or scrubbed.units != scrubbed.objects * storage.code.units:
+        raise ProductFailed(f"after the rebuild the store is {state.health}, and a scrub found {asdict(scrubbed)}")
