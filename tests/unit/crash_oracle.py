@@ -75,6 +75,10 @@ class CrashOracle:
         first = max(len(before), offset) // self._group_bytes + 1
         file.between |= {at * self._group_bytes for at in range(first, -(-len(after) // self._group_bytes))}
 
+    def refused(self, name: str) -> None:
+        """The last write to a file was not done, nor anything of it."""
+        self._files[self.names[name]].contents.pop()
+
     def truncated(self, name: str, size: int) -> None:
         file = self._files[self.names[name]]
         file.contents.append(file.now[:size].ljust(size, b"\0"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 
 from rackloop.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks
 from rackloop.seed import Stream
@@ -72,18 +71,18 @@ class PowerCut(Exception):
 class VolatileDrive:
     """A drive that keeps what was flushed, and of what was written since any sectors, the newest or an older write.
 
-    Power is cut at the request that ``cut_at`` names, counted from 0; writes and flushes count. ``before_cut`` is
-    called then, and everything raises PowerCut afterwards.
+    Power is cut at the request that ``cut_at`` names, counted from 0; writes and flushes count, or flushes alone where
+    ``in_flushes``. Everything raises PowerCut afterwards.
     """
 
-    def __init__(self, memory: MemoryBlocks, cut_at: int | None = None) -> None:
+    def __init__(self, memory: MemoryBlocks, cut_at: int, *, in_flushes: bool = False) -> None:
         self._kept = memory
         self._now = MemoryBlocks(memory.size_bytes)
         self._now.content[:] = memory.content
         self._unflushed: list[tuple[int, bytes]] = []
         self._cut_at = cut_at
+        self._in_flushes = in_flushes
         self.requests = 0
-        self.before_cut: Callable[[], None] = lambda: None
         self.is_off = False
 
     @property
@@ -98,7 +97,8 @@ class VolatileDrive:
     def write(self, offset: int, data: bytes) -> None:
         for at in range(0, len(data), BLOCK_BYTES):
             self._unflushed.append((offset + at, bytes(data[at : at + BLOCK_BYTES])))
-        self._count()
+        if not self._in_flushes:
+            self._count()
         self._now.write(offset, data)
 
     def flush(self) -> None:
@@ -123,6 +123,5 @@ class VolatileDrive:
             raise PowerCut
         if self.requests == self._cut_at:
             self.is_off = True
-            self.before_cut()
             raise PowerCut
         self.requests += 1

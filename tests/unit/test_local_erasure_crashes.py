@@ -5,18 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rackloop.blocks import MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.seed import Stream, stream
 from rackloop_models.erasure import GF8
-from rackloop_models.local_erasure import Layout, LocalStore, UpdateMethod, format_drive
+from rackloop_models.local_erasure import Layout, LocalStore, NoRoom, UpdateMethod, format_drive
 from tests.unit.crash_oracle import SECTOR, CrashOracle
 from tests.unit.faulty_drive import PowerCut, VolatileDrive
 
-DRIVE_BYTES = 2 << 20
+DRIVE_BYTES = 1 << 20
 NAMES = "abcd"
-KINDS = ("write", "write", "write", "sync write", "cut", "rename", "sync", "flush", "protect", "remove")
+KINDS = ("write", "write", "write", "sync write", "sync write", "cut", "cut", "rename", "sync", "flush", "remove")
 
 
 def history(store: LocalStore, oracle: CrashOracle, chance: Stream, steps: int) -> None:
@@ -30,14 +32,18 @@ def history(store: LocalStore, oracle: CrashOracle, chance: Stream, steps: int) 
             oracle.created(name)
             store.create(name)
         elif kind in {"write", "sync write"}:
-            offset = chance.choice((0, chance.randrange(150_000), len(oracle.content(name))))
+            offset = chance.choice((0, chance.randrange(90_000), len(oracle.content(name))))
             data = chance.randbytes(chance.choice((1, 500, SECTOR, 5_000, 40_000)))
             oracle.written(name, offset, data)
-            store.open(name).write(offset, data, sync=kind == "sync write")
+            try:
+                store.open(name).write(offset, data, sync=kind == "sync write")
+            except NoRoom:
+                oracle.refused(name)
+                continue
             if kind == "sync write":
                 oracle.write_synced(name, offset, len(data))
         elif kind == "cut":
-            size = chance.randrange(160_000)
+            size = chance.choice((0, chance.randrange(90_000), len(oracle.content(name)) * 3 // 4))
             oracle.truncated(name, size)
             store.open(name).truncate(size)
         elif kind == "rename":
@@ -54,7 +60,7 @@ def history(store: LocalStore, oracle: CrashOracle, chance: Stream, steps: int) 
         elif kind == "flush":
             store.flush()
             oracle.synced()
-        elif kind == "protect":
+        if chance.random() < 0.2:
             store.protect(at_most_groups=chance.choice((1, 3, None)))
 
 
@@ -85,7 +91,8 @@ def crash(seed: int, steps: int = 40) -> None:
     memory = MemoryBlocks(DRIVE_BYTES)
     format_drive(memory, Layout(k, m, GF8, chance.choice((1, 2, 3))), files=6)
     oracle = CrashOracle(k * SECTOR)
-    drive = VolatileDrive(memory, cut_at=chance.randrange(4, 300))
+    in_flushes = chance.random() < 0.5
+    drive = VolatileDrive(memory, chance.randrange(2, 80 if in_flushes else 300), in_flushes=in_flushes)
     cache_bytes = chance.choice((0, 100_000, 1 << 20))
     with suppress(PowerCut):
         store = LocalStore(drive, VirtualClock(), cache_bytes=cache_bytes, update=chance.choice(list(UpdateMethod)))
@@ -94,14 +101,27 @@ def crash(seed: int, steps: int = 40) -> None:
         oracle.synced()
     memory = drive.after_cut(chance)
     while chance.random() < 0.3:
-        drive = VolatileDrive(memory, cut_at=chance.randrange(20))
+        drive = VolatileDrive(memory, chance.randrange(20))
         with suppress(PowerCut):
             LocalStore(drive, VirtualClock(), take_over=True).scrub()
         memory = drive.after_cut(chance)
     judge(memory, oracle)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize("first", range(0, 200, 50))
 def test_a_power_cut_at_any_request_leaves_what_was_synced(first: int) -> None:
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 50):
         crash(seed)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.integers(min_value=1_000))
+def test_no_power_cut_that_is_looked_for_does_harm(seed: int) -> None:
+    crash(seed, steps=15)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(10_000, 20_000, 500))
+def test_thousands_of_power_cuts_leave_what_was_synced(first: int) -> None:
+    for seed in range(first, first + 500):
+        crash(seed, steps=80)

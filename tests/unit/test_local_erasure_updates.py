@@ -188,6 +188,29 @@ def test_a_group_that_is_cut_is_protected_again() -> None:
         assert is_protected(drive, store, 0)
 
 
+def test_a_group_that_was_just_written_stays_recorded_when_it_changes_again() -> None:
+    drive = formatted()
+    store = opened(drive)
+    file = store.create("a")
+    file.write(0, pattern(16))
+    file.sync()
+    for group in range(2):
+        file.write(group * 8 * SECTOR, b"x", sync=True)
+    assert opened(drive, take_over=True).stat("a").unprotected_groups == 2
+
+
+def test_a_group_that_was_cut_is_recorded_before_the_drive_knows_that_it_was() -> None:
+    drive, store = with_file(pattern(20), WIDE)
+    file = store.open("a")
+    file.truncate(7 * SECTOR + 1)
+    file.sync()
+    assert not is_protected(drive, store, 0)
+    again = opened(drive, take_over=True)
+    assert again.stat("a").unprotected_groups == 1
+    assert again.scrub().is_clean
+    assert is_protected(drive, again, 0)
+
+
 def test_more_groups_can_be_unprotected_than_are_recorded_at_once() -> None:
     layout = Layout(2, 1, replicas=1)
     drive = formatted(layout, size_bytes=1_400 * SECTOR)
