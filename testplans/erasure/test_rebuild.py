@@ -28,7 +28,7 @@ PARAMETERS: dict[str, Any] = {
     "spares": 4,
     "throttles": ["none", "throttled"],
     "throttle_bytes_per_s": 4_000_000,
-    "throttle_floor_bytes_per_s": 1_000_000,
+    "throttle_floor_bytes_per_s": 2_000_000,
     "latency_target_s": 0.005,
     "tenant_pause_s": 0.01,
     "healthy_s": 1.0,
@@ -71,10 +71,12 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A drive that is taken costs a tenth of a second, and a throttled rebuild has its rate."""
     shape = _shape(lab, parameters)
-    written = parameters["objects"] * parameters["k"] * parameters["unit_bytes"]
+    k, m = parameters["k"], parameters["m"]
+    on_drive = parameters["objects"] * (k + m) * parameters["unit_bytes"] / len(shape.drives)
     rounds = len(parameters["policies"]) + len(parameters["throttles"])
-    slow = written / len(shape.drives) * (parameters["k"] + 1) / parameters["throttle_bytes_per_s"]
-    return float(5 + rounds * (4 + 0.1 * len(shape.drives) + parameters["healthy_s"]) + 2 * slow)
+    # The rate may give way down to its floor.
+    slow = on_drive * (k + 1) / parameters["throttle_floor_bytes_per_s"]
+    return float(5 + rounds * (4 + 0.1 * len(shape.drives) + parameters["healthy_s"]) + slow)
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

@@ -40,6 +40,7 @@ class Drive:
     power: Power = field(default_factory=Power)
     is_dead: bool = False
     refuses_writes: bool = False
+    refuses_writes_at: set[int] = field(default_factory=set)
     unreadable: set[int] = field(default_factory=set)
     content: bytearray = field(init=False)
     reads: list[tuple[int, int]] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Drive:
         return b"".join(self._kept_back.get(at, bytes(self.content[at : at + BLOCK_BYTES])) for at in blocks)
 
     def write(self, offset: int, data: bytes) -> None:
-        if self.is_dead or self.refuses_writes:
+        if self.is_dead or self.refuses_writes or offset in self.refuses_writes_at:
             raise NotConnected("the drive is dead")
         assert offset % BLOCK_BYTES == len(data) % BLOCK_BYTES == 0
         assert offset + len(data) <= self.size_bytes

@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.blocks import BLOCK_BYTES
 from rackloop.seed import stream
-from rackloop_models.rack_erasure import Health, NoStripedStore, NoSuchObject, StripedStore
+from rackloop_models.rack_erasure import Health, NoStripedStore, NoSuchObject, StripedStore, TooFewDrives
 from tests.unit.striped_drives import Case, Drive, PowerCut, case
 
 Content = bytes | None
@@ -131,7 +131,11 @@ def test_what_was_read_without_a_drive_is_not_undone_by_what_only_that_drive_has
             made.cut_power(stream(seed, "cut", str(cut)))
             read = made.open(without=[missing]).get(0)
             assert read in (OLD, NEW)
-            assert made.open().get(0) == read
+            # Also when that drive is in again.
+            for _ in range(2):
+                again = made.open()
+                assert again.get(0) == read
+                again.rebuild()
             back = made.open(without=[missing])
             back.drive_back(missing, made.drives[missing])
             assert back.get(0) == read
@@ -154,6 +158,28 @@ def test_a_first_write_that_was_cut_leaves_nothing_or_all() -> None:
         made.open().put(0, OLD)
         assert made.open().get(0) == OLD
     assert seen == {None, NEW}
+
+
+def test_what_is_there_is_not_written_over_after_a_write_that_came_to_nothing() -> None:
+    for cut in range(40):
+        made = case(2, 1, 3, places=1)
+        store = made.open()
+        store.put(0, OLD)
+        record = store.layout.record_offset(0, 0)
+        for drive in made.drives.values():
+            drive.refuses_writes_at = {record, record + BLOCK_BYTES}
+        with pytest.raises(TooFewDrives, match="or what was written"):
+            store.put(0, NEW)
+        for name, drive in made.drives.items():
+            drive.refuses_writes_at = set()
+            store.drive_back(name, drive)
+        assert store.get(0) == OLD
+        assert store.statistics.undone_writes == 1
+        made.power.left = cut
+        with suppress(PowerCut):
+            store.put(0, NEW)
+        made.cut_power(stream(cut, "cut"))
+        assert made.open().get(0) in (OLD, NEW)
 
 
 def test_labels_survive_a_cut_while_they_are_written() -> None:

@@ -110,12 +110,11 @@ class Stripes:
             self._require(number, targets, "it holds what it held")
             there = self.units.write_each(number, {at: units[at] for at in sorted(targets)}, version)
             self._require(number, there, "it holds what it held")
-            self._attendance.leave_out_the_gone()
             known.newest = version.generation
             known.tried = version
             recorded = self.units.record_each(number, there, version)
             self._require(number, recorded, "it holds what it held, or what was written")
-            # Who has no record of it must not be asked for it.
+            # Before it is said to be written: who has no record of it must not be asked for it.
             self._attendance.leave_out_the_gone()
             known.version, known.holds, known.tried = version, frozenset(recorded), None
             if len(recorded) < self.code.units:
@@ -250,7 +249,6 @@ class Stripes:
         whole = [at for at in sorted(among) if at not in read or isinstance(read[at], bytes)]
         if len(whole) < self.code.k:
             return False
-        self._attendance.leave_out_the_gone()
         recorded = self.units.record_each(number, whole, version)
         if len(recorded) < self.code.k:
             return False
