@@ -82,6 +82,8 @@ def test_a_budget_that_is_too_small_is_kept_and_what_is_left_out_is_said() -> No
 def test_no_shortened_stripe_is_said_to_be_absent() -> None:
     assert patterns((4, 2)).coverage.absent == ["shortened stripes"]
     assert patterns((4, 1)).coverage.absent == ["runs", "shortened stripes"]
+    assert patterns((4, 1), (3, 2)).coverage.absent == []
+    assert patterns((4, 2), (4, 1)).coverage.absent == ["shortened stripes"]
 
 
 def test_beyond_is_one_more_than_m_and_always_hits_data() -> None:

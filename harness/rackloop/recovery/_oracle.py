@@ -25,6 +25,7 @@ from rackloop.recovery._system import (
     Placed,
     RecoveryState,
     Repairs,
+    SelfDescription,
     Stripe,
     SystemUnderTest,
 )
@@ -77,16 +78,16 @@ class RecoveryOracle:
         self._calls = Calls(call_limit_s, deadline)
         self.system = system
         self.deadline = deadline
-        self.description = self._calls.run("describe", system.describe)
+        try:
+            self.description = self._calls.run("describe", system.describe)
+            _require_blocks(self.description)
+            self._identity = Identity(self.description.name, seed)
+        except BaseException:
+            self._calls.close()
+            raise
         block_bytes = self.description.block_bytes
-        if block_bytes <= 0 or block_bytes % SECTOR_BYTES or self.description.blocks <= 0:
-            raise BadInput(
-                f"{self.description.name} has {self.description.blocks} blocks of {block_bytes} bytes: identified "
-                f"blocks need at least one, of a multiple of {SECTOR_BYTES} bytes"
-            )
         self.history = History(self.description.blocks)
         self.refusals: list[Refusal] = []
-        self._identity = Identity(self.description.name, seed)
         self._sectors = block_bytes // SECTOR_BYTES
         self._batch = max(1, batch_bytes // block_bytes)
 
@@ -282,6 +283,15 @@ class RecoveryOracle:
             raise BadInput(
                 f"{_span(first, count)} are asked for, and {self.description.name} has {self.description.blocks} blocks"
             )
+
+
+def _require_blocks(description: SelfDescription) -> None:
+    size = description.block_bytes
+    if size <= 0 or size % SECTOR_BYTES or description.blocks <= 0:
+        raise BadInput(
+            f"{description.name} has {description.blocks} blocks of {size} bytes: identified blocks need at least one, "
+            f"of a multiple of {SECTOR_BYTES} bytes"
+        )
 
 
 def require_loud(error: BlocksUnreadable | IoFailed) -> None:

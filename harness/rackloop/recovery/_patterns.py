@@ -63,7 +63,9 @@ class Coverage:
         if items:
             self.wanted.setdefault(kind, set()).update(items)
             self.covered.setdefault(kind, set())
-        else:
+            if kind in self.absent:
+                self.absent.remove(kind)
+        elif kind not in self.wanted and kind not in self.absent:
             self.absent.append(kind)
 
     def cover(self, kind: str, item: str) -> None:

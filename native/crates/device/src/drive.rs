@@ -280,6 +280,10 @@ impl<P> DriveState<P> {
         for sectors in self.faults.corrupt() {
             let bad = sectors.start * self.sector_bytes..sectors.end * self.sector_bytes;
             let hit = overlap(&read, &bad);
+            if hit.is_empty() {
+                // An empty overlap may lie behind the data.
+                continue;
+            }
             for byte in &mut data[(hit.start - offset) as usize..(hit.end - offset) as usize] {
                 *byte ^= 1;
             }

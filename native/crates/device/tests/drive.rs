@@ -165,9 +165,11 @@ fn corruption_flips_only_its_own_sectors() {
     drive.corrupt(1000, &mut data);
     let flipped: Vec<usize> = (0..1024).filter(|&at| data[at] == 1).collect();
     assert_eq!(flipped, (24..536).collect::<Vec<_>>());
-    let mut elsewhere = vec![0; 512];
-    drive.corrupt(3 * 512, &mut elsewhere);
-    assert_eq!(elsewhere, vec![0; 512]);
+    for offset in [0, 512, 3 * 512, 9 * 512] {
+        let mut elsewhere = vec![0; 512];
+        drive.corrupt(offset, &mut elsewhere);
+        assert_eq!(elsewhere, vec![0; 512], "read at {offset}");
+    }
 }
 
 #[test]
