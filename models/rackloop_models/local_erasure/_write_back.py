@@ -84,19 +84,19 @@ class WriteBack:
         """Write what is new in groups and their redundancy; without ``reading``, no redundancy that takes reads."""
         whole: list[tuple[Group, CachedGroup]] = []
         data: list[Group] = []
-        for group in groups:
-            cached = group.cached
-            if cached is None or not (cached.dirty.any() or (reading and group.stale)):
-                continue
-            # Where the group was longer, as far as the drive knows, its user sectors lie where redundancy is to be.
-            allowed = group.stored >= group.committed and not (
-                not reading and self._redundancy.reads_needed(group, cached)
-            )
-            if allowed and self._refreshed(group, cached):
-                whole.append((group, cached))
-            else:
-                data.append(group)
         try:
+            for group in groups:
+                cached = group.cached
+                if cached is None or not (cached.dirty.any() or (reading and group.stale)):
+                    continue
+                # Where the group was longer, as far as the drive knows, its user sectors lie where redundancy is to be.
+                allowed = group.stored >= group.committed and not (
+                    not reading and self._redundancy.reads_needed(group, cached)
+                )
+                if allowed and self._refreshed(group, cached):
+                    whole.append((group, cached))
+                else:
+                    data.append(group)
             for batch in _batches(whole):
                 self._record_before([group for group, _ in batch])
                 for group, cached in batch:
@@ -155,6 +155,7 @@ class WriteBack:
         But as long as the metadata say that they are shorter, their redundancy lies elsewhere, or did, for a crash.
         """
         self._drive.flush()
+        self._record.flushed()
         done = [group for group in self._written if group.stored == group.committed]
         for group in done:
             del self._written[group]
@@ -173,6 +174,7 @@ class WriteBack:
         """Write and flush that groups which are protected are not unprotected."""
         if self._record.settle(self._generation()):
             self._drive.flush()
+            self._record.flushed()
 
     def _refreshed(self, group: Group, cached: CachedGroup) -> bool:
         try:
@@ -218,14 +220,15 @@ class WriteBack:
     def _put_down(self, group: Group, cached: CachedGroup) -> None:
         self.mark_stale(group)
         m = len(cached.redundancy)
-        for first, stop in runs(cached.dirty):
-            if first < cached.base + m and stop > cached.base:
-                cached.redundancy_on_drive = False
-            self._drive.write(group.start + first, cached.rows[first:stop])
+        # Also where a write fails: nobody knows then which of them the drive has.
         known = np.zeros_like(cached.dirty)
         known[list(cached.old)] = True
         known[cached.base :] = True
         cached.lost |= cached.dirty & cached.changed & ~known
+        for first, stop in runs(cached.dirty):
+            if first < cached.base + m and stop > cached.base:
+                cached.redundancy_on_drive = False
+            self._drive.write(group.start + first, cached.rows[first:stop])
         cached.dirty[:] = False
         group.damaged = False
 
