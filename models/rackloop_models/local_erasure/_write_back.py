@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class WriteBack:
         """Write what is new in groups and their redundancy; without ``reading``, no redundancy that takes reads."""
         whole: list[tuple[Group, CachedGroup]] = []
         data: list[Group] = []
-        try:
+        with self._unless_it_fails(whole):
             for group in groups:
                 cached = group.cached
                 if cached is None or not (cached.dirty.any() or (reading and group.stale)):
@@ -101,12 +102,6 @@ class WriteBack:
                 self._record_before([group for group, _ in batch])
                 for group, cached in batch:
                     self._write_whole(group, cached)
-        except BaseException:
-            # The drive has not what the redundancy in memory stands for, nor what it stood for before.
-            for _, cached in whole:
-                if cached.dirty.any():
-                    cached.forget_redundancy()
-            raise
         self.put_down(data)
 
     def write_new(self, group: Group, rows: Bytes) -> None:
@@ -123,8 +118,9 @@ class WriteBack:
         for group in ready[:at_most]:
             cached = self._cache.of(group)
             if self._refreshed(group, cached):
-                self._record_before([group])
-                self._write_whole(group, cached)
+                with self._unless_it_fails([(group, cached)]):
+                    self._record_before([group])
+                    self._write_whole(group, cached)
             self.let_go()
         return sum(not group.damaged for group in self.stale)
 
@@ -209,13 +205,28 @@ class WriteBack:
             for group in [group for group in self.stale if not group.damaged and group.stored >= group.committed]:
                 cached = self._cache.of(group)
                 if self._refreshed(group, cached):
-                    self._write_whole(group, cached)
+                    with self._unless_it_fails([(group, cached)]):
+                        self._write_whole(group, cached)
             self.flush()
         if self._record.used + count > self._record.most:
             raise NoRoom(
                 f"{self._record.used} groups are damaged or unprotected, and the store can keep count of "
                 f"{self._record.most}; scrub it"
             )
+
+    @contextmanager
+    def _unless_it_fails(self, refreshed: Sequence[tuple[Group, CachedGroup]]) -> Iterator[None]:
+        """Write groups whose redundancy was brought up to date in memory.
+
+        Where that fails, the drive has not what that redundancy stands for, nor memory what it stood for before.
+        """
+        try:
+            yield
+        except BaseException:
+            for _, cached in refreshed:
+                if cached.dirty.any():
+                    cached.forget_redundancy()
+            raise
 
     def _put_down(self, group: Group, cached: CachedGroup) -> None:
         self.mark_stale(group)
