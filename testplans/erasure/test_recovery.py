@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,8 +28,9 @@ from rackloop_fixtures import (
     reached_drive,
 )
 from rackloop_models.disaggregation import Shape, failure
-from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, LocalStoreUnderTest, format_drive
-from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode, StripedStoreUnderTest
+from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
+from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode
+from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
 
 # Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
 PARAMETERS: dict[str, Any] = {
@@ -101,10 +103,13 @@ def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measur
             size_bytes = (parameters["groups"] + 4) * (k + m) * SECTOR_BYTES + (16 << 20)
             with reached_drive(rack, labels, place, size_bytes) as reached:
                 format_drive(reached.blocks, Layout(k, m), files=16)
-                # Without a cache, so that every read is the drive's.
-                with LocalStore(reached.blocks, rack.clock, cache_bytes=0) as store:
-                    system = LocalStoreUnderTest(store, reached.drive, blocks)
-                    eraser = SectorEraser(rack, {reached.drive: reached.whole}, reached.offset)
+                eraser = SectorEraser(rack, {reached.drive: reached.whole}, reached.offset)
+                with LocalStoreUnderTest(
+                    partial(LocalStore, reached.blocks, rack.clock),
+                    blocks=blocks,
+                    name=f"local {code}",
+                    drive=reached.drive,
+                ) as system:
                     _judge(rack, system, eraser, parameters, measure, progress)
 
 
@@ -113,7 +118,7 @@ def test_stripes(
 ) -> None:
     """Objects in stripes over the drives of several servers: units are lost."""
     with _striped(rack, labels, parameters).open() as storage:
-        system = StripedStoreUnderTest(storage.store, storage.regions, parameters["objects"])
+        system = _stripes_of(storage, parameters)
         eraser = SectorEraser(rack, storage.sessions, storage.region.offset)
         _judge(rack, system, eraser, parameters, measure, progress)
 
@@ -123,7 +128,7 @@ def test_drives(
 ) -> None:
     """The same, and whole drives stop answering."""
     with _striped(rack, labels, parameters).open() as storage:
-        system = StripedStoreUnderTest(storage.store, storage.regions, parameters["objects"])
+        system = _stripes_of(storage, parameters)
         fewer = {**parameters, "erasures": parameters["drive_erasures"], "beyond": 2}
         _judge(rack, system, DriveEraser(rack), fewer, measure, progress)
 
@@ -132,6 +137,11 @@ def _striped(rack: Rack, labels: Labels, parameters: Mapping[str, Any]) -> Erasu
     controller = RecoveryController(_shape(rack.lab, parameters), ServerLoss.MOVE)
     code = StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
     return ErasureRack(rack, labels, controller, code)
+
+
+def _stripes_of(storage: ErasureRack, parameters: Mapping[str, Any]) -> StripedStoreUnderTest:
+    name = f"rack {parameters['k']}+{parameters['m']}"
+    return StripedStoreUnderTest(storage.store, storage.regions, blocks=parameters["objects"], name=name)
 
 
 def _judge(

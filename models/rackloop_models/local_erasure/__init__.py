@@ -18,7 +18,6 @@ from rackloop_models.local_erasure._scrub import GroupName, Progress, ScrubRepor
 from rackloop_models.local_erasure._statistics import Statistics
 from rackloop_models.local_erasure._store import CACHE_BYTES, LocalStore, format_drive
 from rackloop_models.local_erasure._stored_file import FileStatus, StoredFile
-from rackloop_models.local_erasure._under_test import LocalStoreUnderTest
 
 __all__ = [
     "CACHE_BYTES",
@@ -29,7 +28,6 @@ __all__ = [
     "GroupUnrecoverable",
     "Layout",
     "LocalStore",
-    "LocalStoreUnderTest",
     "NoRoom",
     "NoStore",
     "NoSuchFile",

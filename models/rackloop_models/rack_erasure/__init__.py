@@ -9,7 +9,6 @@ from rackloop_models.rack_erasure._server_loss import Recovery, RecoveryControll
 from rackloop_models.rack_erasure._state import DriveState, Health, RecoveryState, Statistics
 from rackloop_models.rack_erasure._store import StripedStore
 from rackloop_models.rack_erasure._throttle import Throttle
-from rackloop_models.rack_erasure._under_test import StripedStoreUnderTest
 
 __all__ = [
     "DriveState",
@@ -27,7 +26,6 @@ __all__ = [
     "StripeCode",
     "StripeLost",
     "StripedStore",
-    "StripedStoreUnderTest",
     "Throttle",
     "TooFewDrives",
     "Unit",
