@@ -32,7 +32,7 @@ _LABELS: Mapping[str, set[str]] = {
     READS: {"when"},
     REBUILD: set(),
     TENANTS: {"when", "request"},
-    TAIL: {"sectors", "drive", "reading"},
+    TAIL: {"ph", "retry_ms", "read", "sectors"},
     CODEC: {"code", "act"},
     UPDATE: {"code", "updated", "method"},
 }
@@ -138,12 +138,13 @@ def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
 def _tails(test: TestRecord) -> list[TailCurve]:
     from rackloop_reports.plots import TailCurve
 
-    curves: dict[tuple[str, str], list[tuple[int, float | None, float, float | None]]] = {}
+    curves: dict[tuple[str, str], list[tuple[float, float | None, float, float | None]]] = {}
     for labels, samples in _taken(test, TAIL):
-        low, high = samples.quantile_ci95(0.99)
-        point = (int(labels["sectors"]), low, samples.quantile(0.99), high)
-        curves.setdefault((labels["drive"], labels["reading"]), []).append(point)
-    return [TailCurve(drive, reading, points) for (drive, reading), points in curves.items()]
+        low, high = samples.quantile_ci95(0.5)
+        panel = f"{int(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
+        point = (float(labels["ph"]), low, samples.quantile(0.5), high)
+        curves.setdefault((panel, labels["read"]), []).append(point)
+    return [TailCurve(panel, read, points) for (panel, read), points in curves.items()]
 
 
 def _updates(test: TestRecord) -> list[GroupedBar]:

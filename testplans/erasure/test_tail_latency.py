@@ -218,7 +218,12 @@ def test_tail_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measur
     for number, (drive, place) in enumerate(places.items()):
         ph = _ph(rack.lab, drive)
         chosen = choose_code(parameters["codeword"], ph or 1e-4)
-        labels = {"drive": drive, "ph": f"{ph:g}", "retry_ms": f"{_retry_s(rack.lab, drive) * 1e3:.1f}"}
+        labels = {
+            "drive": drive,
+            "sectors": str(parameters["sectors"]),
+            "ph": f"{ph:g}",
+            "retry_ms": f"{_retry_s(rack.lab, drive) * 1e3:.1f}",
+        }
         stream = Stream(rack, place, chosen, parameters)
         stream.write()
         turns = [(stream.retried(), stream.decoded()) for _ in range(parameters["trials"])]

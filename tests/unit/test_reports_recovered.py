@@ -72,12 +72,12 @@ def test_a_rebuild_without_tenants_has_no_panel_for_them() -> None:
 
 
 def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None:
-    points = [(20_000, None, 2.0, None), (10_000, 0.9, 1.0, 1.2)]
+    points = [(0.002, None, 2.0, None), (0.001, 0.9, 1.0, 1.2)]
     curves = [TailCurve(drive, reading, points) for drive in ("20 ms", "40 ms") for reading in ("retries", "coded")]
     panels = tail_curves(curves, SOURCE).axes
     assert [axes.get_title(loc="left") for axes in panels] == ["20 ms", "40 ms"]
     line = panels[0].lines[0]
-    assert (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([10.0, 20.0], [1.0, 2.0])
+    assert (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([0.001, 0.002], [1.0, 2.0])
 
 
 def test_a_code_that_was_not_timed_decoding_has_no_bar_for_it() -> None:
@@ -117,7 +117,10 @@ def run(tmp_path: Path) -> RunRecord:
             ("rebuild.tenant_latency", "s", [0.9], {"policy": "move", "when": "rebuilding", "request": "write"}),
             ("rebuild.tenant_latency", "s", [0.1], {"policy": "move", "when": "healthy", "request": "read"}),
         ],
-        "tail": [("tail.latency", "s", [1.0] * 300, {"sectors": "10000", "drive": "d13", "reading": "retries"})],
+        "tail": [
+            ("tail.latency", "s", [1.0] * 6, {"sectors": "10000", "ph": ph, "retry_ms": "20.8", "read": "decoded"})
+            for ph in ("0.001", "0.005")
+        ],
         "codec": [("codec.throughput", "B/s", [1e9], {"code": "(4, 2)", "act": "encode"})],
         "update": [("update.latency", "s", [0.05], {"code": "(4, 2)", "updated": "3", "method": "direct"})],
         "none": [("recovery.wrong", "1", [0], {"damage": "none", "erased": "0", "units": "none", "phase": "before"})],

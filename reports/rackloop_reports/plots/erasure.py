@@ -19,7 +19,6 @@ from rackloop_reports.plots._style import (
     RED,
     Source,
     blank,
-    make_y_logarithmic,
     put_caption,
     styled,
 )
@@ -64,14 +63,14 @@ class RebuildBar:
 
 @dataclass(frozen=True)
 class TailCurve:
-    """Tail latency in seconds by how many sectors were read, ``points`` of (sectors, low, value, high).
+    """How long reads took, in seconds, by how often a sector fails: ``points`` of (probability, low, median, high).
 
-    ``panel`` is what the curve shares axes with: a failure probability and a retry latency, say.
+    ``panel`` is what the curve shares axes with, such as the number of sectors and what a retry takes.
     """
 
     panel: str
     name: str
-    points: Sequence[tuple[int, float | None, float, float | None]] = field(default_factory=tuple)
+    points: Sequence[tuple[float, float | None, float, float | None]] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
         figure,
         source.caption(
             f"{asked}: as they must be, of those asked for. Where more is lost than the code recovers, an answer must "
-            "be a loud failure. Red: wrong bytes. Orange: unknown, or an error where there should be bytes."
+            "be a loud failure. Red: wrong bytes, which is a failure unless the system promises nothing of silent "
+            "corruption. Orange: unknown, or an error where there should be bytes."
         ),
     )
     return figure
@@ -191,12 +191,12 @@ def _across(axes: Axes, bars: Sequence[tuple[float, str]], what: str, color: str
 
 @styled
 def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
-    """Tail latency by how many sectors were read, a panel for each kind of drive, intervals as bars."""
+    """How long reads took by how often sectors fail, a panel for each kind of drive, intervals as bars."""
     panels = list(dict.fromkeys(curve.panel for curve in curves))
     names = list(dict.fromkeys(curve.name for curve in curves))
-    columns = min(4, len(panels))
+    columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = blank(max(6.4, 3.1 * columns), 1.4 + 2.8 * rows)
+    figure = blank(max(6.4, 4.0 * columns), 1.6 + 3.0 * rows)
     drawn = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes in drawn.flat[len(panels) :]:
         axes.set_visible(False)
@@ -204,13 +204,14 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
         for curve in (curve for curve in curves if curve.panel == panel):
             _tail(axes, curve, CYCLE[names.index(curve.name) % len(CYCLE)])
         axes.set_title(panel, fontsize=10)
-        make_y_logarithmic(axes)
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
     for axes in drawn[:, 0]:
-        axes.set_ylabel("p99 of a read, s")
+        axes.set_ylabel("A read, s")
     for axes in drawn[-1, :]:
-        axes.set_xlabel("Sectors read, thousands")
-    figure.suptitle(source.title("Tail latency"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption("Bars: 95 % intervals from order statistics."))
+        axes.set_xlabel("Probability that a sector fails")
+    figure.suptitle(source.title("Reads of many sectors"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption("Medians; bars: their 95 % intervals, from order statistics."))
     drawn.flat[0].legend(fontsize=8)
     return figure
 
@@ -221,7 +222,7 @@ def _tail(axes: Axes, curve: TailCurve, color: str) -> None:
     below = [value - low if low is not None else 0.0 for _, low, value, _ in points]
     above = [high - value if high is not None else 0.0 for _, _, value, high in points]
     axes.errorbar(
-        [sectors / 1e3 for sectors, *_ in points],
+        [probability for probability, *_ in points],
         values,
         [below, above],
         color=color,
