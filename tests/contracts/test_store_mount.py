@@ -20,7 +20,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
-from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point
+from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point, unmount
 from tests.minted_drive import minted
 from tests.rackd_process import RunningRackd, running_rackd
 from tests.store_mount import served
@@ -270,5 +270,7 @@ def test_what_is_no_mount_point_is_refused_in_a_sentence(image: Path, tmp_path: 
         require_mount_point(image)
     with served(image, tmp_path / "mnt") as store, pytest.raises(BadInput, match="is mounted at"):
         require_mount_point(store.folder)
+    unmount(store.folder)
+    unmount(store.folder)
     with pytest.raises(NotSupported, match="there is no /dev/fuses"):
         require_mount_point(tmp_path / "mnt", device=Path("/dev/fuses"))

@@ -14,8 +14,8 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RackdControl
 from rackloop_models.local_erasure import unmount
+from rackloop_models.local_erasure._mount import is_mounted
 from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Ended, Running, wait_until
-from tests.store_mount import is_mounted
 
 GROUP = 250 * 4096
 
