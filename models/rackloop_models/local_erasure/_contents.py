@@ -80,13 +80,13 @@ class Contents:
         elif size_bytes < file.size_bytes:
             whole, rest = divmod(size_bytes, self._group_bytes)
             kept = whole + (rest > 0)
+            last = file.groups.get(whole) if rest else None
+            if last is not None:
+                self._shorten(last, -(-rest // SECTOR_BYTES))
             for index in [index for index in file.groups if index >= kept]:
                 group = file.groups.pop(index)
                 file.change(group)
                 self._volume.give_up(group)
-            last = file.groups.get(whole) if rest else None
-            if last is not None:
-                self._shorten(last, -(-rest // SECTOR_BYTES))
             self._volume.table.drop_pages(file, kept)
         file.size_bytes = size_bytes
         file.change()
@@ -152,7 +152,7 @@ class Contents:
             moved = room.reserve(file, stretch.index, rows) or self._refuse(rows)
             try:
                 self._move(group, moved)
-            except UnrecoverableError:
+            except BaseException:
                 room.give_up(moved)
                 raise
         group.needed = rows
@@ -189,9 +189,9 @@ class Contents:
         volume = self._volume
         first, stop = stretch.rows
         if not group.stored and stretch.stop - stretch.first == self._group_bytes:
+            volume.write_back.write_new(group, content.reshape(-1, SECTOR_BYTES))
             group.stored = stop
             group.file.change(group)
-            volume.write_back.write_new(group, content.reshape(-1, SECTOR_BYTES))
             return
         cached = volume.cache.of(group)
         # Sectors that are written in part are read before; those that the group does not have yet are zeros.

@@ -25,6 +25,7 @@ class UnprotectedRecord:
         self._sectors: list[set[int]] = [set() for _ in range(geometry.records)]
         self._in: dict[int, int] = {}
         self._released: set[int] = set()
+        self._unflushed: set[int] = set()
 
     @property
     def most(self) -> int:
@@ -51,7 +52,13 @@ class UnprotectedRecord:
 
     def missing(self, starts: Iterable[int]) -> list[int]:
         """Those of ``starts`` that are not recorded."""
-        return sorted({start for start in starts if start not in self._in or start in self._released})
+        return sorted(
+            {
+                start
+                for start in starts
+                if start not in self._in or start in self._released or self._in[start] in self._unflushed
+            }
+        )
 
     def require(self, starts: Iterable[int], generation: int) -> bool:
         """Record groups; False where all were recorded already, and nothing has to be flushed.
@@ -59,13 +66,15 @@ class UnprotectedRecord:
         Raises ValueError where there is no room: have some groups protected, and released, first.
         """
         new = set(starts)
-        # What was released and is still on the drive need not be written again.
+        # What was released and is still on the drive need not be written again, but what a request failed for must.
         self._released -= new
+        changed = {self._in[start] for start in new & self._in.keys()} & self._unflushed
         new -= self._in.keys()
-        if not new:
+        if not new and not changed:
             return False
-        changed: set[int] = set()
         for number, recorded in enumerate(self._sectors):
+            if not new:
+                break
             kept = recorded - self._released
             take = sorted(new)[: RECORDED_STARTS - len(kept)]
             if take:
@@ -76,8 +85,6 @@ class UnprotectedRecord:
                 self._in |= dict.fromkeys(take, number)
                 new -= set(take)
                 changed.add(number)
-            if not new:
-                break
         self._write(changed, generation)
         if new:
             raise ValueError(f"{len(new)} groups more than the {self.most} that there is room for")
@@ -100,7 +107,12 @@ class UnprotectedRecord:
         """Write all of it, as when the drive does not know it any more."""
         self._write(set(range(len(self._sectors))), generation)
 
+    def flushed(self) -> None:
+        """The drive was flushed: what was written of the record stays."""
+        self._unflushed.clear()
+
     def _write(self, numbers: set[int], generation: int) -> None:
+        self._unflushed |= numbers
         contents = {}
         for number in numbers:
             starts = sorted(self._sectors[number])

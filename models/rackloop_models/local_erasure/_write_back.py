@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -84,29 +85,23 @@ class WriteBack:
         """Write what is new in groups and their redundancy; without ``reading``, no redundancy that takes reads."""
         whole: list[tuple[Group, CachedGroup]] = []
         data: list[Group] = []
-        for group in groups:
-            cached = group.cached
-            if cached is None or not (cached.dirty.any() or (reading and group.stale)):
-                continue
-            # Where the group was longer, as far as the drive knows, its user sectors lie where redundancy is to be.
-            allowed = group.stored >= group.committed and not (
-                not reading and self._redundancy.reads_needed(group, cached)
-            )
-            if allowed and self._refreshed(group, cached):
-                whole.append((group, cached))
-            else:
-                data.append(group)
-        try:
+        with self._unless_it_fails(whole):
+            for group in groups:
+                cached = group.cached
+                if cached is None or not (cached.dirty.any() or (reading and group.stale)):
+                    continue
+                # Where the group was longer, as far as the drive knows, its user sectors lie where redundancy is to be.
+                allowed = group.stored >= group.committed and not (
+                    not reading and self._redundancy.reads_needed(group, cached)
+                )
+                if allowed and self._refreshed(group, cached):
+                    whole.append((group, cached))
+                else:
+                    data.append(group)
             for batch in _batches(whole):
                 self._record_before([group for group, _ in batch])
                 for group, cached in batch:
                     self._write_whole(group, cached)
-        except BaseException:
-            # The drive has not what the redundancy in memory stands for, nor what it stood for before.
-            for _, cached in whole:
-                if cached.dirty.any():
-                    cached.forget_redundancy()
-            raise
         self.put_down(data)
 
     def write_new(self, group: Group, rows: Bytes) -> None:
@@ -123,8 +118,9 @@ class WriteBack:
         for group in ready[:at_most]:
             cached = self._cache.of(group)
             if self._refreshed(group, cached):
-                self._record_before([group])
-                self._write_whole(group, cached)
+                with self._unless_it_fails([(group, cached)]):
+                    self._record_before([group])
+                    self._write_whole(group, cached)
             self.let_go()
         return sum(not group.damaged for group in self.stale)
 
@@ -155,6 +151,7 @@ class WriteBack:
         But as long as the metadata say that they are shorter, their redundancy lies elsewhere, or did, for a crash.
         """
         self._drive.flush()
+        self._record.flushed()
         done = [group for group in self._written if group.stored == group.committed]
         for group in done:
             del self._written[group]
@@ -173,6 +170,7 @@ class WriteBack:
         """Write and flush that groups which are protected are not unprotected."""
         if self._record.settle(self._generation()):
             self._drive.flush()
+            self._record.flushed()
 
     def _refreshed(self, group: Group, cached: CachedGroup) -> bool:
         try:
@@ -207,7 +205,8 @@ class WriteBack:
             for group in [group for group in self.stale if not group.damaged and group.stored >= group.committed]:
                 cached = self._cache.of(group)
                 if self._refreshed(group, cached):
-                    self._write_whole(group, cached)
+                    with self._unless_it_fails([(group, cached)]):
+                        self._write_whole(group, cached)
             self.flush()
         if self._record.used + count > self._record.most:
             raise NoRoom(
@@ -215,17 +214,32 @@ class WriteBack:
                 f"{self._record.most}; scrub it"
             )
 
+    @contextmanager
+    def _unless_it_fails(self, refreshed: Sequence[tuple[Group, CachedGroup]]) -> Iterator[None]:
+        """Write groups whose redundancy was brought up to date in memory.
+
+        Where that fails, the drive has not what that redundancy stands for, nor memory what it stood for before.
+        """
+        try:
+            yield
+        except BaseException:
+            for _, cached in refreshed:
+                if cached.dirty.any():
+                    cached.forget_redundancy()
+            raise
+
     def _put_down(self, group: Group, cached: CachedGroup) -> None:
         self.mark_stale(group)
         m = len(cached.redundancy)
-        for first, stop in runs(cached.dirty):
-            if first < cached.base + m and stop > cached.base:
-                cached.redundancy_on_drive = False
-            self._drive.write(group.start + first, cached.rows[first:stop])
+        # Also where a write fails: nobody knows then which of them the drive has.
         known = np.zeros_like(cached.dirty)
         known[list(cached.old)] = True
         known[cached.base :] = True
         cached.lost |= cached.dirty & cached.changed & ~known
+        for first, stop in runs(cached.dirty):
+            if first < cached.base + m and stop > cached.base:
+                cached.redundancy_on_drive = False
+            self._drive.write(group.start + first, cached.rows[first:stop])
         cached.dirty[:] = False
         group.damaged = False
 
