@@ -160,7 +160,15 @@ def test_fio_reads_back_what_it_wrote(image: Path, tmp_path: Path, options: tupl
     job = ("--name=job", "--size=8m", "--verify=crc32c", "--randseed=1", "--verify_fatal=1", "--fallocate=none")
     with served(image, tmp_path / "mnt") as store:
         report = tmp_path / "fio.json"
-        done("fio", *job, *options, f"--directory={store.folder}", "--output-format=json", f"--output={report}")
+        done(
+            "fio",
+            *job,
+            *options,
+            f"--directory={store.folder}",
+            "--output-format=json",
+            f"--output={report}",
+            cwd=tmp_path,
+        )
         found: dict[str, Any] = json.loads(report.read_text()[report.read_text().index("{") :])["jobs"][0]
         assert found["error"] == 0
         assert found["write"]["io_bytes"] > MIB
@@ -197,7 +205,9 @@ def test_a_killed_mount_loses_nothing_that_was_synced_and_the_next_cleans_up(ima
             file.seek(12345)
             file.write(content(54321, 4))
             os.fsync(file.fileno())
-        fio = subprocess.Popen([*writing, "--runtime=600", f"--directory={store.folder}", "--output=/dev/null"])
+        fio = subprocess.Popen(
+            [*writing, "--runtime=600", f"--directory={store.folder}", "--output=/dev/null"], cwd=tmp_path
+        )
         while not (store.folder / "job.0.0").exists() or not (store.folder / "job.0.0").stat().st_size:
             assert fio.poll() is None
         store.kill()
