@@ -15,6 +15,7 @@ from rackloop.clock import RealClock
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
 from rackloop_models.local_erasure import LocalStore, StoreInUse, serve_files, unmount
+from rackloop_models.local_erasure._mount import is_mounted
 from tests.minted_drive import minted
 
 STOP_S = 60.0
@@ -72,14 +73,6 @@ def served(drive: Path | NbdExport, folder: Path, *, idle_s: float = 0.0) -> Ite
             process.communicate(timeout=STOP_S)
         if is_mounted(folder):
             unmount(folder)
-
-
-def is_mounted(folder: Path) -> bool:
-    """Whether anything is mounted there, also where nobody serves it any more."""
-    try:
-        return folder.is_mount()
-    except OSError:
-        return True
 
 
 def _main(folder: str, idle_s: str, *target: str) -> None:

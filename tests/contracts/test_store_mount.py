@@ -20,7 +20,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
-from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point
+from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point, unmount
 from tests.minted_drive import minted
 from tests.rackd_process import RunningRackd, running_rackd
 from tests.store_mount import served
@@ -160,7 +160,15 @@ def test_fio_reads_back_what_it_wrote(image: Path, tmp_path: Path, options: tupl
     job = ("--name=job", "--size=8m", "--verify=crc32c", "--randseed=1", "--verify_fatal=1", "--fallocate=none")
     with served(image, tmp_path / "mnt") as store:
         report = tmp_path / "fio.json"
-        done("fio", *job, *options, f"--directory={store.folder}", "--output-format=json", f"--output={report}")
+        done(
+            "fio",
+            *job,
+            *options,
+            f"--directory={store.folder}",
+            "--output-format=json",
+            f"--output={report}",
+            cwd=tmp_path,
+        )
         found: dict[str, Any] = json.loads(report.read_text()[report.read_text().index("{") :])["jobs"][0]
         assert found["error"] == 0
         assert found["write"]["io_bytes"] > MIB
@@ -197,7 +205,9 @@ def test_a_killed_mount_loses_nothing_that_was_synced_and_the_next_cleans_up(ima
             file.seek(12345)
             file.write(content(54321, 4))
             os.fsync(file.fileno())
-        fio = subprocess.Popen([*writing, "--runtime=600", f"--directory={store.folder}", "--output=/dev/null"])
+        fio = subprocess.Popen(
+            [*writing, "--runtime=600", f"--directory={store.folder}", "--output=/dev/null"], cwd=tmp_path
+        )
         while not (store.folder / "job.0.0").exists() or not (store.folder / "job.0.0").stat().st_size:
             assert fio.poll() is None
         store.kill()
@@ -270,5 +280,7 @@ def test_what_is_no_mount_point_is_refused_in_a_sentence(image: Path, tmp_path: 
         require_mount_point(image)
     with served(image, tmp_path / "mnt") as store, pytest.raises(BadInput, match="is mounted at"):
         require_mount_point(store.folder)
+    unmount(store.folder)
+    unmount(store.folder)
     with pytest.raises(NotSupported, match="there is no /dev/fuses"):
         require_mount_point(tmp_path / "mnt", device=Path("/dev/fuses"))

@@ -14,8 +14,8 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RackdControl
 from rackloop_models.local_erasure import unmount
+from rackloop_models.local_erasure._mount import is_mounted
 from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Ended, Running, wait_until
-from tests.store_mount import is_mounted
 
 GROUP = 250 * 4096
 
@@ -26,10 +26,12 @@ Store = Callable[..., Ended]
 
 @pytest.fixture(scope="module")
 def rack() -> Iterator[CommandLine]:
-    """A rack that is up for the tests of this file, each of which works on drives of its own."""
+    """A rack that is up for the tests of this file, each of which works on drives of its own, with stores on some."""
     with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as place:
         command_line = CommandLine(Path(place), Path(place))
         assert command_line("lab", "up", "mock").status == 0
+        made = [command_line.start("store", "mock", "format", drive) for drive in ("d02", "d05", "d06")]
+        assert [running.end().status for running in made] == [0, 0, 0]
         try:
             yield command_line
         finally:
@@ -111,7 +113,6 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
 def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, store: Store, tmp_path: Path) -> None:
     whole = content(2 * GROUP)
     (tmp_path / "file").write_bytes(whole)
-    assert store("format", "d02").status == 0
     assert store("put", "d02", tmp_path / "file").status == 0
     begin = data_begins_at(rack, "d02", whole[:8192])
     spoil(rack, "d02", [begin + 4096 * number for number in (3, 4, 5, 6, 7)])
@@ -136,18 +137,23 @@ def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, sto
 
 def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store, tmp_path: Path) -> None:
     assert store("format", "d03", "--codeword", "1023", "--ph", "0.005").status == 0
-    store("format", "d03").refused(2, "d03 carries a store with 0 files; --overwrite to lose them")
-    store("format", "d03", "--overwrite", "--ph", "1").refused(2, "probabilities lie between 0 and 1")
-    store("format", "d03", "--overwrite", "--files", "100000000").refused(2, "take a larger drive, fewer files")
-    assert "groups of 1004 sectors and 19 of redundancy" in store("status", "d03").out
-    store("format", "d99").refused(2, "lab mock has no drive 'd99'; did you mean")
-    store("format", "d17").refused(2, "d17 is joined to no server", "rackloop fabric mock map SERVER.PORT=d17")
-    store("status", "d04").refused(2, "drive d04 carries no store", "rackloop store mock format d04")
-    store("put", "d03", tmp_path / "none").refused(2, "none cannot be read: No such file")
+    refused = {
+        ("mock", "format", "d03"): (2, "d03 carries a store with 0 files; --overwrite to lose them"),
+        ("mock", "format", "d03", "--overwrite", "--ph", "1"): (2, "probabilities lie between 0 and 1"),
+        ("mock", "format", "d04", "--files", "100000000"): (2, "take a larger drive, fewer files"),
+        ("mock", "format", "d99"): (2, "lab mock has no drive 'd99'; did you mean"),
+        ("mock", "format", "d17"): (2, "join it first: rackloop fabric mock map SERVER.PORT=d17"),
+        ("mock", "status", "d09"): (2, "d09 carries no store; make one: rackloop store mock format d09"),
+        ("mock", "put", "d03", "none"): (2, "none cannot be read: No such file"),
+        ("mock", "mount", "d03", "none"): (2, "the mount point none is not there; make the folder first"),
+        ("disaggregation", "status", "d01"): (3, "lab disaggregation is not up"),
+    }
+    started = {asked: rack.start("store", *asked) for asked in refused}
+    for asked, (status, said) in refused.items():
+        started[asked].end().refused(status, said)
     (tmp_path / "file").write_bytes(b"x")
     store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "a/b")
-    store("mount", "d03", tmp_path / "none").refused(2, "is not there; make the folder first")
-    rack("store", "disaggregation", "status", "d01").refused(3, "lab disaggregation is not up")
+    assert "groups of 1004 sectors and 19 of redundancy" in store("status", "d03").out
 
 
 def test_a_drive_with_content_worth_keeping_is_refused_and_one_in_a_slot_is_reached(
@@ -162,7 +168,6 @@ def test_a_drive_with_content_worth_keeping_is_refused_and_one_in_a_slot_is_reac
 
 @needs_fuse
 def test_a_mounted_store_is_a_folder_until_it_is_interrupted(rack: CommandLine, store: Store, tmp_path: Path) -> None:
-    assert store("format", "d05").status == 0
     folder = tmp_path / "mnt"
     with mounted(rack, "d05", folder) as running:
         (folder / "file").write_bytes(content(GROUP))
@@ -180,7 +185,6 @@ def test_a_mounted_store_is_a_folder_until_it_is_interrupted(rack: CommandLine, 
 
 @needs_fuse
 def test_a_killed_mount_leaves_what_was_synced(rack: CommandLine, store: Store, tmp_path: Path) -> None:
-    assert store("format", "d06").status == 0
     folder = tmp_path / "mnt"
     with mounted(rack, "d06", folder) as running:
         file = os.open(folder / "file", os.O_CREAT | os.O_WRONLY)

@@ -202,5 +202,14 @@ def unmount(directory: Path) -> None:
         done = subprocess.run(("fusermount3", "-u", "-z", str(directory)), capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise ToolError("fusermount3 is not installed: install fuse3") from None
-    if done.returncode:
+    # libfuse's own helper may have been first.
+    if done.returncode and is_mounted(directory):
         raise LabError(f"{directory} cannot be unmounted: {done.stderr.strip()}")
+
+
+def is_mounted(directory: Path) -> bool:
+    """Whether anything is mounted there, also where nobody serves it any more."""
+    try:
+        return directory.is_mount()
+    except OSError:
+        return True
