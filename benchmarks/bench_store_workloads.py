@@ -1,0 +1,136 @@
+"""What local erasure coding takes of the speed of workloads: fio mixes on a mounted store, beside a drive that never
+fails (Figure 9 of the paper on local erasure coding).
+
+Run with ``python benchmarks/bench_store_workloads.py [--json FILE] [--ph P ...] [--codeword N] [--mib SIZE]``. Needs
+fio, FUSE and a release build of native/. Each kind of I/O is measured by real fio: on the export of a hard disk model
+whose sectors never fail, and on a file of a mounted store on the same model with sectors that fail at the first
+attempt. A workload is a mix of them, with the shares that ``rackloop model erasure slowdown`` assumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from rackloop.clock import RealClock  # noqa: E402 - the checkout is no package
+from rackloop.errors import ToolError  # noqa: E402
+from rackloop.profiles import load_profile  # noqa: E402
+from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.drive_blocks import open_blocks  # noqa: E402
+from rackloop_models.local_erasure import Layout, format_drive  # noqa: E402
+from rackloop_models.tail_latency import WORKLOADS  # noqa: E402
+from tests.minted_drive import minted  # noqa: E402
+from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402
+from tests.store_mount import served  # noqa: E402
+
+CLOCK = RealClock()
+DRIVE_BYTES = 4 << 30
+# 250 sectors of 4 KiB a revolution, and commands quicker than a sector passes: the drive of the paper's analysis.
+PAPER = {"outer_mb_s": 122.88, "inner_mb_s": 122.88, "command_overhead_us": 25}
+# How fio does each kind, and the share of the file it goes through.
+KINDS: Mapping[str, tuple[str, int, float]] = {
+    "streamed": ("read", 1 << 20, 1.0),
+    "touched": ("randread", 512 << 10, 0.1),
+    "small": ("randread", 64 << 10, 0.02),
+    "written": ("write", 1 << 20, 0.5),
+}
+
+
+def fio(kind: str, size_bytes: int, *target: str, share: float | None = None) -> float:
+    """Bytes a second of one kind of I/O; the page cache is dropped first, and what was written is flushed."""
+    path = shutil.which("fio")
+    if path is None:
+        raise ToolError("fio is not installed: apt-get install fio")
+    rw, block_bytes, usual = KINDS[kind]
+    # Each kind has places of its own: what one has read may be in the store's cache for the next.
+    io_bytes = max(block_bytes, round(size_bytes * (share or usual)) // block_bytes * block_bytes)
+    command = [path, f"--name={kind}", f"--rw={rw}", f"--bs={block_bytes}", f"--size={size_bytes}", *target]
+    command += [f"--io_size={io_bytes}", f"--randseed={sum(kind.encode())}", "--end_fsync=1", "--output-format=json", "--thread"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    job = json.loads(text[text.index("{") :])["jobs"][0]
+    if job["error"]:
+        raise ToolError(f"fio ended {kind} with error {job['error']}")
+    done = job["write" if kind == "written" else "read"]
+    return float(done["io_bytes"] / (done["runtime"] / 1e3))
+
+
+def rack(ph: float) -> dict[str, Any]:
+    """A rackd with one hard disk, of which sectors fail with probability ``ph``."""
+    profile = load_profile("sata-hdd")
+    timing = {**profile.timing, **PAPER, "read_error_probability": ph}
+    only = drive(1, bytes=DRIVE_BYTES, rotational=True, timing=timing) | {"port": None}
+    return small_rack() | {"drives": [only]}
+
+
+def on_the_drive(size_bytes: int) -> dict[str, float]:
+    """Each kind on a drive whose sectors never fail, without a store."""
+    with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(0)) as rackd:
+        target = ("--ioengine=nbd", f"--uri={rackd.uri('drive.d01')}")
+        fio("written", size_bytes, *target, share=1.0)
+        return {kind: fio(kind, size_bytes, *target) for kind in KINDS}
+
+
+def in_a_store(ph: float, codeword: int, size_bytes: int) -> tuple[Layout, dict[str, float]]:
+    """Each kind on a file of a mounted store; the last writes it anew."""
+    layout = Layout.for_failure_probability(ph or 1e-4, codeword)
+    with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(ph)) as rackd:
+        export = _formatted(rackd, layout)
+        with served(export, Path(name) / "mnt") as store:
+            target = ("--ioengine=psync", f"--filename={store.folder / 'file'}")
+            fio("written", size_bytes, *target, share=1.0)
+            found = {kind: fio(kind, size_bytes, *target) for kind in KINDS}
+            store.end()
+    return layout, found
+
+
+def _formatted(rackd: RunningRackd, layout: Layout) -> NbdExport:
+    export = NbdExport(rackd.nbd, "drive.d01", DRIVE_BYTES)
+    with minted(export) as permit, open_blocks(permit, CLOCK, within_s=30.0) as blocks:
+        format_drive(blocks, layout, files=16)
+    return export
+
+
+def lost(shares: Mapping[str, float], base: Mapping[str, float], found: Mapping[str, float]) -> float:
+    """The throughput that a mix loses: its time is that of its bytes, each kind in turn."""
+    before = sum(share / base[kind] for kind, share in shares.items())
+    return 1 - before / sum(share / found[kind] for kind, share in shares.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--ph", type=float, nargs="+", default=[0.0, 1e-4, 5e-4, 1e-3, 5e-3])
+    parser.add_argument("--codeword", type=int, default=255)
+    parser.add_argument("--mib", type=int, default=384, help="size of the file")
+    options = parser.parse_args()
+    size_bytes = options.mib << 20
+    base = on_the_drive(size_bytes)
+    figures: dict[str, Any] = {"drive": base, "stores": {}}
+    print(f"{'MB/s':26}" + "".join(f"{kind:>12}" for kind in KINDS))
+    print(f"{'the drive, no failures':26}" + "".join(f"{speed / 1e6:12.1f}" for speed in base.values()))
+    for ph in options.ph:
+        layout, found = in_a_store(ph, options.codeword, size_bytes)
+        mixes = {
+            workload.name: lost({kind: getattr(workload, kind) for kind in KINDS}, base, found)
+            for workload in WORKLOADS
+        }
+        figures["stores"][f"{ph:g}"] = {"k": layout.k, "m": layout.m, "speed": found, "lost": mixes}
+        name = f"({layout.k}, {layout.m}), ph {ph:g}"
+        print(f"{name:26}" + "".join(f"{speed / 1e6:12.1f}" for speed in found.values()))
+        print("  lost: " + ", ".join(f"{workload} {share:.1%}" for workload, share in mixes.items()))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
