@@ -55,7 +55,8 @@ def fio(kind: str, size_bytes: int, *target: str, share: float | None = None) ->
     # Each kind has places of its own: what one has read may be in the store's cache for the next.
     io_bytes = max(block_bytes, round(size_bytes * (share or usual)) // block_bytes * block_bytes)
     command = [path, f"--name={kind}", f"--rw={rw}", f"--bs={block_bytes}", f"--size={size_bytes}", *target]
-    command += [f"--io_size={io_bytes}", f"--randseed={sum(kind.encode())}", "--end_fsync=1", "--output-format=json", "--thread"]
+    command += [f"--io_size={io_bytes}", f"--randseed={sum(kind.encode())}", "--end_fsync=1", "--thread"]
+    command += ["--output-format=json"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     job = json.loads(text[text.index("{") :])["jobs"][0]
     if job["error"]:
