@@ -74,7 +74,8 @@ def test_a_rebuild_without_tenants_has_no_panel_for_them() -> None:
 def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None:
     points = [(0.002, None, 2.0, None), (0.001, 0.9, 1.0, 1.2)]
     curves = [TailCurve(drive, reading, points) for drive in ("20 ms", "40 ms") for reading in ("retries", "coded")]
-    panels = tail_curves(curves, SOURCE).axes
+    panels = tail_curves([*curves, TailCurve("40 ms", "retries", [(0.003, None, 9.0, None)])], SOURCE).axes
+    assert all(axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 9 for axes in panels)
     assert [axes.get_title(loc="left") for axes in panels] == ["20 ms", "40 ms"]
     line = panels[0].lines[0]
     assert (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([0.001, 0.002], [1.0, 2.0])

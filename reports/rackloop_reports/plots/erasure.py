@@ -205,7 +205,8 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
             _tail(axes, curve, CYCLE[names.index(curve.name) % len(CYCLE)])
         axes.set_title(panel, fontsize=10)
         axes.set_xscale("log")
-        axes.set_ylim(bottom=0)
+    # The panels share their axis: set before all are drawn, it would end at the first one's.
+    drawn.flat[0].set_ylim(bottom=0)
     for axes in drawn[:, 0]:
         axes.set_ylabel("A read, s")
     for axes in drawn[-1, :]:
