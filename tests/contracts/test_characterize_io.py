@@ -218,7 +218,8 @@ def test_writing_without_a_pause_ends_in_time_and_has_a_series() -> None:
     # fio writes the two logs by themselves: on a busy machine one may have an interval more than the other.
     assert longest.name == "saturation.longest"
     assert len(longest.values) >= 5
-    assert max(longest.values) <= found.longest_s
+    # Nanoseconds in the one and microseconds in the other, made seconds: the last bit may differ.
+    assert max(longest.values) <= found.longest_s * (1 + 1e-9)
 
 
 def test_io_that_fails_is_the_drives_failure() -> None:
