@@ -49,6 +49,18 @@ class FailFastBlocks(Blocks, Protocol):
     def read_failing_fast(self, offset: int, length: int) -> bytes: ...
 
 
+@runtime_checkable
+class PartwiseBlocks(FailFastBlocks, Protocol):
+    """Fail-fast blocks that can say which parts of a range fail, and give the others.
+
+    ``read_parts_failing_fast`` fills ``buffer`` from ``offset`` on in parts of ``part_bytes``, many of them in flight
+    together, and returns the numbers of those of which a sector failed at the first attempt, in order; what ``buffer``
+    holds of these means nothing. Another error raises.
+    """
+
+    def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]: ...
+
+
 class MemoryBlocks:
     """Blocks in memory, all zero at first. ``content`` may be looked at and damaged by tests."""
 
@@ -157,8 +169,23 @@ class FailFastPart(Part):
         return self._quick.read_failing_fast(self._offset + offset, length)
 
 
+class PartwisePart(FailFastPart):
+    """A stretch of blocks that say which parts of a range fail, which does so too."""
+
+    def __init__(self, blocks: PartwiseBlocks, offset: int, size_bytes: int) -> None:
+        super().__init__(blocks, offset, size_bytes)
+        self._partwise = blocks
+
+    def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
+        """The parts that fail. Raises ValueError beyond the end, and as the blocks beneath do."""
+        _require_inside(offset, memoryview(buffer).nbytes, self._size_bytes)
+        return self._partwise.read_parts_failing_fast(self._offset + offset, buffer, part_bytes)
+
+
 def part_of(blocks: Blocks, offset: int, size_bytes: int) -> Part:
     """A stretch of ``blocks``, which fails fast where they can. Raises ValueError where it is not within them."""
+    if isinstance(blocks, PartwiseBlocks):
+        return PartwisePart(blocks, offset, size_bytes)
     if isinstance(blocks, FailFastBlocks):
         return FailFastPart(blocks, offset, size_bytes)
     return Part(blocks, offset, size_bytes)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rackloop.abilities import BlockUsage
-from rackloop.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed
+from rackloop.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
 from rackloop.profiles import load_profile
@@ -277,3 +277,24 @@ def test_what_cannot_be_reached_is_refused(tmp_path: Path) -> None:
         open_blocks(NbdExport(tmp_path / "none.sock", "srv1.p0", MIB), CLOCK)
     with an_export(tmp_path) as export, pytest.raises(NotSupported, match="has no export"):
         open_blocks(NbdExport(export.server, "drive.none", MIB), CLOCK)
+
+
+def test_parts_that_fail_are_named_and_the_others_are_read(tmp_path: Path) -> None:
+    data = content(64 * BLOCK_BYTES)
+    with running_rackd(tmp_path) as rackd:
+        export = NbdExport(rackd.nbd, "drive.d01", 64 * MIB)
+        with minted(export) as permit, open_blocks(permit, CLOCK) as session:
+            assert isinstance(session, PartwiseBlocks)
+            session.write(0, data)
+            spoil(rackd, 9 * BLOCK_BYTES, 40 * BLOCK_BYTES)
+            buffer = bytearray(64 * BLOCK_BYTES)
+            assert session.read_parts_failing_fast(0, buffer, 4 * BLOCK_BYTES) == [2, 10]
+            for part in set(range(16)) - {2, 10}:
+                place = slice(part * 4 * BLOCK_BYTES, (part + 1) * 4 * BLOCK_BYTES)
+                assert buffer[place] == data[place]
+            with pytest.raises(IoFailed) as beyond:
+                session.read_parts_failing_fast(session.size_bytes, bytearray(BLOCK_BYTES), BLOCK_BYTES)
+            assert beyond.value.errno != EIO
+            with pytest.raises(ValueError, match="read-only"):
+                session.read_parts_failing_fast(0, memoryview(bytes(BLOCK_BYTES)), BLOCK_BYTES)
+            assert session.read_failing_fast(0, BLOCK_BYTES) == data[:BLOCK_BYTES]

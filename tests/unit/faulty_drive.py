@@ -64,6 +64,23 @@ class FaultyDrive:
             raise IoFailed("a sector of the request cannot be read", self.errno)
 
 
+class PartwiseDrive(FaultyDrive):
+    """One that also says which parts of a range fail, and leaves rubbish in the place of these."""
+
+    def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
+        view = memoryview(buffer).cast("B")
+        failed = []
+        for number, at in enumerate(range(0, len(view), part_bytes)):
+            length = min(part_bytes, len(view) - at)
+            sectors = self._asked("part", offset + at, length)
+            if (self.hard | self.soft).isdisjoint(sectors):
+                view[at : at + length] = self.memory.read(offset + at, length)
+            else:
+                view[at : at + length] = b"\xee" * length
+                failed.append(number)
+        return failed
+
+
 class PowerCut(Exception):
     """The drive has lost power."""
 

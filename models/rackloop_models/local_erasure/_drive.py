@@ -8,12 +8,16 @@ from typing import cast
 
 import numpy as np
 
-from rackloop.blocks import Blocks, FailFastBlocks, IoFailed
+from rackloop.blocks import Blocks, FailFastBlocks, IoFailed, PartwiseBlocks
 from rackloop_models.erasure._field import Bytes
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._statistics import Statistics
 
 REQUEST_SECTORS = 256
+# Requests that fail cost what lies behind the failed sector in them: the platter has gone on by then. So where sectors
+# fail, requests are small and many are in flight; for so many sectors, or groups of a code or two, since the last one.
+_PART_SECTORS = 4
+_WATCHFUL_SECTORS = 4096
 # Another error is the lab's, a link that is gone for instance, and no reason to decode anything.
 UNREADABLE = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
 
@@ -28,8 +32,15 @@ class Drive:
         self._blocks = blocks
         self._read_once = blocks.read_failing_fast if isinstance(blocks, FailFastBlocks) else blocks.read
         self.fails_fast = isinstance(blocks, FailFastBlocks)
+        self._partwise = blocks if isinstance(blocks, PartwiseBlocks) else None
+        self._watchful_sectors = 0
         self.sectors = blocks.size_bytes // SECTOR_BYTES
         self.statistics = statistics
+
+    @property
+    def is_watchful(self) -> bool:
+        """Whether sectors failed lately on a drive that says which parts do: read_into does well with these."""
+        return self._watchful_sectors > 0
 
     def read(self, first: int, count: int, *, retry: bool) -> bytes | None:
         """Sectors in one request, or None where one of them cannot be read."""
@@ -41,13 +52,19 @@ class Drive:
         except IoFailed as failure:
             if failure.errno not in UNREADABLE:
                 raise
+            if not retry and self._partwise is not None:
+                self._watchful_sectors = _WATCHFUL_SECTORS
             return None
 
-    def read_into(self, rows: Bytes, first: int, *, retry: bool, fails: bool = False) -> list[int]:
+    def read_into(self, rows: Bytes, first: int, *, retry: bool, fails: bool = False, spare: int = 0) -> list[int]:
         """Read sectors into the rows of an array; the rows that cannot be read.
 
-        A request that fails is halved until it is known which sectors do; one that ``fails`` is known to.
+        A request that fails is halved until it is known which sectors do; one that ``fails`` is known to. Where sectors
+        failed lately, requests are small instead, and up to ``spare`` sectors that share one with a failed sector are
+        given up with it.
         """
+        if self._partwise is not None and not retry and (fails or self.is_watchful):
+            return self._read_parts(self._partwise, rows, first, spare)
         if fails and len(rows) == 1:
             return [0]
         if fails:
@@ -67,6 +84,25 @@ class Drive:
                 middle = (start + stop) // 2
                 pending += [(middle, stop), (start, middle)]
         return failed
+
+    def _read_parts(self, blocks: PartwiseBlocks, rows: Bytes, first: int, spare: int) -> list[int]:
+        found = self._parts(blocks, rows, first, _PART_SECTORS)
+        failed = [row for part in found for row in range(part, min(part + _PART_SECTORS, len(rows)))]
+        if len(failed) > spare:
+            failed = [
+                part + row
+                for part in found
+                for row in self._parts(blocks, rows[part : part + _PART_SECTORS], first + part, 1)
+            ]
+        self._watchful_sectors = _WATCHFUL_SECTORS if failed else max(0, self._watchful_sectors - len(rows))
+        return failed
+
+    def _parts(self, blocks: PartwiseBlocks, rows: Bytes, first: int, sectors: int) -> list[int]:
+        """The first rows of the parts that fail."""
+        self.statistics.read_requests += -(-len(rows) // sectors)
+        self.statistics.read_sectors += len(rows)
+        parts = blocks.read_parts_failing_fast(first * SECTOR_BYTES, rows.data.cast("B"), sectors * SECTOR_BYTES)
+        return [part * sectors for part in parts]
 
     def write(self, first: int, rows: Bytes) -> None:
         """Write the rows of a contiguous array to sectors that follow each other."""

@@ -38,7 +38,10 @@ class ReplicasDisagree(ProductFailed):
     def __init__(self, what: str, sectors: Sequence[int], why: str) -> None:
         self.sectors = tuple(sectors)
         places = ", ".join(map(str, self.sectors))
-        super().__init__(f"{what}: {why} in the replicas at sectors {places}; restore the drive or format it")
+        super().__init__(
+            f"{what}: {why} in the replicas at sectors {places}; see that the drive answers; what is on it is "
+            "lost only if it does"
+        )
 
 
 class GroupUnrecoverable(UnrecoverableError):

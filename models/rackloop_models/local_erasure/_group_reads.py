@@ -71,6 +71,8 @@ class GroupReads:
         They are in the cache afterwards where that is wished for, or one fails. Raises as ``load``.
         """
         retries = self._retries or group.stale
+        if self._drive.is_watchful and not retries:
+            return [self.load(group, first, stop).rows[first:stop].tobytes()]
         cached = self._cache.of(group) if keep else None
         parts: list[bytes] = []
         for start in range(first, stop, REQUEST_SECTORS):
@@ -109,7 +111,11 @@ class GroupReads:
     def _fetch(
         self, group: Group, cached: CachedGroup, first: int, stop: int, *, retry: bool, fails: bool = False
     ) -> list[int]:
-        rows = self._drive.read_into(cached.rows[first:stop], group.start + first, retry=retry, fails=fails)
+        # What redundancy there is may as well stand for sectors that were not looked at one by one.
+        spare = self._code.m if cached.redundancy_known or cached.redundancy_on_drive else 0
+        rows = self._drive.read_into(
+            cached.rows[first:stop], group.start + first, retry=retry, fails=fails, spare=spare
+        )
         failed = [first + row for row in rows]
         cached.present[first:stop] = True
         cached.present[failed] = False
@@ -140,9 +146,13 @@ class GroupReads:
             failed |= set(self._fetch(group, cached, start, stop, retry=self._retries))
         unknown = self._old_of_changed(group, cached)
         gone = set() if cached.redundancy_known else set(self.redundancy(group, cached))
+        if len(failed | unknown) + len(gone) > m and self._drive.is_watchful and not self._retries:
+            failed &= self._look_again(group, cached, sorted(failed - tried)) | tried
         for row in [*inside, *sorted(failed - set(inside))]:
             if len(failed | unknown) + len(gone) <= m:
                 break
+            if row not in failed:
+                continue
             if row not in tried and self._retry_row(group, cached, row):
                 failed.discard(row)
         for row in sorted(gone):
@@ -157,6 +167,16 @@ class GroupReads:
         if left:
             self._compute(cached, [*erased, *(base + row for row in sorted(gone))], left)
         return set(beyond), beyond
+
+    def _look_again(self, group: Group, cached: CachedGroup, rows: list[int]) -> set[int]:
+        """Those of these rows that fail, each read by itself: some may only have shared a request with one that did."""
+        failed = set()
+        for row in rows:
+            fails = bool(self._drive.read_into(cached.rows[row : row + 1], group.start + row, retry=False))
+            cached.present[row] = not fails
+            if fails:
+                failed.add(row)
+        return failed
 
     def _compute(self, cached: CachedGroup, erased: list[int], wanted: list[int]) -> None:
         base = cached.base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from errno import ENOENT
 from threading import Lock
@@ -52,17 +52,20 @@ class NbdConnection:
                 raise NotSupported(f"{target}: {why}")
             raise NotConnected(f"{target}: {why}; is the lab up?")
 
-    def carry_out(self, what: str, requests: Iterable[Request]) -> None:
-        """Return when every request was answered well. Their buffers are not used any more then, nor after an error.
+    def carry_out(
+        self, what: str, requests: Iterable[Request], *, permitted: Collection[int] = frozenset()
+    ) -> list[int]:
+        """Return when every request was answered. Their buffers are not used any more then, nor after an error.
 
-        Raises IoFailed with the first error, after which no more of them were sent. Raises NotConnected, and
-        DeadlineExceeded, after which the connection is closed.
+        Returns the numbers of those that ended with a ``permitted`` errno, in order. Raises IoFailed with the first
+        other error, after which no more of them were sent. Raises NotConnected, and DeadlineExceeded, after which the
+        connection is closed.
         """
         with self._lock:
             if self._handle is None:
                 raise NotConnected(f"{self.target}: the session is closed; open another")
             try:
-                self._carry_out(what, deque(requests))
+                return self._carry_out(what, deque(enumerate(requests)), permitted)
             except IoFailed:
                 raise
             except (NotConnected, DeadlineExceeded):
@@ -79,13 +82,14 @@ class NbdConnection:
         with self._lock:
             self._end()
 
-    def _carry_out(self, what: str, waiting: deque[Request]) -> None:
-        flying: list[int] = []
+    def _carry_out(self, what: str, waiting: deque[tuple[int, Request]], permitted: Collection[int]) -> list[int]:
+        flying: dict[int, int] = {}
+        ended: list[int] = []
         failed: IoFailed | None = None
         deadline = Deadline.after(self._clock, self._within_s)
         while flying or waiting:
             while waiting and len(flying) < _IN_FLIGHT:
-                request = waiting.popleft()
+                number, request = waiting.popleft()
                 sent = getattr(self._library, request.function)(
                     self._handle, *request.arguments, Completion(), ctypes.c_uint32(0)
                 )
@@ -93,18 +97,24 @@ class NbdConnection:
                     failed = failed or self._failure(what)
                     waiting.clear()
                 else:
-                    flying.append(sent)
+                    flying[sent] = number
             done = {cookie: state for cookie in flying if (state := self._state(cookie))}
             for cookie, state in done.items():
-                flying.remove(cookie)
+                number = flying.pop(cookie)
                 deadline = Deadline.after(self._clock, self._within_s)
-                if state < 0:
-                    failed = failed or self._failure(what)
+                if state > 0:
+                    continue
+                failure = self._failure(what)
+                if failure.errno in permitted:
+                    ended.append(number)
+                else:
+                    failed = failed or failure
                     waiting.clear()
             if flying and not done:
                 self._look(what, deadline)
         if failed is not None:
             raise failed
+        return sorted(ended)
 
     def _settle(self) -> None:
         """Wait for what an interrupt left in flight, so that the connection can be used to tidy up; else end it."""

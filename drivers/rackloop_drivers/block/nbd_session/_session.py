@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from errno import EIO
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -99,6 +100,16 @@ class FailFastNbdSession(NbdSession):
         """Fill ``buffer`` as ``read_into`` does, at the first attempt. What it holds after an error means nothing."""
         _read_into(self._hurried, offset, buffer)
 
+    def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
+        """Fill ``buffer`` as ``read_into`` does, at the first attempt, in requests of ``part_bytes``.
+
+        Returns the numbers of the parts that ended in EIO, in order: what ``buffer`` holds of these means nothing. A
+        drive gives what lies before and behind a part that fails. Raises as ``read`` does for any other error.
+        """
+        _require_writable(buffer)
+        pieces = _pieces("nbd_aio_pread", offset, buffer, part_bytes)
+        return self._hurried.carry_out("read", pieces, permitted={EIO})
+
     def close(self) -> None:
         """End both connections."""
         self._hurried.close()
@@ -125,17 +136,23 @@ def _read(connection: NbdConnection, offset: int, length: int) -> bytes:
 
 
 def _read_into(connection: NbdConnection, offset: int, buffer: bytearray | memoryview) -> None:
-    if memoryview(buffer).readonly:
-        raise ValueError("a read cannot fill a buffer that is read-only")
+    _require_writable(buffer)
     connection.carry_out("read", _pieces("nbd_aio_pread", offset, buffer))
 
 
-def _pieces(function: str, offset: int, data: bytes | bytearray | memoryview) -> Iterator[Request]:
+def _require_writable(buffer: bytearray | memoryview) -> None:
+    if memoryview(buffer).readonly:
+        raise ValueError("a read cannot fill a buffer that is read-only")
+
+
+def _pieces(
+    function: str, offset: int, data: bytes | bytearray | memoryview, piece_bytes: int = _PIECE_BYTES
+) -> Iterator[Request]:
     """Requests that together read to ``data``, or write from it; it lives, and stays where it is, until they are."""
     # Rows of sectors are a buffer too, whose length is not that in bytes.
     size = memoryview(data).nbytes
     start = address_of(data) if size else 0
-    for done in range(0, size, _PIECE_BYTES):
-        length = min(_PIECE_BYTES, size - done)
+    for done in range(0, size, piece_bytes):
+        length = min(piece_bytes, size - done)
         place = ctypes.c_void_p(start + done), ctypes.c_size_t(length), ctypes.c_uint64(offset + done)
         yield Request(function, place)
