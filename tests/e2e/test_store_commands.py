@@ -110,6 +110,24 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
     assert "1 file," in store("status", "d01").out
 
 
+def test_a_copy_spares_what_lies_where_it_goes(store: Store, tmp_path: Path) -> None:
+    assert store("format", "d07").status == 0
+    (tmp_path / "file").write_bytes(b"content")
+    assert store("put", "d07", tmp_path / "file").status == 0
+
+    os.mkfifo(tmp_path / "pipe")
+    store("get", "d07", "file", tmp_path / "pipe").refused(2, "pipe is neither a file nor a folder")
+    assert (tmp_path / "pipe").is_fifo()
+    store("get", "d07", "file", tmp_path / "file" / "copy").refused(2, "copy cannot be written: Not a directory")
+
+    (tmp_path / "link").symlink_to(tmp_path / "copy")
+    (tmp_path / "link.half").write_bytes(b"somebody's")
+    assert store("get", "d07", "file", tmp_path / "link").status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "copy").read_bytes() == b"content"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "pipe", "link", "link.half", "copy"}
+
+
 def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, store: Store, tmp_path: Path) -> None:
     whole = content(2 * GROUP)
     (tmp_path / "file").write_bytes(whole)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,7 +122,11 @@ def get(place: Place, name: str, target: Path) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target.is_dir():
         target /= name
-    half = target.with_name(f"{target.name}.half")
+    # What a link leads to is written, and a device or a pipe is not replaced by a file.
+    whole = Path(os.path.realpath(target))
+    if whole.exists() and not whole.is_file():
+        raise BadInput(f"{target} is neither a file nor a folder; give one of these")
+    half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
     with _opened(place, "store get") as (_, store):
         file, written = store.open(name), 0
         try:
@@ -130,13 +135,12 @@ def get(place: Place, name: str, target: Path) -> int:
                     writing.write(piece)
                     written += len(piece)
                     advance(written)
-            half.replace(target)
+            half.replace(whole)
         except OSError as error:
-            half.unlink(missing_ok=True)
             raise BadInput(f"{target} cannot be written: {error.strerror}") from None
-        except BaseException:
-            half.unlink(missing_ok=True)
-            raise
+        finally:
+            with suppress(OSError):
+                half.unlink()
         degraded = store.statistics.degraded_reads
     said = f"{target}: {_size(written)}" + (f", {counted(degraded, 'read')} of sectors that failed" if degraded else "")
     Console().print(said, soft_wrap=True, highlight=False)
