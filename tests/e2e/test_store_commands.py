@@ -170,7 +170,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
     for asked, (status, said) in refused.items():
         started[asked].end().refused(status, said)
     (tmp_path / "file").write_bytes(b"x")
-    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "a/b")
+    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "found 'a/b'")
+    longest = "é" * 127
+    assert store("put", "d03", tmp_path / "file", "--name", longest).status == 0
+    os.truncate(tmp_path / "file", 1 << 40)
+    store("put", "d03", tmp_path / "file").refused(2, "file has 1 TiB, and d03 has room for 7.8")
+    assert "1 file," in store("status", "d03").out
     assert "groups of 1004 sectors and 19 of redundancy" in store("status", "d03").out
 
 

@@ -25,6 +25,7 @@ from rackloop_models.local_erasure import (
     SECTOR_BYTES,
     Layout,
     LocalStore,
+    NoRoom,
     NoStore,
     NoSuchFile,
     StoreInUse,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 # A switch that moves the drive holds its requests for half a minute at most.
 _IO_S = 60.0
 _PIECE_BYTES = 4 << 20
-_HALF_PUT = ".half-put-"
+# One for all names: who puts has the drive, and what one that was killed left goes with the next.
+_HALF_PUT = ".half-put"
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,11 @@ def make(place: Place, *, ph: float, codeword: int, files: int, overwrite: bool)
             _require_no_store(at, blocks)
         format_drive(blocks, layout, files=files)
         with LocalStore(blocks, RealClock()) as store:
-            free = store.free_bytes()
+            room = _room_for_data(store)
     Console().print(
-        f"{place.drive} carries a store: {_described(layout)}; {_size(free)} are free", soft_wrap=True, highlight=False
+        f"{place.drive} carries a store: {_described(layout)}; there is room for {_size(room)}",
+        soft_wrap=True,
+        highlight=False,
     )
     return EXIT_PASS
 
@@ -81,10 +85,10 @@ def status(place: Place) -> int:
             on_drive = _size(file.sectors * SECTOR_BYTES)
             unprotected = str(file.unprotected_groups or "")
             table.add_row(name, f"{file.size_bytes:,}", on_drive, str(file.groups), unprotected, modified)
-        free, layout = store.free_bytes(), store.layout
+        room, layout = _room_for_data(store), store.layout
     console = Console(highlight=False)
     console.print(f"{at.drive} at {at.through}: {_described(layout)}", soft_wrap=True)
-    console.print(f"{counted(len(names), 'file')}, {_size(free)} free", soft_wrap=True)
+    console.print(f"{counted(len(names), 'file')}, room for {_size(room)}", soft_wrap=True)
     if names:
         console.print(table)
     return EXIT_PASS
@@ -98,9 +102,13 @@ def put(place: Place, source: Path, name: str | None) -> int:
     except OSError as error:
         raise BadInput(f"{source} cannot be read: {error.strerror}") from None
     with reading, _opened(place, "store put") as (_, store):
-        half = f"{_HALF_PUT}{name}"[:255]
-        _remove(store, half)
-        file = store.create(half)
+        with suppress(NoSuchFile):
+            store.stat(name)  # Refuses what is no name, before anything is written.
+        _remove(store, _HALF_PUT)
+        room = _room_for_data(store)
+        if length > room:
+            raise NoRoom(f"{source} has {_size(length)}, and {place.drive} has room for {_size(room)}; remove files")
+        file = store.create(_HALF_PUT)
         try:
             with _progress("put", length) as advance:
                 offset = 0
@@ -109,9 +117,9 @@ def put(place: Place, source: Path, name: str | None) -> int:
                     offset += len(piece)
                     advance(offset)
             file.sync()
-            store.rename(half, name)
+            store.rename(_HALF_PUT, name)
         except BaseException:
-            _remove(store, half)
+            _remove(store, _HALF_PUT)
             raise
         store.flush()
     Console().print(f"{name}: {_size(offset)} are on {place.drive}", soft_wrap=True, highlight=False)
@@ -290,6 +298,12 @@ def _described(layout: Layout) -> str:
         f"groups of {layout.k} sectors and {layout.m} of redundancy over {layout.field}, "
         f"metadata in {counted(layout.replicas, 'replica')}"
     )
+
+
+def _room_for_data(store: LocalStore) -> int:
+    """What files may still have, the redundancy of whole groups taken off."""
+    layout = store.layout
+    return store.free_bytes() // SECTOR_BYTES * layout.k // (layout.k + layout.m) * SECTOR_BYTES
 
 
 def _size(size_bytes: int) -> str:
