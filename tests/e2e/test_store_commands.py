@@ -105,6 +105,12 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
     assert store("get", "d01", "other", folder).status == 0
     assert (folder / "other").read_bytes() == b"not any more"
 
+    assert store("put", "d01", tmp_path / "copy", "--name", "b[red]").out.startswith("b[red]: 3 MiB")
+    assert "b[red]" in store("status", "d01").out
+    assert store("rm", "d01", "b[red]").status == 0
+    well = store("scrub", "d01", "--check")
+    assert (well.status, "nothing was repaired" in well.out) == (0, False)
+
     store("rm", "d01", "other", "none").refused(2, "no file is named 'none'")
     assert store("rm", "d01", "a file").status == 0
     assert "1 file," in store("status", "d01").out
@@ -140,6 +146,7 @@ def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, sto
 
     checked = store("scrub", "d02", "--check")
     assert checked.status == 1
+    assert "nothing was repaired; leave out --check" in checked.out
     assert "5 could not be read, 0 of them repaired" in checked.out
     scrubbed = store("scrub", "d02")
     assert scrubbed.status == 0

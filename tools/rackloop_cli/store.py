@@ -14,6 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, RackloopError
@@ -84,7 +85,7 @@ def status(place: Place) -> int:
             modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
             on_drive = _size(file.sectors * SECTOR_BYTES)
             unprotected = str(file.unprotected_groups or "")
-            table.add_row(name, f"{file.size_bytes:,}", on_drive, str(file.groups), unprotected, modified)
+            table.add_row(Text(name), f"{file.size_bytes:,}", on_drive, str(file.groups), unprotected, modified)
         room, layout = _room_for_data(store), store.layout
     console = Console(highlight=False)
     console.print(f"{at.drive} at {at.through}: {_described(layout)}", soft_wrap=True)
@@ -122,7 +123,7 @@ def put(place: Place, source: Path, name: str | None) -> int:
             _remove(store, _HALF_PUT)
             raise
         store.flush()
-    Console().print(f"{name}: {_size(offset)} are on {place.drive}", soft_wrap=True, highlight=False)
+    Console().print(f"{name}: {_size(offset)} are on {place.drive}", soft_wrap=True, highlight=False, markup=False)
     return EXIT_PASS
 
 
@@ -151,7 +152,7 @@ def get(place: Place, name: str, target: Path) -> int:
                 half.unlink()
         degraded = store.statistics.degraded_reads
     said = f"{target}: {_size(written)}" + (f", {counted(degraded, 'read')} of sectors that failed" if degraded else "")
-    Console().print(said, soft_wrap=True, highlight=False)
+    Console().print(said, soft_wrap=True, highlight=False, markup=False)
     return EXIT_PASS
 
 
@@ -170,8 +171,8 @@ def scrub(place: Place, *, check: bool) -> int:
     """Read all of a store and repair it; exit 1 where anything is lost, or with ``check`` where anything is wrong."""
     with _opened(place, "store scrub") as (_, store), _progress("scrub", None) as advance:
         report = store.scrub(advance, repair=not check)
-    _print(report, check=check)
     is_well = report.is_clean and not (check and report.unreadable_sectors)
+    _print(report, only_checked=check and not is_well)
     return EXIT_PASS if is_well else EXIT_PRODUCT_FAILED
 
 
@@ -182,7 +183,9 @@ def mount(place: Place, directory: Path) -> int:
 
     def ready() -> None:
         console.print(
-            f"{place.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it", soft_wrap=True
+            f"{place.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it",
+            soft_wrap=True,
+            markup=False,
         )
 
     def trouble(text: str) -> None:
@@ -267,7 +270,7 @@ def _progress(what: str, whole: int | None) -> Iterator[Callable[..., None]]:
         yield advance
 
 
-def _print(report: ScrubReport, *, check: bool) -> None:
+def _print(report: ScrubReport, *, only_checked: bool) -> None:
     console = Console(highlight=False)
     console.print(
         f"{report.checked_sectors:,} sectors read: {report.unreadable_sectors:,} could not be read, "
@@ -289,7 +292,7 @@ def _print(report: ScrubReport, *, check: bool) -> None:
             console.print(f"{found.file}, group {found.group}: {what}", soft_wrap=True, markup=False)
     if report.metadata_lost:
         console.print(f"{counted(report.metadata_lost, 'sector')} of metadata lost", soft_wrap=True)
-    if check:
+    if only_checked:
         console.print("nothing was repaired; leave out --check to do so")
 
 
