@@ -105,9 +105,33 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
     assert store("get", "d01", "other", folder).status == 0
     assert (folder / "other").read_bytes() == b"not any more"
 
+    assert store("put", "d01", tmp_path / "copy", "--name", "b[red]").out.startswith("b[red]: 3 MiB")
+    assert "b[red]" in store("status", "d01").out
+    assert store("rm", "d01", "b[red]").status == 0
+    well = store("scrub", "d01", "--check")
+    assert (well.status, "nothing was repaired" in well.out) == (0, False)
+
     store("rm", "d01", "other", "none").refused(2, "no file is named 'none'")
     assert store("rm", "d01", "a file").status == 0
     assert "1 file," in store("status", "d01").out
+
+
+def test_a_copy_spares_what_lies_where_it_goes(store: Store, tmp_path: Path) -> None:
+    assert store("format", "d07").status == 0
+    (tmp_path / "file").write_bytes(b"content")
+    assert store("put", "d07", tmp_path / "file").status == 0
+
+    os.mkfifo(tmp_path / "pipe")
+    store("get", "d07", "file", tmp_path / "pipe").refused(2, "pipe is neither a file nor a folder")
+    assert (tmp_path / "pipe").is_fifo()
+    store("get", "d07", "file", tmp_path / "file" / "copy").refused(2, "copy cannot be written: Not a directory")
+
+    (tmp_path / "link").symlink_to(tmp_path / "copy")
+    (tmp_path / "link.half").write_bytes(b"somebody's")
+    assert store("get", "d07", "file", tmp_path / "link").status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "copy").read_bytes() == b"content"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "pipe", "link", "link.half", "copy"}
 
 
 def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, store: Store, tmp_path: Path) -> None:
@@ -122,6 +146,7 @@ def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, sto
 
     checked = store("scrub", "d02", "--check")
     assert checked.status == 1
+    assert "nothing was repaired; leave out --check" in checked.out
     assert "5 could not be read, 0 of them repaired" in checked.out
     scrubbed = store("scrub", "d02")
     assert scrubbed.status == 0
@@ -152,7 +177,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
     for asked, (status, said) in refused.items():
         started[asked].end().refused(status, said)
     (tmp_path / "file").write_bytes(b"x")
-    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "a/b")
+    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "found 'a/b'")
+    longest = "é" * 127
+    assert store("put", "d03", tmp_path / "file", "--name", longest).status == 0
+    os.truncate(tmp_path / "file", 1 << 40)
+    store("put", "d03", tmp_path / "file").refused(2, "file has 1 TiB, and d03 has room for 7.8")
+    assert "1 file," in store("status", "d03").out
     assert "groups of 1004 sectors and 19 of redundancy" in store("status", "d03").out
 
 

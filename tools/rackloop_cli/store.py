@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, RackloopError
@@ -24,6 +26,7 @@ from rackloop_models.local_erasure import (
     SECTOR_BYTES,
     Layout,
     LocalStore,
+    NoRoom,
     NoStore,
     NoSuchFile,
     StoreInUse,
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
 # A switch that moves the drive holds its requests for half a minute at most.
 _IO_S = 60.0
 _PIECE_BYTES = 4 << 20
-_HALF_PUT = ".half-put-"
+# One for all names: who puts has the drive, and what one that was killed left goes with the next.
+_HALF_PUT = ".half-put"
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,11 @@ def make(place: Place, *, ph: float, codeword: int, files: int, overwrite: bool)
             _require_no_store(at, blocks)
         format_drive(blocks, layout, files=files)
         with LocalStore(blocks, RealClock()) as store:
-            free = store.free_bytes()
+            room = _room_for_data(store)
     Console().print(
-        f"{place.drive} carries a store: {_described(layout)}; {_size(free)} are free", soft_wrap=True, highlight=False
+        f"{place.drive} carries a store: {_described(layout)}; there is room for {_size(room)}",
+        soft_wrap=True,
+        highlight=False,
     )
     return EXIT_PASS
 
@@ -79,11 +85,11 @@ def status(place: Place) -> int:
             modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
             on_drive = _size(file.sectors * SECTOR_BYTES)
             unprotected = str(file.unprotected_groups or "")
-            table.add_row(name, f"{file.size_bytes:,}", on_drive, str(file.groups), unprotected, modified)
-        free, layout = store.free_bytes(), store.layout
+            table.add_row(Text(name), f"{file.size_bytes:,}", on_drive, str(file.groups), unprotected, modified)
+        room, layout = _room_for_data(store), store.layout
     console = Console(highlight=False)
     console.print(f"{at.drive} at {at.through}: {_described(layout)}", soft_wrap=True)
-    console.print(f"{counted(len(names), 'file')}, {_size(free)} free", soft_wrap=True)
+    console.print(f"{counted(len(names), 'file')}, room for {_size(room)}", soft_wrap=True)
     if names:
         console.print(table)
     return EXIT_PASS
@@ -97,9 +103,13 @@ def put(place: Place, source: Path, name: str | None) -> int:
     except OSError as error:
         raise BadInput(f"{source} cannot be read: {error.strerror}") from None
     with reading, _opened(place, "store put") as (_, store):
-        half = f"{_HALF_PUT}{name}"[:255]
-        _remove(store, half)
-        file = store.create(half)
+        with suppress(NoSuchFile):
+            store.stat(name)  # Refuses what is no name, before anything is written.
+        _remove(store, _HALF_PUT)
+        room = _room_for_data(store)
+        if length > room:
+            raise NoRoom(f"{source} has {_size(length)}, and {place.drive} has room for {_size(room)}; remove files")
+        file = store.create(_HALF_PUT)
         try:
             with _progress("put", length) as advance:
                 offset = 0
@@ -108,12 +118,12 @@ def put(place: Place, source: Path, name: str | None) -> int:
                     offset += len(piece)
                     advance(offset)
             file.sync()
-            store.rename(half, name)
+            store.rename(_HALF_PUT, name)
         except BaseException:
-            _remove(store, half)
+            _remove(store, _HALF_PUT)
             raise
         store.flush()
-    Console().print(f"{name}: {_size(offset)} are on {place.drive}", soft_wrap=True, highlight=False)
+    Console().print(f"{name}: {_size(offset)} are on {place.drive}", soft_wrap=True, highlight=False, markup=False)
     return EXIT_PASS
 
 
@@ -121,7 +131,11 @@ def get(place: Place, name: str, target: Path) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target.is_dir():
         target /= name
-    half = target.with_name(f"{target.name}.half")
+    # What a link leads to is written, and a device or a pipe is not replaced by a file.
+    whole = Path(os.path.realpath(target))
+    if whole.exists() and not whole.is_file():
+        raise BadInput(f"{target} is neither a file nor a folder; give one of these")
+    half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
     with _opened(place, "store get") as (_, store):
         file, written = store.open(name), 0
         try:
@@ -130,16 +144,15 @@ def get(place: Place, name: str, target: Path) -> int:
                     writing.write(piece)
                     written += len(piece)
                     advance(written)
-            half.replace(target)
+            half.replace(whole)
         except OSError as error:
-            half.unlink(missing_ok=True)
             raise BadInput(f"{target} cannot be written: {error.strerror}") from None
-        except BaseException:
-            half.unlink(missing_ok=True)
-            raise
+        finally:
+            with suppress(OSError):
+                half.unlink()
         degraded = store.statistics.degraded_reads
     said = f"{target}: {_size(written)}" + (f", {counted(degraded, 'read')} of sectors that failed" if degraded else "")
-    Console().print(said, soft_wrap=True, highlight=False)
+    Console().print(said, soft_wrap=True, highlight=False, markup=False)
     return EXIT_PASS
 
 
@@ -158,8 +171,8 @@ def scrub(place: Place, *, check: bool) -> int:
     """Read all of a store and repair it; exit 1 where anything is lost, or with ``check`` where anything is wrong."""
     with _opened(place, "store scrub") as (_, store), _progress("scrub", None) as advance:
         report = store.scrub(advance, repair=not check)
-    _print(report, check=check)
     is_well = report.is_clean and not (check and report.unreadable_sectors)
+    _print(report, only_checked=check and not is_well)
     return EXIT_PASS if is_well else EXIT_PRODUCT_FAILED
 
 
@@ -170,7 +183,9 @@ def mount(place: Place, directory: Path) -> int:
 
     def ready() -> None:
         console.print(
-            f"{place.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it", soft_wrap=True
+            f"{place.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it",
+            soft_wrap=True,
+            markup=False,
         )
 
     def trouble(text: str) -> None:
@@ -255,7 +270,7 @@ def _progress(what: str, whole: int | None) -> Iterator[Callable[..., None]]:
         yield advance
 
 
-def _print(report: ScrubReport, *, check: bool) -> None:
+def _print(report: ScrubReport, *, only_checked: bool) -> None:
     console = Console(highlight=False)
     console.print(
         f"{report.checked_sectors:,} sectors read: {report.unreadable_sectors:,} could not be read, "
@@ -277,7 +292,7 @@ def _print(report: ScrubReport, *, check: bool) -> None:
             console.print(f"{found.file}, group {found.group}: {what}", soft_wrap=True, markup=False)
     if report.metadata_lost:
         console.print(f"{counted(report.metadata_lost, 'sector')} of metadata lost", soft_wrap=True)
-    if check:
+    if only_checked:
         console.print("nothing was repaired; leave out --check to do so")
 
 
@@ -286,6 +301,12 @@ def _described(layout: Layout) -> str:
         f"groups of {layout.k} sectors and {layout.m} of redundancy over {layout.field}, "
         f"metadata in {counted(layout.replicas, 'replica')}"
     )
+
+
+def _room_for_data(store: LocalStore) -> int:
+    """What files may still have, the redundancy of whole groups taken off."""
+    layout = store.layout
+    return store.free_bytes() // SECTOR_BYTES * layout.k // (layout.k + layout.m) * SECTOR_BYTES
 
 
 def _size(size_bytes: int) -> str:
