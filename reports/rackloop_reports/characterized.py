@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rackloop.distribution import Distribution
-from rackloop.events import Measured, RoundsMeasured
+from rackloop.events import RoundsMeasured
 from rackloop.units import parse_size
 from rackloop_reports.record import TestRecord
+from rackloop_reports.taken import taken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,20 +27,20 @@ def drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
     """The plots of ``test``, by name, most telling first."""
     from rackloop_reports import plots
 
-    taken = {name: list(_taken(test, name)) for name in (IOPS, LATENCY, BANDWIDTH, DEMAND_IOPS)}
-    if taken[IOPS]:
+    found = {name: list(_taken(test, name)) for name in (IOPS, LATENCY, BANDWIDTH, DEMAND_IOPS)}
+    if found[IOPS]:
         yield "IOPS by block size and mix", lambda: plots.iops_matrix(_cells(test, IOPS, _mean), source)
-    if taken[LATENCY]:
+    if found[LATENCY]:
         panels = [
             ("Average", _cells(test, LATENCY, _mean)),
             ("99 %", _cells(test, LATENCY, lambda samples: samples.quantile(0.99))),
             ("Longest", _cells(test, LONGEST, lambda samples: samples.maximum)),
         ]
         yield "Latency by block size and mix", lambda: plots.latency_matrix([p for p in panels if p[1]], source)
-    if taken[BANDWIDTH]:
+    if found[BANDWIDTH]:
         yield "Sequential throughput", lambda: plots.bandwidth_bars(_cells(test, BANDWIDTH, _mean), source)
     if points := _demand(test):
-        labels = taken[DEMAND_IOPS][0][0]
+        labels = found[DEMAND_IOPS][0][0]
         workload = f"{labels['block']}, reads/writes {labels['mix']}"
         yield "Demand curve", lambda: plots.demand_curve(points, workload, source)
     if saturation := _rounds(test, _SATURATION):
@@ -59,13 +60,7 @@ def _rounds(test: TestRecord, name: str) -> list[RoundsMeasured]:
 
 
 def _taken(test: TestRecord, name: str) -> Iterator[tuple[Mapping[str, str], Distribution]]:
-    """Each measurement called ``name`` once, though the stream has it once for every limit."""
-    seen: dict[tuple[tuple[str, str], ...], Measured] = {}
-    for measured in test.measurements:
-        if measured.name == name and {"block", "mix"} <= measured.labels.keys():
-            seen.setdefault(tuple(sorted(measured.labels.items())), measured)
-    for measured in seen.values():
-        yield measured.labels, Distribution(tuple(measured.values), tuple(measured.counts))
+    return taken(test, name, ("block", "mix"))
 
 
 def _cells(test: TestRecord, name: str, statistic: Callable[[Distribution], float]) -> list[Cell]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rackloop.distribution import Distribution
 from rackloop.events import Measured
 from rackloop.units import parse_size
 from rackloop_reports.broken import broken_parts
 from rackloop_reports.characterized import drawings
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.recovered import has_recovery, recovery_drawings
+from rackloop_reports.taken import samples_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,7 +154,7 @@ def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
     order = in_paper_order(set(seen))
     found.sort(key=lambda pair: order.index(pair[1].labels["stack"]))
     return [
-        StackLatency(stack, _samples(measured), test.id if seen[stack] > 1 else "")
+        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "")
         for test, measured in found
         for stack in (measured.labels["stack"],)
     ]
@@ -166,7 +166,7 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
     points = []
     for name, is_switching in THROUGHPUTS.items():
         for _, measured in _distinct(tests, name):
-            samples = _samples(measured)
+            samples = samples_of(measured)
             median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
             block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
             points.append(ThroughputPoint(block, is_switching, median, low, high, drive))
@@ -182,7 +182,11 @@ def _replays(test: TestRecord) -> list[Replayed]:
 
     return [
         Replayed(
-            points(" planned"), points(" issued"), points(" replay"), _samples(late), late.labels.get("seen_by", "fio")
+            points(" planned"),
+            points(" issued"),
+            points(" replay"),
+            samples_of(late),
+            late.labels.get("seen_by", "fio"),
         )
         for late in [measured for measured in test.measurements if measured.name == LATENESS][:1]
         if points(" planned") and points(" issued")
@@ -198,7 +202,3 @@ def _marks(plot: str, test: TestRecord) -> int:
     if plot.startswith(_EVIDENCE) and test.evidence is not None:
         return sum(len(moments) for moments in test.evidence.lanes.values())
     return 0
-
-
-def _samples(measured: Measured) -> Distribution:
-    return Distribution(tuple(measured.values), tuple(measured.counts))

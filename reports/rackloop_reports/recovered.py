@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rackloop.distribution import Distribution
 from rackloop.events import Measured
 from rackloop_reports.record import TestRecord
+from rackloop_reports.taken import taken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,13 +69,7 @@ def _is_drawn(measured: Measured) -> bool:
 
 
 def _taken(test: TestRecord, name: str) -> Iterator[tuple[Mapping[str, str], Distribution]]:
-    """Each measurement called ``name`` once, though the stream has it once for every limit."""
-    seen: dict[tuple[tuple[str, str], ...], Measured] = {}
-    for measured in test.measurements:
-        if measured.name == name and measured.labels.keys() >= _LABELS.get(name, set()):
-            seen.setdefault(tuple(sorted(measured.labels.items())), measured)
-    for measured in seen.values():
-        yield measured.labels, Distribution(tuple(measured.values), tuple(measured.counts))
+    return taken(test, name, _LABELS.get(name, ()))
 
 
 def _same(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
