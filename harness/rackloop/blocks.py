@@ -6,6 +6,7 @@ Systems under test that the harness plays itself are built on these. Sessions wi
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,8 @@ from typing import Protocol, Self, runtime_checkable
 from rackloop.errors import LabError
 
 BLOCK_BYTES = 4096
+# What a drive, an array or a file system says of sectors that cannot be read; any other error is not about the data.
+UNREADABLE_ERRNOS = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
 
 
 class IoFailed(LabError):
@@ -22,6 +25,11 @@ class IoFailed(LabError):
     def __init__(self, message: str, errno: int) -> None:
         self.errno = errno
         super().__init__(message)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it says that sectors cannot be read, and nothing of the way to them."""
+        return self.errno in UNREADABLE_ERRNOS
 
 
 class Blocks(Protocol):
@@ -128,12 +136,12 @@ class FileBlocks:
 
 
 class Part:
-    """A stretch of other blocks, as if it were a drive of its own."""
+    """A stretch of other blocks, from ``offset`` on, as if it were a drive of its own."""
 
     def __init__(self, blocks: Blocks, offset: int, size_bytes: int) -> None:
         _require_inside(offset, size_bytes, blocks.size_bytes)
         self._blocks = blocks
-        self._offset = offset
+        self.offset = offset
         self._size_bytes = size_bytes
 
     @property
@@ -144,12 +152,12 @@ class Part:
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
         _require_inside(offset, length, self._size_bytes)
-        return self._blocks.read(self._offset + offset, length)
+        return self._blocks.read(self.offset + offset, length)
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
         _require_inside(offset, len(data), self._size_bytes)
-        self._blocks.write(self._offset + offset, data)
+        self._blocks.write(self.offset + offset, data)
 
     def flush(self) -> None:
         """Flush the blocks beneath."""
@@ -166,7 +174,7 @@ class FailFastPart(Part):
     def read_failing_fast(self, offset: int, length: int) -> bytes:
         """The bytes there, without retries. Raises ValueError beyond the end, and as the blocks beneath do."""
         _require_inside(offset, length, self._size_bytes)
-        return self._quick.read_failing_fast(self._offset + offset, length)
+        return self._quick.read_failing_fast(self.offset + offset, length)
 
 
 class PartwisePart(FailFastPart):
@@ -179,7 +187,7 @@ class PartwisePart(FailFastPart):
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
         """The parts that fail. Raises ValueError beyond the end, and as the blocks beneath do."""
         _require_inside(offset, memoryview(buffer).nbytes, self._size_bytes)
-        return self._partwise.read_parts_failing_fast(self._offset + offset, buffer, part_bytes)
+        return self._partwise.read_parts_failing_fast(self.offset + offset, buffer, part_bytes)
 
 
 def part_of(blocks: Blocks, offset: int, size_bytes: int) -> Part:

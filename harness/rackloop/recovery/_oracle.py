@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -31,7 +30,6 @@ from rackloop.recovery._system import (
 )
 
 BATCH_BYTES = 4 << 20
-UNREADABLE_ERRNOS = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
 
 
 @dataclass(frozen=True)
@@ -296,7 +294,7 @@ def _require_blocks(description: SelfDescription) -> None:
 
 def require_loud(error: BlocksUnreadable | IoFailed) -> None:
     """Raise ``error`` on where it does not say that data cannot be read: it is the lab's then."""
-    if isinstance(error, IoFailed) and error.errno not in UNREADABLE_ERRNOS:
+    if isinstance(error, IoFailed) and not error.is_unreadable:
         raise error
 
 

@@ -41,6 +41,11 @@ class CachedGroup:
         self.redundancy_on_drive = False
         self.charge = _LEAST_CHARGE
 
+    @property
+    def is_redundant(self) -> bool:
+        """Whether there is redundancy that stands for anything, in memory or on the drive."""
+        return self.redundancy_known or self.redundancy_on_drive
+
     def forget_redundancy(self) -> None:
         """No redundancy stands for anything any more: it has to be computed from all sectors."""
         self.base = 0

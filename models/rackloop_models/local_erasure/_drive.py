@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from typing import cast
 
@@ -18,14 +17,13 @@ REQUEST_SECTORS = 256
 # fail, requests are small and many are in flight; for so many sectors, or groups of a code or two, since the last one.
 _PART_SECTORS = 4
 _WATCHFUL_SECTORS = 4096
-# Another error is the lab's, a link that is gone for instance, and no reason to decode anything.
-UNREADABLE = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
 
 
 class Drive:
     """A drive as sectors. ``fails_fast`` says whether it can be told not to retry.
 
-    An unreadable sector is one whose read ends in EIO, EREMOTEIO, ENODATA or EILSEQ; other errors pass through.
+    An unreadable sector is one whose read ends in EIO, EREMOTEIO, ENODATA or EILSEQ. Another error is the lab's, a link
+    that is gone for instance, and no reason to decode anything: it passes through.
     """
 
     def __init__(self, blocks: Blocks | FailFastBlocks, statistics: Statistics) -> None:
@@ -50,7 +48,7 @@ class Drive:
         try:
             return read(first * SECTOR_BYTES, count * SECTOR_BYTES)
         except IoFailed as failure:
-            if failure.errno not in UNREADABLE:
+            if not failure.is_unreadable:
                 raise
             if not retry and self._partwise is not None:
                 self._watchful_sectors = _WATCHFUL_SECTORS
@@ -127,7 +125,7 @@ class Drive:
         try:
             return self._blocks.read(sector * SECTOR_BYTES, SECTOR_BYTES)
         except IoFailed as failure:
-            if failure.errno not in UNREADABLE:
+            if not failure.is_unreadable:
                 raise
             return None
 

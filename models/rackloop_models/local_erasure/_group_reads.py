@@ -112,7 +112,7 @@ class GroupReads:
         self, group: Group, cached: CachedGroup, first: int, stop: int, *, retry: bool, fails: bool = False
     ) -> list[int]:
         # What redundancy there is may as well stand for sectors that were not looked at one by one.
-        spare = self._code.m if cached.redundancy_known or cached.redundancy_on_drive else 0
+        spare = self._code.m if cached.is_redundant else 0
         rows = self._drive.read_into(
             cached.rows[first:stop], group.start + first, retry=retry, fails=fails, spare=spare
         )
@@ -125,7 +125,7 @@ class GroupReads:
         """Have user sectors that failed, or raise GroupUnrecoverable."""
         erased, left = self._decode(group, cached, wanted, retried=retried)
         if left:
-            usable = self._code.m if cached.redundancy_known or cached.redundancy_on_drive else 0
+            usable = self._code.m if cached.is_redundant else 0
             sectors = [group.start + row for row in sorted(erased)]
             raise GroupUnrecoverable(group.file.name, group.index, sectors, sorted(erased), usable)
 
@@ -135,7 +135,7 @@ class GroupReads:
         """Decode ``wanted``, with retries as far as it takes them: what stays erased, and what of it is wanted."""
         base, m = cached.base, self._code.m
         tried = set(wanted) if retried else set()
-        if not (cached.redundancy_known or cached.redundancy_on_drive):
+        if not cached.is_redundant:
             left = [row for row in wanted if row in tried or not self._retry_row(group, cached, row)]
             return set(left), left
         # Sectors behind those that the redundancy stands for can only be read.
@@ -148,11 +148,10 @@ class GroupReads:
         gone = set() if cached.redundancy_known else set(self.redundancy(group, cached))
         if len(failed | unknown) + len(gone) > m and self._drive.is_watchful and not self._retries:
             failed &= self._look_again(group, cached, sorted(failed - tried)) | tried
-        for row in [*inside, *sorted(failed - set(inside))]:
+        asked_for = [row for row in inside if row in failed]
+        for row in [*asked_for, *sorted(failed - set(asked_for))]:
             if len(failed | unknown) + len(gone) <= m:
                 break
-            if row not in failed:
-                continue
             if row not in tried and self._retry_row(group, cached, row):
                 failed.discard(row)
         for row in sorted(gone):

@@ -102,7 +102,7 @@ class Redundancy:
 
     def _indirect_reads(self, group: Group, cached: CachedGroup) -> int | None:
         """Sectors that the indirect method reads, None where it cannot be used."""
-        known = cached.redundancy_known or cached.redundancy_on_drive
+        known = cached.is_redundant
         if not known or not 0 < cached.base <= group.stored or cached.lost.any():
             return None
         changed = int(np.count_nonzero(cached.changed[: cached.base]))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rackloop.blocks import BLOCK_BYTES, Blocks, IoFailed
+from rackloop.blocks import BLOCK_BYTES, UNREADABLE_ERRNOS, Blocks, IoFailed
 from rackloop.errors import LabError
 
 T = TypeVar("T")
 
-# What a drive answers for a sector that it cannot read; anything else is the path to it, or all of it.
-MEDIA_ERRORS = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ})
 _MOST_THREADS = 64
 
 
@@ -84,7 +81,8 @@ class Drives:
         try:
             return blocks.read(offset, length)
         except (LabError, OSError) as error:
-            if isinstance(error, IoFailed | OSError) and error.errno in MEDIA_ERRORS:
+            if isinstance(error, IoFailed | OSError) and error.errno in UNREADABLE_ERRNOS:
+                # Anything else is the path to the drive, or all of it.
                 # A drive that stopped answers so to everything.
                 try:
                     blocks.read(0, BLOCK_BYTES)

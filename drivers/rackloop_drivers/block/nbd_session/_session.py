@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from errno import EIO
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from rackloop.abilities import BlockDevice
+from rackloop.blocks import UNREADABLE_ERRNOS
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
 from rackloop.guard import WritableDrive
@@ -103,12 +103,12 @@ class FailFastNbdSession(NbdSession):
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
         """Fill ``buffer`` as ``read_into`` does, at the first attempt, in requests of ``part_bytes``.
 
-        Returns the numbers of the parts that ended in EIO, in order: what ``buffer`` holds of these means nothing. A
+        Returns the numbers of the parts that cannot be read, in order: what ``buffer`` holds of these means nothing. A
         drive gives what lies before and behind a part that fails. Raises as ``read`` does for any other error.
         """
         _require_writable(buffer)
         pieces = _pieces("nbd_aio_pread", offset, buffer, part_bytes)
-        return self._hurried.carry_out("read", pieces, permitted={EIO})
+        return self._hurried.carry_out("read", pieces, permitted=UNREADABLE_ERRNOS)
 
     def close(self) -> None:
         """End both connections."""
