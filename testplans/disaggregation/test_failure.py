@@ -35,7 +35,6 @@ from rackloop_models.disaggregation import (
     ServerBack,
     ServerFailed,
     Shape,
-    failure,
     failure_rules,
 )
 
@@ -101,8 +100,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
-    parts = StorageParts.of(lab)
-    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+    return StorageParts.of(lab).failure(parameters["spares"])
 
 
 @dataclass

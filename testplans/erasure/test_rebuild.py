@@ -14,7 +14,7 @@ from rackloop.errors import LabError, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop_fixtures import ErasureRack, ErasureTenant, Labels, Measure, Progress, Rack, StorageParts
-from rackloop_models.disaggregation import Shape, failure
+from rackloop_models.disaggregation import Shape
 from rackloop_models.rack_erasure import Health, RecoveryController, ServerLoss, StripeCode, Throttle
 
 PARAMETERS: dict[str, Any] = {
@@ -80,8 +80,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
-    parts = StorageParts.of(lab)
-    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+    return StorageParts.of(lab).failure(parameters["spares"])
 
 
 def _code(parameters: Mapping[str, Any]) -> StripeCode:

@@ -27,7 +27,7 @@ from rackloop_fixtures import (
     drive_places,
     reached_drive,
 )
-from rackloop_models.disaggregation import Shape, failure
+from rackloop_models.disaggregation import Shape
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
 from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode
 from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
@@ -90,8 +90,7 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
-    parts = StorageParts.of(lab)
-    return failure(parts.servers, parts.ports, parts.drives, parameters["spares"])
+    return StorageParts.of(lab).failure(parameters["spares"])
 
 
 def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
@@ -102,13 +101,13 @@ def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measur
             blocks = parameters["groups"] * k - k // 2
             size_bytes = (parameters["groups"] + 4) * (k + m) * SECTOR_BYTES + (16 << 20)
             with reached_drive(rack, labels, place, size_bytes) as reached:
-                format_drive(reached.blocks, Layout(k, m), files=16)
-                eraser = SectorEraser(rack, {reached.drive: reached.whole}, reached.offset)
+                format_drive(reached, Layout(k, m), files=16)
+                eraser = SectorEraser(rack, {place[0]: reached})
                 with LocalStoreUnderTest(
-                    partial(LocalStore, reached.blocks, rack.clock),
+                    partial(LocalStore, reached, rack.clock),
                     blocks=blocks,
                     name=f"local {code}",
-                    drive=reached.drive,
+                    drive=place[0],
                 ) as system:
                     _judge(rack, system, eraser, parameters, measure, progress)
 
@@ -119,7 +118,7 @@ def test_stripes(
     """Objects in stripes over the drives of several servers: units are lost."""
     with _striped(rack, labels, parameters).open() as storage:
         system = _stripes_of(storage, parameters)
-        eraser = SectorEraser(rack, storage.sessions, storage.region.offset)
+        eraser = SectorEraser(rack, storage.regions)
         _judge(rack, system, eraser, parameters, measure, progress)
 
 

@@ -70,9 +70,9 @@ def _update(
     size_bytes = (codewords + 2) * (k + m) * SECTOR_BYTES + (16 << 20)
     about = {"code": code, "updated": str(updated)}
     with reached_drive(rack, labels, place, size_bytes) as reached:
-        format_drive(reached.blocks, Layout(k, m), files=16)
+        format_drive(reached, Layout(k, m), files=16)
         # Without a cache: what an update needs has to come from the drive, as after dropping the page cache.
-        with LocalStore(reached.blocks, rack.clock, cache_bytes=0) as store:
+        with LocalStore(reached, rack.clock, cache_bytes=0) as store:
             file = store.create("updated")
             file.write(0, bytes(content))
             store.flush()
@@ -99,7 +99,7 @@ def _update(
         for start, first in zip(starts, places, strict=True):
             data = rack.chance.randbytes(updated * SECTOR_BYTES)
             began_ns = rack.clock.now_ns()
-            reached.blocks.write(first + start % k * SECTOR_BYTES, data)
-            reached.blocks.flush()
+            reached.write(first + start % k * SECTOR_BYTES, data)
+            reached.flush()
             took_s.append((rack.clock.now_ns() - began_ns) / 1e9)
         measure("update.latency", took_s, method="no redundancy", **about)
