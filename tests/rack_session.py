@@ -64,6 +64,12 @@ class Rack:
         while (held := int(self.ask("stats")["held"])) != requests:
             assert not deadline.is_over(), f"rackd holds {held} requests, not {requests}"
 
+    def wait_lateness(self, acts: int) -> None:
+        """Return once rackd has said of that many acts how late they were, which it does behind them."""
+        deadline = Deadline.after(CLOCK, SLOW_S)
+        while (told := int(self.ask("stats")["lateness"]["n"])) < acts:
+            assert not deadline.is_over(), f"rackd told the lateness of {told} acts, not of {acts}"
+
 
 Start = Callable[..., Rack]
 
