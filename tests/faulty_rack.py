@@ -28,8 +28,10 @@ class FaultyRack:
         self.lab: Lab = rack.lab
 
     def truth(self) -> dict[str, Any]:
-        """What the simulated rack itself says that it is like."""
+        """What the simulated rack itself says that it is like; servers have come up, or gone off, with their power."""
         with self.mock.rackd() as rackd:
+            for name in self.lab.servers:
+                self.mock.follows_power(name, is_on=_is_on(rackd, f"server:{name}"))
             return {
                 "map": sorted(map(tuple, rackd.request("get_map", soon())["pairs"])),
                 "faults": rackd.request("faults", soon())["faults"],

@@ -70,6 +70,13 @@ class MockRack:
             assert not deadline.is_over(), f"{server} is still {now}"
             CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
 
+    def follows_power(self, server: str, *, is_on: bool) -> None:
+        """Wait until the server is off exactly where it has no power, for which it takes a moment to boot."""
+        deadline = soon()
+        while ((now := self.control.states(soon())[server]) is not HostState.OFF) is not is_on:
+            assert not deadline.is_over(), f"{server} is still {now}, and its power is {'on' if is_on else 'off'}"
+            CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+
     @contextmanager
     def rackd(self) -> Iterator[RackdControl]:
         """The simulated rack's own control."""
