@@ -19,6 +19,7 @@ _GOES_WITHIN_S = 2.0
 _READ_WITHIN_S = 4.0
 _ANSWER_S = 2.0
 _ACT_WITHIN_S = 10.0
+_READ_AGAIN_S = 0.3
 _POLL_NS = 5_000_000
 _FIRST_SECTORS = 256
 """The first MiB is read: where the identified sectors of a test are, if it wrote any."""
@@ -27,13 +28,19 @@ _FIRST_SECTORS = 256
 def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int] = ()) -> Trial:
     """Whether ``drive`` is online at a server port and can be read there: its first MiB, and what is at ``lbas``.
 
-    Nothing is written, and the switch is not touched. ``lbas`` count sectors of 4 KiB.
+    Nothing is written, and the switch is not touched. ``lbas`` count sectors of 4 KiB. What takes long is read once
+    more, and the quicker time counts: a drive that is slow is slow again, a server that was busy is not.
     """
     began_ns = bench.clock.now_ns()
     seen, detail = _look(bench, drive, place, Deadline.after(bench.clock, _COMES_WITHIN_S))
-    if seen is Seen.WORKS:
-        seen, detail = _read(bench, drive, place, lbas)
-    return Trial(drive, *place, seen, (bench.clock.now_ns() - began_ns) / 1e9, detail)
+    took_s = (bench.clock.now_ns() - began_ns) / 1e9
+    if seen is not Seen.WORKS:
+        return Trial(drive, *place, seen, took_s, detail)
+    seen, detail, read_s = _timed_read(bench, drive, place, lbas)
+    if seen is Seen.WORKS and read_s > _READ_AGAIN_S:
+        seen, detail, again_s = _timed_read(bench, drive, place, lbas)
+        read_s = min(read_s, again_s)
+    return Trial(drive, *place, seen, took_s + read_s, detail)
 
 
 def retest(bench: Bench, equipment: Equipment, drive: str, lbas: Collection[int] = ()) -> Diagnosis:
@@ -108,6 +115,12 @@ def _look(bench: Bench, drive: str, place: ServerPort, deadline: Deadline) -> tu
         if (gone or deadline).is_over():
             return seen, detail
         bench.clock.sleep_until_ns(bench.clock.now_ns() + _POLL_NS)
+
+
+def _timed_read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) -> tuple[Seen, str, float]:
+    began_ns = bench.clock.now_ns()
+    seen, detail = _read(bench, drive, place, lbas)
+    return seen, detail, (bench.clock.now_ns() - began_ns) / 1e9
 
 
 def _read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) -> tuple[Seen, str]:
