@@ -85,11 +85,11 @@ class LocalStore:
                 "is it the right drive?"
             )
         superblock = superblock.taken(self._drive, Owner.here(owner), take_over=take_over)
-        self._volume = Volume(self._drive, superblock, cache_bytes=cache_bytes, read_mode=read_mode, update=update)
-        self._contents = Contents(self._volume)
         self._lock = RLock()
         self._is_open = True
         try:
+            self._volume = Volume(self._drive, superblock, cache_bytes=cache_bytes, read_mode=read_mode, update=update)
+            self._contents = Contents(self._volume)
             self._volume.recover()
         except BaseException:
             superblock.released(self._drive)
