@@ -46,15 +46,19 @@ class LooseLink(FaultyDrive):
 
 
 class Stumbling(FaultyDrive):
-    """A drive of whose writes those to ``refused`` sectors fail, and nothing of them is carried out."""
+    """A drive that cannot write ``refused`` sectors: what is before the first of them in a request is carried out."""
 
     refused: frozenset[int] = frozenset()
 
     def write(self, offset: int, data: bytes) -> None:
-        sectors = range(offset // SECTOR, (offset + len(data)) // SECTOR)
-        if not self.refused.isdisjoint(sectors):
-            raise IoFailed("the link is loose", errno.ENOTCONN)
-        super().write(offset, data)
+        first = offset // SECTOR
+        refused = min(self.refused & set(range(first, first + len(data) // SECTOR)), default=None)
+        if refused is None:
+            super().write(offset, data)
+            return
+        if refused > first:
+            super().write(offset, memoryview(data)[: (refused - first) * SECTOR])  # type: ignore[arg-type]
+        raise IoFailed("the link is loose", errno.ENOTCONN)
 
 
 def stumbling() -> tuple[Stumbling, LocalStore, dict[bytes, frozenset[int]]]:
@@ -105,6 +109,20 @@ def test_a_group_is_recorded_while_the_drive_may_say_another_length() -> None:
         report = again.scrub()
         assert (report.is_clean, report.corrected_sectors) == (True, 0)
         assert again.open("a").read(0, 9 * SECTOR) == b"a" * SECTOR
+
+
+def test_a_write_that_is_synchronous_after_a_commit_failed_is_committed() -> None:
+    drive, store, kinds = stumbling()
+    file = store.create("a")
+    file.truncate(40 * SECTOR)
+    store.flush()
+    drive.refused = kinds[b"JRNL"]
+    with pytest.raises(IoFailed):
+        file.write(8 * SECTOR, b"b" * SECTOR, sync=True)
+    drive.refused = frozenset()
+    file.write(8 * SECTOR, b"c" * SECTOR, sync=True)
+    with after_power_is_back(drive) as again:
+        assert again.open("a").read(8 * SECTOR, SECTOR) == b"c" * SECTOR
 
 
 def test_pages_that_a_failed_commit_wrote_in_part_are_completed_before_the_next() -> None:
