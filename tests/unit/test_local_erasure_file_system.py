@@ -216,6 +216,67 @@ def test_what_is_only_in_memory_is_written_when_nobody_asks(mounted: Mounted) ->
         assert other.open("file").read(0, 100) == b"only in memory"
 
 
+def test_names_are_on_the_drive_after_the_folder_was_synced(mounted: Mounted) -> None:
+    mounted.write("file", b"content")
+    assert mounted.files.fsyncdir("/", 0, 0) == 0
+    mounted.files.unlink("/file")
+    with LocalStore(mounted.blocks, mounted.clock, take_over=True) as other:
+        assert other.open("file").read(0, 100) == b"content"
+        other.remove("file")
+    mounted.store = LocalStore(mounted.blocks, mounted.clock)
+    mounted.files.store = mounted.store
+    assert mounted.files.fsyncdir("/", 0, 0) == 0, "there is no file"
+
+
+def test_what_could_not_be_written_in_the_background_is_tried_again(mounted: Mounted) -> None:
+    mounted.write("file", b"only in memory")
+    mounted.clock.advance(1)
+    work = IdleWork(mounted.files)
+    mounted.blocks.gone = True
+    with pytest.raises(IoFailed):
+        work.step()
+    mounted.blocks.gone = False
+    work.step()
+    with LocalStore(mounted.blocks, mounted.clock, take_over=True) as other:
+        assert other.open("file").read(0, 100) == b"only in memory"
+
+
+def test_what_waited_for_the_background_is_written_the_next_time(mounted: Mounted) -> None:
+    class Waiting:
+        """A file whose writer had to wait until all was flushed."""
+
+        def write(self, offset: int, data: bytes) -> None:
+            files.is_changed = False
+            file.write(offset, data)
+
+    files = mounted.files
+    handle = mounted.write("file", b"x")
+    file = mounted.store.open("file")
+    files._held[handle] = Waiting()  # type: ignore[assignment]
+    files.write("/file", b"late", 0, handle)
+    mounted.clock.advance(1)
+    IdleWork(files).step()
+    with LocalStore(mounted.blocks, mounted.clock, take_over=True) as other:
+        assert other.open("file").read(0, 100) == b"late"
+
+
+def test_redundancy_does_not_wait_for_ever_for_those_who_never_stop(mounted: Mounted) -> None:
+    files, clock = mounted.files, mounted.clock
+    work = IdleWork(files, idle_s=0.5)
+    handle = mounted.write("file", bytes(6 * 4 * SECTOR_BYTES))
+    mounted.store.flush()
+    for group in range(6):
+        files.write("/file", b"!", group * 4 * SECTOR_BYTES, handle)
+    left = []
+    for _ in range(60):
+        files.fsync("/file", 0, handle)
+        clock.advance(0.2)
+        assert not work.step()
+        left.append(mounted.store.stat("file").unprotected_groups)
+    assert left[40] == 6
+    assert left[-1] == 0
+
+
 def test_what_goes_wrong_in_the_background_is_the_callers_to_tell(mounted: Mounted) -> None:
     mounted.write("file", b"x")
     LocalStore(mounted.blocks, mounted.clock, take_over=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.blocks import IoFailed, MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop_models.local_erasure import (
@@ -66,6 +68,42 @@ def test_a_hole_reads_as_zeros_and_takes_no_room() -> None:
         assert file.read(100 * SECTOR, 100) == b"\0\0\0\0\0end"
         assert store.stat("a").groups == 1
         assert store.places("a", 0) == []
+
+
+def test_what_was_cut_does_not_come_back_where_the_file_grows_past_it() -> None:
+    drive, store = opened(16 << 20, layout=Layout(1, 1))
+    with store:
+        file = store.create("a")
+        # Groups enough for a page of their own, which the hole that follows does without.
+        file.write(0, b"x" * (900 * SECTOR))
+        store.flush()
+        file.truncate(SECTOR)
+        file.write(1500 * SECTOR, b"end")
+    with LocalStore(drive, VirtualClock()) as again:
+        assert everything(again.open("a")) == b"x" * SECTOR + bytes(1499 * SECTOR) + b"end"
+        assert again.stat("a").groups == 2
+
+
+def test_one_write_and_one_cut_may_change_more_pages_than_the_journal_holds() -> None:
+    drive, store = opened(80 << 20, files=80, layout=Layout(1, 1, replicas=1))
+    content = bytes(range(256)) * (8000 * SECTOR // 256)
+    with store:
+        names = [f"f{number}" for number in range(70)]
+        for name in names:
+            store.create(name).write(0, name.encode())
+            if name == "f20":
+                store.flush()
+        store.create("long").write(0, content)
+    with LocalStore(drive, VirtualClock()) as again:
+        assert again.names() == sorted([*names, "long"])
+        assert all(everything(again.open(name)) == name.encode() for name in names)
+        assert everything(again.open("long")) == content
+        for name in names:
+            again.open(name).write(0, b"n")
+        again.open("long").truncate(5)
+    with LocalStore(drive, VirtualClock()) as third:
+        assert everything(third.open("long")) == content[:5]
+        assert all(everything(third.open(name)) == b"n" + name.encode()[1:] for name in names)
 
 
 def test_a_file_that_was_cut_and_grows_again_has_zeros_there() -> None:
@@ -194,6 +232,29 @@ def test_a_place_before_the_start_is_refused() -> None:
                 wrong()
         with pytest.raises(BadInput, match="has 0 groups"):
             store.places("a", 0)
+
+
+def test_a_store_that_could_not_be_closed_has_lost_nothing_and_is_closed_again() -> None:
+    class Stuck(MemoryBlocks):
+        is_stuck = False
+
+        def flush(self) -> None:
+            if self.is_stuck:
+                raise IoFailed("nothing answers", errno.ENOTCONN)
+
+    drive = Stuck(4 << 20)
+    format_drive(drive, LAYOUT, files=8)
+    store = LocalStore(drive, VirtualClock())
+    file = store.create("a")
+    file.write(0, b"abc")
+    drive.is_stuck = True
+    with pytest.raises(IoFailed):
+        store.close()
+    assert file.read(0, 3) == b"abc"
+    drive.is_stuck = False
+    store.close()
+    with LocalStore(drive, VirtualClock()) as again:
+        assert everything(again.open("a")) == b"abc"
 
 
 def test_a_closed_store_does_nothing() -> None:

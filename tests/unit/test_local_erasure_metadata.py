@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from rackloop_models.local_erasure import (
     UnknownSuperblock,
     format_drive,
 )
+from rackloop_models.local_erasure._owner import Owner
 from rackloop_models.local_erasure._replicas import Sealed, seal, unseal
 from tests.unit.faulty_drive import FaultyDrive
 from tests.unit.local_erasure_case import LAYOUT, SECTOR, formatted, on_drive, opened, pattern, with_file
@@ -306,6 +308,20 @@ def test_the_mark_of_a_process_that_is_gone_does_not_count(closes: bool, tmp_pat
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=closes)
     with FileBlocks(path, 4 << 20) as drive, LocalStore(drive, VirtualClock()) as store:
         assert store.open("a").read(0, 3) == b"abc"
+
+
+def test_only_an_owner_that_is_certainly_dead_is_gone() -> None:
+    alive = Owner.here("me")
+    assert not alive.is_gone()
+    dead = replace(alive, started=alive.started + 1)
+    assert dead.is_gone()
+    # Another host, or another container of this one, whose processes nobody here can see.
+    assert not replace(dead, host="another").is_gone()
+    assert not replace(dead, machine="another").is_gone()
+    assert not replace(dead, numbering="another").is_gone()
+    assert replace(alive, boot="before", numbering="another").is_gone()
+    assert not replace(alive, boot="another's", machine="another").is_gone()
+    assert Owner.parsed(alive.fields()) == alive
 
 
 def test_two_groups_at_one_place_are_noticed() -> None:

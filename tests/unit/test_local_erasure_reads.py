@@ -8,9 +8,10 @@ from itertools import combinations
 import pytest
 
 from rackloop.blocks import IoFailed
+from rackloop.clock import VirtualClock
 from rackloop_models.erasure import GF16, UnrecoverableError
 from rackloop_models.local_erasure import GroupUnrecoverable, Layout, LocalStore, ReadMode
-from tests.unit.local_erasure_case import LAYOUT, SECTOR, opened, pattern, sectors_of, with_file
+from tests.unit.local_erasure_case import LAYOUT, SECTOR, formatted, opened, pattern, sectors_of, with_file
 
 
 @pytest.mark.parametrize("layout", [LAYOUT, Layout(8, 2, GF16)], ids=["GF8", "GF16"])
@@ -152,8 +153,6 @@ def test_plain_blocks_always_retry_and_are_decoded_when_that_fails() -> None:
     drive.hard = {sectors_of(store, 0)[2]}
     store.close()
     drive.requests.clear()
-    from rackloop.clock import VirtualClock
-
     with LocalStore(Plain(), VirtualClock()) as plain:
         assert plain.open("a").read(0, len(content)) == content
         assert plain.statistics.decodes == 1
@@ -181,16 +180,18 @@ def test_an_error_of_the_lab_is_no_unreadable_sector() -> None:
 
 
 def test_large_reads_are_large_requests_and_failures_are_found_by_halving() -> None:
-    layout = Layout(500, 3, GF16)
-    content = pattern(500)
-    drive, store = with_file(content, layout)
-    with store:
+    layout = Layout(1500, 3, GF16)
+    content = pattern(1500)
+    drive = formatted(layout, size_bytes=16 << 20)
+    with LocalStore(drive, VirtualClock()) as store:
+        store.create("a").write(0, content)
+    with opened(drive) as store:
         group = sectors_of(store, 0)
         assert store.open("a").read(0, len(content)) == content
-        assert drive.requests == [("once", group[0], 256), ("once", group[256], 244)]
+        assert drive.requests == [("once", group[0], 1024), ("once", group[1024], 476)]
         drive.requests.clear()
-        drive.soft = {group[300]}
+        drive.soft = {group[1200]}
         assert store.open("a").read(0, len(content)) == content
-        # 256 good ones are not read again; the others are halved 8 times, then there is the redundancy.
-        assert len(drive.requests) <= 2 + 2 * 8 + 1
+        # 1024 good ones are not read again; the others are halved 9 times, then there is the redundancy.
+        assert len(drive.requests) <= 2 + 2 * 9 + 1
         assert drive.asked("once").count(group[0]) == 1

@@ -7,7 +7,17 @@ import pytest
 from rackloop_models.erasure import GF16
 from rackloop_models.local_erasure import GroupName, Layout, LocalStore
 from tests.unit.faulty_drive import FaultyDrive
-from tests.unit.local_erasure_case import LAYOUT, SECTOR, is_protected, on_drive, opened, pattern, sectors_of, with_file
+from tests.unit.local_erasure_case import (
+    LAYOUT,
+    SECTOR,
+    formatted,
+    is_protected,
+    on_drive,
+    opened,
+    pattern,
+    sectors_of,
+    with_file,
+)
 
 
 def everything(drive: FaultyDrive, store: LocalStore) -> bytes:
@@ -187,6 +197,19 @@ def test_metadata_that_the_drive_has_lost_are_written_from_memory() -> None:
         assert store.scrub().metadata_repairs == 0
     with opened(drive) as again:
         assert again.open("a").read(0, 3 * SECTOR) == pattern(3)
+
+
+def test_more_metadata_than_the_journal_holds_are_written_from_memory() -> None:
+    drive = formatted(Layout(8, 2, replicas=1), files=90)
+    with opened(drive) as store:
+        for number in range(80):
+            store.create(f"f{number}").write(0, b"%d" % number)
+        store.flush()
+        for (place,) in store.metadata_places()[1:]:
+            drive.corrupt(place // SECTOR)
+        assert store.scrub().is_clean
+    with opened(drive) as again:
+        assert [again.open(f"f{number}").read(0, 9) for number in range(80)] == [b"%d" % number for number in range(80)]
 
 
 def test_without_repair_nothing_is_written() -> None:

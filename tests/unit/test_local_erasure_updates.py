@@ -199,6 +199,18 @@ def test_a_group_that_was_just_written_stays_recorded_when_it_changes_again() ->
     assert opened(drive, take_over=True).stat("a").unprotected_groups == 2
 
 
+def test_a_group_that_changes_again_stays_recorded_when_another_is() -> None:
+    drive, store = with_file(pattern(24))
+    file = store.open("a")
+    file.write(0, pattern(8, seed=2))
+    # Written as a whole with its redundancy: what is on the drive of the record could go.
+    file.sync()
+    assert store.stat("a").unprotected_groups == 0
+    for group in (0, 2):
+        file.write(group * 8 * SECTOR, b"x", sync=True)
+    assert opened(drive, take_over=True).stat("a").unprotected_groups == 2
+
+
 def test_a_group_that_was_cut_is_recorded_before_the_drive_knows_that_it_was() -> None:
     drive, store = with_file(pattern(20), WIDE)
     file = store.open("a")

@@ -63,11 +63,8 @@ class Contents:
             if file.size_bytes // SECTOR_BYTES <= (offset + len(content) - 1) // SECTOR_BYTES:
                 self._zero_behind_end(file)
             for group, stretch in zip(groups, stretches, strict=True):
-                self._volume.let_go(besides=group)
+                self._volume.begin(besides=group)
                 self._write_stretch(group, stretch, content[stretch.at : stretch.at + stretch.stop - stretch.first])
-                end = stretch.index * self._group_bytes + stretch.stop
-                file.size_bytes = max(file.size_bytes, end)
-                file.change()
         finally:
             self._drop_unused(file, groups)
         return groups
@@ -78,16 +75,25 @@ class Contents:
         if size_bytes > file.size_bytes:
             self._zero_behind_end(file)
         elif size_bytes < file.size_bytes:
-            whole, rest = divmod(size_bytes, self._group_bytes)
-            kept = whole + (rest > 0)
-            last = file.groups.get(whole) if rest else None
-            if last is not None:
-                self._shorten(last, -(-rest // SECTOR_BYTES))
-            for index in [index for index in file.groups if index >= kept]:
-                group = file.groups.pop(index)
-                file.change(group)
-                self._volume.give_up(group)
-            self._volume.table.drop_pages(file, kept)
+            # So many pages may go that one transaction has no room for them.
+            for groups in self._volume.table.cuts(file, -(-size_bytes // self._group_bytes)):
+                self._cut(file, groups * self._group_bytes)
+                self._volume.begin()
+            self._cut(file, size_bytes)
+        file.size_bytes = size_bytes
+        file.change()
+
+    def _cut(self, file: File, size_bytes: int) -> None:
+        whole, rest = divmod(size_bytes, self._group_bytes)
+        kept = whole + (rest > 0)
+        last = file.groups.get(whole) if rest else None
+        if last is not None:
+            self._shorten(last, -(-rest // SECTOR_BYTES))
+        for index in [index for index in file.groups if index >= kept]:
+            group = file.groups.pop(index)
+            file.change(group)
+            self._volume.give_up(group)
+        self._volume.table.drop_pages(file, kept)
         file.size_bytes = size_bytes
         file.change()
 
@@ -130,10 +136,11 @@ class Contents:
         taken: list[int] = []
         try:
             for stretch in stretches:
+                self._volume.begin()
                 if self._volume.table.take_page(file, page_of(stretch.index)):
                     taken.append(page_of(stretch.index))
                 groups.append(self._with_room(file, stretch))
-        except NoRoom:
+        except BaseException:
             self._drop_unused(file, groups)
             for page in taken:
                 self._volume.table.return_page(file, page)
@@ -190,8 +197,7 @@ class Contents:
         first, stop = stretch.rows
         if not group.stored and stretch.stop - stretch.first == self._group_bytes:
             volume.write_back.write_new(group, content.reshape(-1, SECTOR_BYTES))
-            group.stored = stop
-            group.file.change(group)
+            self._reach(group, stretch)
             return
         cached = volume.cache.of(group)
         # Sectors that are written in part are read before; those that the group does not have yet are zeros.
@@ -209,14 +215,21 @@ class Contents:
         cached.rows.reshape(-1)[stretch.first : stretch.stop] = content
         for mask in (cached.present, cached.dirty, cached.changed):
             mask[begin:stop] = True
-        if stop > group.stored:
-            group.stored = stop
-            group.file.change(group)
+        self._reach(group, stretch)
         group.damaged = False
         volume.cache.charge(group)
         if group.stored == volume.layout.k and not group.committed and cached.dirty.all():
             # It is whole, and nobody knows its place: nothing has to be on the drive before it.
             volume.write_back.write_out([group])
+
+    def _reach(self, group: Group, stretch: Stretch) -> None:
+        """A group has what was to be written to it, and its file is as long as it takes: also if what follows fails."""
+        file, stop = group.file, stretch.rows[1]
+        if stop > group.stored:
+            group.stored = stop
+            file.change(group)
+        file.size_bytes = max(file.size_bytes, stretch.index * self._group_bytes + stretch.stop)
+        file.change()
 
     def _zero_behind_end(self, file: File) -> None:
         """Zeros from the end of a file to the end of its last sector, before the file grows over them."""

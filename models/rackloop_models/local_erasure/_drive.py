@@ -12,7 +12,9 @@ from rackloop_models.erasure._field import Bytes
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._statistics import Statistics
 
-REQUEST_SECTORS = 256
+_REQUEST_SECTORS = 256
+# What is read in one request need not be put together; but where one fails, all of it is read again.
+_LONG_REQUEST_SECTORS = 1024
 # Requests that fail cost what lies behind the failed sector in them: the platter has gone on by then. So where sectors
 # fail, requests are small and many are in flight; for so many sectors, or groups of a code or two, since the last one.
 _PART_SECTORS = 4
@@ -20,7 +22,7 @@ _WATCHFUL_SECTORS = 4096
 
 
 class Drive:
-    """A drive as sectors. ``fails_fast`` says whether it can be told not to retry.
+    """A drive as sectors. ``fails_fast`` says whether it can be told not to retry, ``read_sectors`` how long reads are.
 
     An unreadable sector is one whose read ends in EIO, EREMOTEIO, ENODATA or EILSEQ. Another error is the lab's, a link
     that is gone for instance, and no reason to decode anything: it passes through.
@@ -32,6 +34,7 @@ class Drive:
         self.fails_fast = isinstance(blocks, FailFastBlocks)
         self._partwise = blocks if isinstance(blocks, PartwiseBlocks) else None
         self._watchful_sectors = 0
+        self.read_sectors = _LONG_REQUEST_SECTORS if self._partwise is None else _REQUEST_SECTORS
         self.sectors = blocks.size_bytes // SECTOR_BYTES
         self.statistics = statistics
 
@@ -70,7 +73,8 @@ class Drive:
             later = self.read_into(rows[half:], first + half, retry=retry)
             return self.read_into(rows[:half], first, retry=retry) + [half + row for row in later]
         failed: list[int] = []
-        pending = [(at, min(at + REQUEST_SECTORS, len(rows))) for at in range(0, len(rows), REQUEST_SECTORS)][::-1]
+        length = self.read_sectors
+        pending = [(at, min(at + length, len(rows))) for at in range(0, len(rows), length)][::-1]
         while pending:
             start, stop = pending.pop()
             content = self.read(first + start, stop - start, retry=retry)
@@ -104,8 +108,8 @@ class Drive:
 
     def write(self, first: int, rows: Bytes) -> None:
         """Write the rows of a contiguous array to sectors that follow each other."""
-        for at in range(0, len(rows), REQUEST_SECTORS):
-            part = rows[at : at + REQUEST_SECTORS]
+        for at in range(0, len(rows), _REQUEST_SECTORS):
+            part = rows[at : at + _REQUEST_SECTORS]
             self.statistics.write_requests += 1
             self.statistics.written_sectors += len(part)
             self._write(first + at, part.data.cast("B"))
@@ -131,9 +135,9 @@ class Drive:
 
     def write_metadata(self, first: int, sectors: Sequence[bytes]) -> None:
         """Write metadata sectors that follow each other."""
-        for at in range(0, len(sectors), REQUEST_SECTORS):
+        for at in range(0, len(sectors), _REQUEST_SECTORS):
             self.statistics.metadata_requests += 1
-            self._write(first + at, memoryview(b"".join(sectors[at : at + REQUEST_SECTORS])))
+            self._write(first + at, memoryview(b"".join(sectors[at : at + _REQUEST_SECTORS])))
 
     def flush(self) -> None:
         """Return when what was written stays."""

@@ -63,6 +63,21 @@ def _answering(call: Callable[Concatenate[FileSystem, str, P], T]) -> Callable[C
     return cast("Callable[Concatenate[FileSystem, str, P], T]", answer)
 
 
+def _changing(call: Callable[Concatenate[FileSystem, str, P], T]) -> Callable[Concatenate[FileSystem, str, P], T]:
+    """As ``_answering``, of a call that may change something, also when it fails."""
+    answering = _answering(call)
+
+    @functools.wraps(call)
+    def change(self: FileSystem, path: str, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return answering(self, path, *arguments, **named)
+        finally:
+            # Not before: what is flushed meanwhile is flushed without it.
+            self.is_changed = True
+
+    return cast("Callable[Concatenate[FileSystem, str, P], T]", change)
+
+
 class FileSystem:
     """The files of ``store`` in one folder, of the user who runs this process.
 
@@ -117,22 +132,19 @@ class FileSystem:
         """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them."""
         layout = self.store.layout
         free = self.store.free_bytes() // SECTOR_BYTES
-        names = self.store.names()
-        used = sum(self.store.stat(name).sectors for name in names)
         return {
             "f_bsize": SECTOR_BYTES,
             "f_frsize": SECTOR_BYTES,
-            "f_blocks": free + used,
+            "f_blocks": self.store.data_bytes // SECTOR_BYTES,
             "f_bfree": free,
             "f_bavail": free * layout.k // (layout.k + layout.m),
             "f_namemax": _LONGEST_NAME,
         }
 
-    @_answering
+    @_changing
     def create(self, path: str, mode: int, flags: int) -> int:
         """Make a file and open it; the mode it is to have is not kept."""
         name = _named(path)
-        self.is_changed = True
         try:
             return self._hold(self.store.create(name))
         except FileExists:
@@ -156,17 +168,15 @@ class FileSystem:
         """Bytes of a file, fewer at its end; EIO where they cannot be had by any means."""
         return self._held[handle].read(offset, size)
 
-    @_answering
+    @_changing
     def write(self, path: str, data: bytes, offset: int, handle: int) -> int:
         """Put bytes into a file; ENOSPC with nothing written where there is no room for all of them."""
-        self.is_changed = True
         self._held[handle].write(offset, data)
         return len(data)
 
-    @_answering
+    @_changing
     def truncate(self, path: str, length: int, handle: int | None = None) -> int:
         """Cut a file or have it grow by zeros."""
-        self.is_changed = True
         self.store.open(_named(path)).truncate(length)
         return 0
 
@@ -179,37 +189,31 @@ class FileSystem:
     @_answering
     def fsyncdir(self, path: str, is_data_only: int, handle: int) -> int:
         """Return when names are on the drive, and with them all else that metadata are."""
-        for name in self.store.names()[:1]:
-            self.store.open(name).sync()
-            return 0
-        self.store.flush()
+        self.store.sync()
         return 0
 
-    @_answering
+    @_changing
     def unlink(self, path: str) -> int:
         """Remove a file."""
-        self.is_changed = True
         self.store.remove(_named(path))
         return 0
 
-    @_answering
+    @_changing
     def rename(self, path: str, new: str, flags: int = 0) -> int:
         """Give a file another name, in place of one that has it unless ``flags`` (renameat2) forbid."""
         if flags & ~_NO_REPLACE:
             raise OSError(EINVAL, os.strerror(EINVAL))
         if flags & _NO_REPLACE and new[1:] in self.store.names():
             raise FileExists(f"there is a file {new[1:]!r}")
-        self.is_changed = True
         self.store.rename(_named(path), _named(new))
         return 0
 
-    @_answering
+    @_changing
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
         """Set when a file was modified; when it was read is not kept."""
         now_ns = round(self.clock.wall().timestamp() * 1e9)
         modified_ns = now_ns if times is None or times[1] == _NOW_NS else times[1]
         if path != "/" and modified_ns != _OMIT_NS:
-            self.is_changed = True
             self.store.open(_named(path)).set_modified(modified_ns)
         return 0
 
@@ -246,8 +250,10 @@ class FileSystem:
     def _opened(self, name: str, flags: int) -> int:
         file = self.store.open(name)
         if flags & os.O_TRUNC:
-            self.is_changed = True
-            file.truncate(0)
+            try:
+                file.truncate(0)
+            finally:
+                self.is_changed = True
         return self._hold(file)
 
     def _hold(self, file: StoredFile) -> int:

@@ -12,14 +12,16 @@ from rackloop_models.local_erasure._pages import (
     MOST_NAME_BYTES,
     FirstPage,
     FurtherPage,
+    groups_of,
     page_of,
     unpack,
 )
 from rackloop_models.local_erasure._pages import pack as pack_page
 from rackloop_models.local_erasure._room import Room
 
-# An operation changes this many pages at most before it could be stopped for a commit.
-_PAGES_AT_ONCE = 4
+# A part of an operation changes this many pages at most before there can be a commit.
+_PAGES_AT_ONCE = 20
+_DROPPED_AT_ONCE = 16
 
 
 class FileTable:
@@ -131,11 +133,20 @@ class FileTable:
         """Give back a page that was taken and of which the drive knows nothing."""
         self._free.append(file.pages.pop(page))
 
+    def cuts(self, file: File, groups: int) -> list[int]:
+        """Where to cut a file that is to have so many groups before: as groups, from the end on."""
+        dropped = sorted(_beyond(file, groups), reverse=True)
+        return [groups_of(page).start for page in dropped[_DROPPED_AT_ONCE - 1 :: _DROPPED_AT_ONCE]]
+
     def drop_pages(self, file: File, groups: int) -> None:
-        """The file has so many groups and no more: pages that describe later ones are free after the next commit."""
-        last = page_of(groups - 1) if groups else 0
-        for page in [page for page in file.pages if page > last]:
-            self._freed.append(file.pages.pop(page))
+        """The file has so many groups and no more: pages that describe later ones are free after the next commit.
+
+        Which writes that they are: where the file is long again and has a hole there, they would be believed.
+        """
+        for page in _beyond(file, groups):
+            number = file.pages.pop(page)
+            self._freed.append(number)
+            self._dead.append(number)
             file.changed.discard(page)
         file.change()
 
@@ -169,10 +180,15 @@ class FileTable:
         return changed + _PAGES_AT_ONCE > self._journal.most
 
     def commit(self, generation: int) -> None:
-        """Write what has changed, in one transaction. What it describes must be on the drive."""
+        """Write what has changed, in one transaction. What it describes must be on the drive.
+
+        Where that fails, the drive may say what it said before, or what it was to say.
+        """
         contents = {number: pack_page(None) for number in self._dead}
         for file in self._changed:
             contents |= {file.pages[page]: pack_page(file.describe(page)) for page in file.changed}
+            for group in file.groups.values():
+                group.committed = max(group.committed, group.stored)
         self._journal.commit(generation, contents)
         for file in self._changed:
             for group in file.groups.values():
@@ -192,6 +208,12 @@ class FileTable:
                     "another group's too, or not on the drive; the store is damaged, copy its files elsewhere"
                 )
             file.groups[index] = Group(file, index, start, stored + self._m, stored, stored)
+
+
+def _beyond(file: File, groups: int) -> list[int]:
+    """The pages of a file that it does not need for so many groups."""
+    last = page_of(groups - 1) if groups else 0
+    return [page for page in file.pages if page > last]
 
 
 def require_name(name: str) -> None:

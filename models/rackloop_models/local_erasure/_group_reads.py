@@ -10,7 +10,7 @@ import numpy as np
 from rackloop_models.erasure import Code
 from rackloop_models.erasure._field import Bytes
 from rackloop_models.local_erasure._cache import Cache, CachedGroup, runs
-from rackloop_models.local_erasure._drive import REQUEST_SECTORS, Drive
+from rackloop_models.local_erasure._drive import Drive
 from rackloop_models.local_erasure._errors import GroupUnrecoverable
 from rackloop_models.local_erasure._file import Group
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
@@ -75,8 +75,8 @@ class GroupReads:
             return [self.load(group, first, stop).rows[first:stop].tobytes()]
         cached = self._cache.of(group) if keep else None
         parts: list[bytes] = []
-        for start in range(first, stop, REQUEST_SECTORS):
-            end = min(start + REQUEST_SECTORS, stop)
+        for start in range(first, stop, self._drive.read_sectors):
+            end = min(start + self._drive.read_sectors, stop)
             part = self._drive.read(group.start + start, end - start, retry=retries)
             if part is None:
                 cached = self._cache.of(group)

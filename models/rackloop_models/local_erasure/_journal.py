@@ -19,12 +19,14 @@ class Journal:
     """Pages, and the transaction that changes several of them at once.
 
     ``commit`` writes what changes to the journal and flushes, then to the pages. Before the next transaction takes the
-    journal's place, the drive must have been flushed. ``recover`` writes the last transaction to the pages again.
+    journal's place, the drive must have been flushed. ``recover`` writes the last transaction to the pages again, as
+    the next ``commit`` does where one failed at the pages.
     """
 
     def __init__(self, drive: Drive, geometry: Geometry, store_id: bytes) -> None:
         replicas = geometry.layout.replicas
         self._drive = drive
+        self._behind: dict[int, Sealed] = {}
         self.most = geometry.journal
         self.pages = ReplicatedArea(drive, b"PAGE", geometry.pages_at, geometry.pages, replicas, store_id)
         self.area = ReplicatedArea(drive, b"JRNL", geometry.journal_at, 1 + geometry.journal, replicas, store_id)
@@ -35,7 +37,15 @@ class Journal:
         self.area.write(dict.fromkeys(range(self.area.count), Sealed(0, _DESCRIPTOR.pack(0, 0))))
 
     def commit(self, generation: int, pages: Mapping[int, bytes]) -> None:
-        """Change pages, all or none of them. ``generation`` must be higher than any before."""
+        """Change pages, all or none of them. ``generation`` must be higher than any before.
+
+        Raises ValueError, with nothing written, for more pages than ``most``.
+        """
+        if len(pages) > self.most:
+            raise ValueError(f"a transaction has room for {self.most} pages, found {len(pages)}")
+        if self._behind:
+            self.pages.write(self._behind)
+            self._drive.flush()
         numbers = sorted(pages)
         crc = 0
         for number in numbers:
@@ -44,7 +54,9 @@ class Journal:
         images = {place: Sealed(generation, pages[number]) for place, number in enumerate(numbers, 1)}
         self.area.write({0: Sealed(generation, descriptor)} | images)
         self._drive.flush()
-        self.pages.write({number: Sealed(generation, pages[number]) for number in numbers})
+        self._behind = {number: Sealed(generation, pages[number]) for number in numbers}
+        self.pages.write(self._behind)
+        self._behind = {}
 
     def empty(self, generation: int) -> None:
         """Write a journal with nothing in it, once the pages have been flushed."""

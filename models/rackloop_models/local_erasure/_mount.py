@@ -14,7 +14,7 @@ from threading import Event, Thread, main_thread
 from typing import Any
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, ToolError
+from rackloop.errors import BadInput, LabError, NotSupported, ToolError
 from rackloop_models.local_erasure._errors import StoreInUse
 from rackloop_models.local_erasure._file_system import FileSystem
 from rackloop_models.local_erasure._idle import IDLE_S, IdleWork
@@ -159,7 +159,7 @@ class _Beside:
                     signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)
                     return
                 has_more = self._work.step()
-            except RackloopError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, files are served on
                 has_more = False
                 self._troubles(f"in the background: {error}", error)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MACHINE_ID = Path("/etc/machine-id")
+_NUMBERING = Path("/proc/self/ns/pid")
 _STARTED_FIELD = 19  # of what follows the name in /proc/PID/stat: clock ticks from the start of the machine
 
 
@@ -23,12 +25,17 @@ class Owner:
     boot: str
     process: int
     started: int
+    machine: str = ""
+    numbering: str = ""
 
     @classmethod
     def here(cls, name: str) -> Self:
         """A new owner in this process."""
         process = os.getpid()
-        return cls(uuid.uuid4().hex, name, platform.node(), _boot_id(), process, started(process) or 0)
+        began = started(process) or 0
+        return cls(
+            uuid.uuid4().hex, name, platform.node(), _text(_BOOT_ID), process, began, _text(_MACHINE_ID), _numbering()
+        )
 
     @classmethod
     def parsed(cls, fields: dict[str, Any]) -> Self:
@@ -40,10 +47,15 @@ class Owner:
         return asdict(self)
 
     def is_gone(self) -> bool:
-        """Whether it is certain that the owner is dead: it was on this host, and its process is not there any more."""
-        if self.host != platform.node():
+        """Whether it is certain that the owner is dead: it was on this host, and its process is not there any more.
+
+        Containers can have the name of their host, or of each other, and yet number processes of their own.
+        """
+        if (self.host, self.machine) != (platform.node(), _text(_MACHINE_ID)):
             return False
-        return self.boot != _boot_id() or started(self.process) != self.started
+        if self.boot != _text(_BOOT_ID):
+            return True
+        return self.numbering == _numbering() and started(self.process) != self.started
 
     def __str__(self) -> str:
         named = f"{self.name!r}, " if self.name else ""
@@ -60,5 +72,10 @@ def started(process: int) -> int | None:
     return None if state in "ZX" else int(rest[_STARTED_FIELD - 1])
 
 
-def _boot_id() -> str:
-    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+def _text(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+def _numbering() -> str:
+    """In which namespace the numbers of this host's processes mean something."""
+    return str(_NUMBERING.readlink()) if _NUMBERING.is_symlink() else ""

@@ -102,8 +102,10 @@ class Scrub:
             volume.commit()
         lost = {area: self._lost(area) for area in (volume.journal.pages, volume.record.area, volume.journal.area)}
         if self._repair and any(lost.values()):
-            volume.table.write_again(lost[volume.journal.pages])
-            volume.commit()
+            pages = lost[volume.journal.pages]
+            for first in range(0, len(pages), volume.journal.most):
+                volume.table.write_again(pages[first : first + volume.journal.most])
+                volume.commit()
             volume.record.write_again(volume.write_back.next_generation())
             volume.write_back.flush()
             volume.journal.empty(volume.write_back.next_generation())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Statistics:
-    """Counts since the store was opened. Requests of the drive are of 1 MiB at most."""
+    """Counts since the store was opened. Requests of the drive write 1 MiB at most, and read 4 MiB."""
 
     read_requests: int = 0
     """Requests to the drive that read user or redundancy sectors."""

@@ -85,11 +85,11 @@ class LocalStore:
                 "is it the right drive?"
             )
         superblock = superblock.taken(self._drive, Owner.here(owner), take_over=take_over)
-        self._volume = Volume(self._drive, superblock, cache_bytes=cache_bytes, read_mode=read_mode, update=update)
-        self._contents = Contents(self._volume)
         self._lock = RLock()
         self._is_open = True
         try:
+            self._volume = Volume(self._drive, superblock, cache_bytes=cache_bytes, read_mode=read_mode, update=update)
+            self._contents = Contents(self._volume)
             self._volume.recover()
         except BaseException:
             superblock.released(self._drive)
@@ -166,6 +166,20 @@ class LocalStore:
         with self._opened():
             return self._volume.room.free_sectors * SECTOR_BYTES
 
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of all sectors that groups can have, free or not."""
+        geometry = self._volume.superblock.geometry
+        return (geometry.sectors - geometry.data_at) * SECTOR_BYTES
+
+    def sync(self) -> None:
+        """Return when data and metadata of all files are on the drive: phase one, as ``StoredFile.sync`` does it.
+
+        Raises StoreInUse.
+        """
+        with self._opened():
+            self._volume.commit(reading=False)
+
     def flush(self) -> None:
         """Return when all that was written is on the drive: data, metadata and redundancy.
 
@@ -218,11 +232,14 @@ class LocalStore:
         return [[sector * SECTOR_BYTES for sector in replicas] for replicas in places]
 
     def close(self) -> None:
-        """Flush and give the store up. Nothing happens when it is closed already, and nothing else can be done then."""
+        """Flush and give the store up. Nothing happens when it is closed already, and nothing else can be done then.
+
+        Where that fails, it stays open, with all that is not on the drive yet: it can be closed again.
+        """
         with self._lock:
             if self._is_open:
-                self._is_open = False
                 self._volume.close()
+                self._is_open = False
 
     def __enter__(self) -> Self:
         return self

@@ -26,6 +26,7 @@ class UnprotectedRecord:
         self._in: dict[int, int] = {}
         self._released: set[int] = set()
         self._unflushed: set[int] = set()
+        self._failed: set[int] = set()
 
     @property
     def most(self) -> int:
@@ -109,13 +110,15 @@ class UnprotectedRecord:
 
     def flushed(self) -> None:
         """The drive was flushed: what was written of the record stays."""
-        self._unflushed.clear()
+        self._unflushed &= self._failed
 
     def _write(self, numbers: set[int], generation: int) -> None:
         self._unflushed |= numbers
+        self._failed |= numbers
         contents = {}
         for number in numbers:
             starts = sorted(self._sectors[number])
             payload = _COUNT.pack(len(starts)) + struct.pack(f"<{len(starts)}Q", *starts)
             contents[number] = Sealed(generation, payload)
         self.area.write(contents)
+        self._failed -= numbers

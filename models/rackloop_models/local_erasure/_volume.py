@@ -65,13 +65,16 @@ class Volume:
         self.record.release(recorded - by_start.keys())
         self.drive.statistics.recovered_groups = len(self.write_back.stale)
 
-    def begin(self) -> None:
-        """Make ready for an operation that changes something. Raises StoreInUse where the store was taken over."""
+    def begin(self, *, besides: Group | None = None) -> None:
+        """Make ready for an operation, or a part of one, that changes something; ``besides`` stays in the cache.
+
+        Raises StoreInUse where the store was taken over.
+        """
         if self._fenced:
             raise self._fenced
         if self.table.is_full:
             self.commit()
-        self.let_go()
+        self.let_go(besides=besides)
 
     def let_go(self, *, besides: Group | None = None) -> None:
         """Have no more in the cache than there may be."""
@@ -92,7 +95,9 @@ class Volume:
         self.write_back.flush()
         if self.table.has_changed:
             self._require_mine()
+            self.write_back.is_in_doubt = True
             self.table.commit(self._generation())
+            self.write_back.is_in_doubt = False
             self.drive.statistics.commits += 1
         self.write_back.release(self.room.release_freed())
 
@@ -117,7 +122,7 @@ class Volume:
         """Have what is new in groups of a file on the drive, and whatever it takes to find it there."""
         self.write_back.write_synchronously(groups)
         found = file.size_bytes == file.committed_bytes and all(group.stored == group.committed for group in groups)
-        if found:
+        if found and not self.write_back.is_in_doubt:
             self.write_back.flush()
         else:
             self.commit(reading=False)

@@ -24,6 +24,7 @@ class WriteBack:
     """Writes groups. Those that the metadata on the drive know are recorded as unprotected, there, before they change.
 
     ``stale`` are the groups whose redundancy is not that of their data, the longest unprotected first.
+    ``is_in_doubt`` says that a commit failed: the drive may know its groups as they were, or as they were to be.
     ``require_mine`` raises where the store belongs to another by now; ``generation`` numbers what is written.
     """
 
@@ -38,6 +39,7 @@ class WriteBack:
         require_mine: Callable[[], None],
     ) -> None:
         self.stale: dict[Group, None] = {}
+        self.is_in_doubt = False
         self._drive = drive
         self._cache = cache
         self._redundancy = redundancy
@@ -152,7 +154,7 @@ class WriteBack:
         """
         self._drive.flush()
         self._record.flushed()
-        done = [group for group in self._written if group.stored == group.committed]
+        done = [group for group in self._written if group.stored == group.committed and not self.is_in_doubt]
         for group in done:
             del self._written[group]
         self._record.release(group.start for group in done)
