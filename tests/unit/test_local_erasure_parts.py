@@ -48,15 +48,47 @@ def test_what_shares_a_part_with_a_failed_sector_is_decoded_with_it() -> None:
         assert drive.asked("retry") == []
 
 
-def test_more_than_there_is_redundancy_for_is_looked_at_one_by_one() -> None:
+def test_of_more_than_there_is_redundancy_for_so_many_are_looked_at_one_by_one_that_the_rest_can_be_decoded() -> None:
     content = pattern(180)
     drive, store = stored(content)
     with store:
         group = sectors_of(store, 1)
         drive.soft = {group[5], group[21], group[42]}
         assert store.open("a").read(0, len(content)) == content
-        assert store.statistics.decoded_sectors == 3
+        # Two parts of three: a look costs a drive its way round.
+        assert [first for kind, first, count in drive.requests if (kind, count) == ("part", 1)] == [
+            *group[4:8],
+            *group[20:24],
+        ]
+        assert store.statistics.decoded_sectors == 6
         assert drive.asked("retry") == []
+
+
+def test_redundancy_that_shares_a_part_with_a_failed_sector_is_done_without_where_the_rest_suffices() -> None:
+    content = pattern(180)
+    drive, store = stored(content)
+    with store:
+        group = sectors_of(store, 1)
+        drive.soft = {group[59], group[64]}
+        assert store.open("a").read(60 * SECTOR, 60 * SECTOR) == content[60 * SECTOR : 120 * SECTOR]
+        assert not [count for kind, _, count in drive.requests if kind == "part" and count == 1]
+        assert drive.asked("retry") == []
+
+
+def test_what_failed_behind_the_sectors_asked_for_is_decoded_with_them_for_who_reads_on() -> None:
+    content = pattern(60)
+    drive = PartwiseDrive(DRIVE_BYTES)
+    format_drive(drive, LAYOUT, files=8)
+    with LocalStore(drive, VirtualClock()) as store:
+        store.create("a").write(0, content)
+    with LocalStore(drive, VirtualClock()) as store:
+        group = sectors_of(store, 0)
+        drive.soft = {group[5], group[42]}
+        file = store.open("a")
+        assert file.read(0, 20 * SECTOR) == content[: 20 * SECTOR]
+        drive.requests.clear()
+        assert file.read(20 * SECTOR, 40 * SECTOR) == content[20 * SECTOR :]
+        assert drive.requests == []
 
 
 def test_requests_are_large_again_once_nothing_failed_for_long() -> None:

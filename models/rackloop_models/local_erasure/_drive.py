@@ -89,13 +89,17 @@ class Drive:
 
     def _read_parts(self, blocks: PartwiseBlocks, rows: Bytes, first: int, spare: int) -> list[int]:
         found = self._parts(blocks, rows, first, _PART_SECTORS)
-        failed = [row for part in found for row in range(part, min(part + _PART_SECTORS, len(rows)))]
-        if len(failed) > spare:
-            failed = [
-                part + row
-                for part in found
-                for row in self._parts(blocks, rows[part : part + _PART_SECTORS], first + part, 1)
-            ]
+        sharing = {part: range(part, min(part + _PART_SECTORS, len(rows))) for part in found}
+        given_up = sum(map(len, sharing.values()))
+        failed: list[int] = []
+        for part, shared in sharing.items():
+            # A look costs the platter's way round to it: no more of them than it takes.
+            if given_up <= spare:
+                failed += shared
+                continue
+            alone = [part + row for row in self._parts(blocks, rows[shared.start : shared.stop], first + part, 1)]
+            given_up -= len(shared) - len(alone)
+            failed += alone
         self._watchful_sectors = _WATCHFUL_SECTORS if failed else max(0, self._watchful_sectors - len(rows))
         return failed
 

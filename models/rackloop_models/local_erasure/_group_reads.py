@@ -54,8 +54,12 @@ class GroupReads:
     def _load(self, group: Group, cached: CachedGroup, first: int, stop: int, *, fails: bool = False) -> None:
         retries = self._retries or group.stale
         failed: list[int] = []
+        # What redundancy there is may as well stand for sectors that were not looked at one by one.
+        spare = self._code.m if cached.is_redundant else 0
         for start, end in runs(~cached.present[first:stop]):
-            failed += self._fetch(group, cached, first + start, first + end, retry=retries, fails=fails)
+            failed += self._fetch(
+                group, cached, first + start, first + end, retry=retries, fails=fails, spare=spare - len(failed)
+            )
         if failed:
             self._statistics.degraded_reads += 1
             self._statistics.failed_sectors += len(failed)
@@ -93,9 +97,14 @@ class GroupReads:
             self._cache.charge(group)
         return parts
 
-    def redundancy(self, group: Group, cached: CachedGroup, *, retry: bool = False) -> list[int]:
-        """Read the redundancy of the first ``base`` user sectors into memory; those of its sectors that fail."""
-        failed = self._drive.read_into(cached.redundancy, group.start + cached.base, retry=retry or self._retries)
+    def redundancy(self, group: Group, cached: CachedGroup, *, retry: bool = False, spare: int = 0) -> list[int]:
+        """Read the redundancy of the first ``base`` user sectors into memory; those of its sectors that fail.
+
+        Up to ``spare`` of them need not have been looked at one by one.
+        """
+        failed = self._drive.read_into(
+            cached.redundancy, group.start + cached.base, retry=retry or self._retries, spare=spare
+        )
         cached.redundancy_known = not failed
         return failed
 
@@ -109,10 +118,8 @@ class GroupReads:
         return rows
 
     def _fetch(
-        self, group: Group, cached: CachedGroup, first: int, stop: int, *, retry: bool, fails: bool = False
+        self, group: Group, cached: CachedGroup, first: int, stop: int, *, retry: bool, spare: int, fails: bool = False
     ) -> list[int]:
-        # What redundancy there is may as well stand for sectors that were not looked at one by one.
-        spare = self._code.m if cached.is_redundant else 0
         rows = self._drive.read_into(
             cached.rows[first:stop], group.start + first, retry=retry, fails=fails, spare=spare
         )
@@ -143,11 +150,13 @@ class GroupReads:
         inside = [row for row in wanted if row < base]
         failed = set(inside)
         for start, stop in runs(~cached.present[:base] & ~_among(base, failed)):
-            failed |= set(self._fetch(group, cached, start, stop, retry=self._retries))
+            failed |= set(self._fetch(group, cached, start, stop, retry=self._retries, spare=m - len(failed)))
         unknown = self._old_of_changed(group, cached)
-        gone = set() if cached.redundancy_known else set(self.redundancy(group, cached))
-        if len(failed | unknown) + len(gone) > m and self._drive.is_watchful and not self._retries:
-            failed &= self._look_again(group, cached, sorted(failed - tried)) | tried
+        spare = m - len(failed | unknown)
+        gone = set() if cached.redundancy_known else set(self.redundancy(group, cached, spare=spare))
+        if self._drive.is_watchful and not self._retries:
+            surplus = len(failed | unknown) + len(gone) - m
+            failed -= self._read_alone(group, cached, sorted(failed - tried), surplus)
         asked_for = [row for row in inside if row in failed]
         for row in [*asked_for, *sorted(failed - set(asked_for))]:
             if len(failed | unknown) + len(gone) <= m:
@@ -163,19 +172,21 @@ class GroupReads:
         left = [row for row in inside if row in failed]
         if len(erased) + len(gone) > m:
             return {*failed, *beyond, *(base + row for row in gone)}, left + beyond
-        if left:
-            self._compute(cached, [*erased, *(base + row for row in sorted(gone))], left)
+        if failed:
+            # Who reads on wants the others that failed next, and would wait for the platter again.
+            self._compute(cached, [*erased, *(base + row for row in sorted(gone))], sorted(failed))
         return set(beyond), beyond
 
-    def _look_again(self, group: Group, cached: CachedGroup, rows: list[int]) -> set[int]:
-        """Those of these rows that fail, each read by itself: some may only have shared a request with one that did."""
-        failed = set()
+    def _read_alone(self, group: Group, cached: CachedGroup, rows: list[int], wanted: int) -> set[int]:
+        """As many as are ``wanted`` of rows that failed, each read by itself: some only shared a request with one."""
+        read: set[int] = set()
         for row in rows:
-            fails = bool(self._drive.read_into(cached.rows[row : row + 1], group.start + row, retry=False))
-            cached.present[row] = not fails
-            if fails:
-                failed.add(row)
-        return failed
+            if len(read) >= wanted:
+                break
+            if not self._drive.read_into(cached.rows[row : row + 1], group.start + row, retry=False):
+                cached.present[row] = True
+                read.add(row)
+        return read
 
     def _compute(self, cached: CachedGroup, erased: list[int], wanted: list[int]) -> None:
         base = cached.base

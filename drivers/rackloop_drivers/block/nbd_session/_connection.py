@@ -53,7 +53,12 @@ class NbdConnection:
             raise NotConnected(f"{target}: {why}; is the lab up?")
 
     def carry_out(
-        self, what: str, requests: Iterable[Request], *, permitted: Collection[int] = frozenset()
+        self,
+        what: str,
+        requests: Iterable[Request],
+        *,
+        permitted: Collection[int] = frozenset(),
+        in_flight: int = _IN_FLIGHT,
     ) -> list[int]:
         """Return when every request was answered. Their buffers are not used any more then, nor after an error.
 
@@ -65,7 +70,7 @@ class NbdConnection:
             if self._handle is None:
                 raise NotConnected(f"{self.target}: the session is closed; open another")
             try:
-                return self._carry_out(what, deque(enumerate(requests)), permitted)
+                return self._carry_out(what, deque(enumerate(requests)), permitted, in_flight)
             except IoFailed:
                 raise
             except (NotConnected, DeadlineExceeded):
@@ -82,13 +87,15 @@ class NbdConnection:
         with self._lock:
             self._end()
 
-    def _carry_out(self, what: str, waiting: deque[tuple[int, Request]], permitted: Collection[int]) -> list[int]:
+    def _carry_out(
+        self, what: str, waiting: deque[tuple[int, Request]], permitted: Collection[int], in_flight: int
+    ) -> list[int]:
         flying: dict[int, int] = {}
         ended: list[int] = []
         failed: IoFailed | None = None
         deadline = Deadline.after(self._clock, self._within_s)
         while flying or waiting:
-            while waiting and len(flying) < _IN_FLIGHT:
+            while waiting and len(flying) < in_flight:
                 number, request = waiting.popleft()
                 sent = getattr(self._library, request.function)(
                     self._handle, *request.arguments, Completion(), ctypes.c_uint32(0)
@@ -98,11 +105,15 @@ class NbdConnection:
                     waiting.clear()
                 else:
                     flying[sent] = number
-            done = {cookie: state for cookie in flying if (state := self._state(cookie))}
-            for cookie, state in done.items():
+            was_answered = False
+            while (cookie := self._library.nbd_aio_peek_command_completed(self._handle)) > 0:
+                is_good = self._library.nbd_aio_command_completed(self._handle, cookie) > 0
+                if cookie not in flying:
+                    # An interrupt left it, and nobody waits for it.
+                    continue
                 number = flying.pop(cookie)
-                deadline = Deadline.after(self._clock, self._within_s)
-                if state > 0:
+                was_answered = True
+                if is_good:
                     continue
                 failure = self._failure(what)
                 if failure.errno in permitted:
@@ -110,7 +121,9 @@ class NbdConnection:
                 else:
                     failed = failed or failure
                     waiting.clear()
-            if flying and not done:
+            if was_answered:
+                deadline = Deadline.after(self._clock, self._within_s)
+            elif flying:
                 self._look(what, deadline)
         if failed is not None:
             raise failed
@@ -136,10 +149,6 @@ class NbdConnection:
             raise DeadlineExceeded(f"{what} at {self.target} was not answered in {self._within_s:g} s")
         if self._library.nbd_poll(self._handle, _LOOK_MS) < 0:
             raise NotConnected(f"{self.target}: {reason()}; is the lab up?")
-
-    def _state(self, cookie: int) -> int:
-        """1 of a request that was answered well, -1 of one that was not, 0 of one in flight."""
-        return int(self._library.nbd_aio_command_completed(self._handle, ctypes.c_uint64(cookie)))
 
     def _failure(self, what: str) -> IoFailed:
         return IoFailed(f"{what} at {self.target}: {reason()}", self._library.nbd_get_errno())

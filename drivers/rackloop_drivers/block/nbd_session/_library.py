@@ -39,6 +39,8 @@ def library() -> Any:
         function.argtypes = (handle, *arguments, *common)
         function.restype = cookie
     loaded.nbd_aio_command_completed.argtypes = (handle, ctypes.c_uint64)
+    loaded.nbd_aio_peek_command_completed.argtypes = (handle,)
+    loaded.nbd_aio_peek_command_completed.restype = cookie
     loaded.nbd_aio_in_flight.argtypes = (handle,)
     loaded.nbd_poll.argtypes = (handle, ctypes.c_int)
     loaded.nbd_get_error.restype = ctypes.c_char_p

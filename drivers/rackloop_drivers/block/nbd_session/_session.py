@@ -18,6 +18,9 @@ from rackloop_drivers.permit import Permit
 
 # A longer read or write is several requests in flight together.
 _PIECE_BYTES = 256 << 10
+# Parts are small, and a drive that gave one up has gone on to the next only where that waits already: as many as a
+# drive's queue takes, so that it does while this process is not at its turn.
+_PARTS_IN_FLIGHT = 32
 
 
 @runtime_checkable
@@ -108,7 +111,7 @@ class FailFastNbdSession(NbdSession):
         """
         _require_writable(buffer)
         pieces = _pieces("nbd_aio_pread", offset, buffer, part_bytes)
-        return self._hurried.carry_out("read", pieces, permitted=UNREADABLE_ERRNOS)
+        return self._hurried.carry_out("read", pieces, permitted=UNREADABLE_ERRNOS, in_flight=_PARTS_IN_FLIGHT)
 
     def close(self) -> None:
         """End both connections."""
