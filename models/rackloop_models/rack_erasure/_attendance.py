@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import RLock
@@ -28,16 +28,21 @@ class Attendance:
         """The drives of the store, by number."""
         return self.label.members
 
-    def leave_out_the_gone(self) -> None:
-        """Have all drives that can be reached say that the others are out, before something is written without them.
+    def is_in(self, number: int) -> bool:
+        """Whether a drive has a record of all that was written."""
+        return not self.members[number].out
 
-        Whoever opens the store later does not believe those then.
+    def leave_out_the_gone(self, others: Collection[int] = ()) -> None:
+        """Have all drives that can be reached say that the rest are out, before something is written without them.
+
+        And that ``others`` are, which can be reached and lack something. Whoever opens the store later does not
+        believe those then.
         """
         with self.lock:
             while gone := [
                 number
                 for number, member in enumerate(self.members)
-                if not self._drives.is_up(number) and not member.out
+                if not member.out and (number in others or not self._drives.is_up(number))
             ]:
                 change = self.label.change + 1
                 self._write({number: replace(self.members[number], out=change) for number in gone})
@@ -79,8 +84,8 @@ class Attendance:
 def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[int]:
     """The positions of a stripe whose drives have a record of the last write of it, if it is not damaged.
 
-    A stripe is written on ``k`` drives at least. Where fewer are in, nothing was written since the last of ``k`` left:
-    those that left then or later are believed as well.
+    A stripe is written on ``k`` drives that are in, or on all of its drives. Where fewer are in, nothing was written
+    since the last of ``k`` left: those that left then or later are believed as well.
     """
     out = [members[unit.drive].out or None for unit in units]
     left = sorted((float("inf") if change is None else change for change in out), reverse=True)

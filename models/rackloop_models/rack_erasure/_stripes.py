@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -114,8 +114,9 @@ class Stripes:
             known.tried = version
             recorded = self.units.record_each(number, there, version)
             self._require(number, recorded, "it holds what it held, or what was written")
-            # Before it is said to be written: who has no record of it must not be asked for it.
-            self._attendance.leave_out_the_gone()
+            # Before it is said to be written: who has no record of it must not be asked for it. That may be a drive
+            # that came back meanwhile.
+            self._attendance.leave_out_the_gone(self._others(number, recorded))
             known.version, known.holds, known.tried = version, frozenset(recorded), None
             if len(recorded) < self.code.units:
                 self._counts.add(degraded_writes=1)
@@ -126,13 +127,14 @@ class Stripes:
         if known.blind:
             self.vote(number)
         if known.blind:
-            self._lose(number, self.reachable(number), "what it holds cannot be told from the drives that are there")
+            telling = [at for at in self.reachable(number) if _is_clean(self.units.records(number, at))]
+            self._lose(number, telling, "what it holds cannot be told from the drives that are there")
         if known.tried is None:
             return
         tried, here = known.tried, self.reachable(number)
         records = {at: self.units.records(number, at) for at in sorted(here)}
         with_it = [at for at, slots in records.items() if tried in slots]
-        if with_it and self._adopt(number, tried, here):
+        if with_it and self._adopt(number, tried, here, records):
             self._counts.add(finished_writes=1)
             return
         # Nobody was told that it was written, and who is not here now will not be believed.
@@ -141,7 +143,7 @@ class Stripes:
         if before is not None and not self._suffice(before, left):
             self._lose(number, left, "a write of it failed")
         self._attendance.leave_out_the_gone()
-        self.units.forget_each(number, {at: [tried.slot] for at in with_it})
+        self._forget(number, {at: [tried.slot] for at in with_it})
         known.holds, known.tried = frozenset(left), None
         self._counts.add(undone_writes=1)
 
@@ -154,15 +156,15 @@ class Stripes:
         voters = believed(self.layout.stripes[number], members, self.code.k) & records.keys()
         if self._trusts and not voters:
             voters = set(records)
-        clean = {at for at in voters if all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in records[at])}
+        clean = {at for at in voters if _is_clean(records[at])}
         seen = [slot for slots in records.values() for slot in slots if isinstance(slot, Version)]
-        told = [slot for at in voters for slot in records[at] if isinstance(slot, Version)]
-        # What so many have a record of was written, whoever they are.
-        written = [slot for slot in set(seen) if seen.count(slot) >= self.code.k]
-        told += written
+        told = {slot for at in voters for slot in records[at] if isinstance(slot, Version)}
+        if not voters:
+            # None of those who know all is here. What so many have a record of was written, whoever they are.
+            told = {slot for slot in seen if seen.count(slot) >= self.code.k}
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        known.blind = not (clean or written) or (self._unseen(number) >= self.code.k and not self._trusts)
+        known.blind = not (clean if voters else told) or (self._unseen(number) >= self.code.k and not self._trusts)
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
@@ -170,7 +172,9 @@ class Stripes:
         version = known.version
         if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
-            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here)
+            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here, records)
+            # One that does not have it may be all that is left of those who are believed next time.
+            known.blind = bool(self._lacking(number, clean)) and not self._is_kept(number, known.holds)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
@@ -187,7 +191,7 @@ class Stripes:
         wanted = {at: slots for at, slots in void.items() if slots}
         if wanted:
             self._counts.add(undone_writes=1)
-            self.units.forget_each(number, wanted)
+            self._forget(number, wanted)
 
     def mend(self, number: int, positions: Collection[int]) -> tuple[int, int, int]:
         """Have these positions, whose drives can be reached, hold what the stripe does.
@@ -241,20 +245,20 @@ class Stripes:
             encoded = self._encoded(b"".join(data[at] for at in self.needed(version))[: version.length])
             return wrong, all(encoded[at] == found for at, found in data.items())
 
-    def _adopt(self, number: int, version: Version, among: Collection[int]) -> bool:
-        """Have a stripe hold a version of which there are records, if enough of its units are there."""
+    def _adopt(self, number: int, version: Version, among: Collection[int], records: Mapping[int, Records]) -> bool:
+        """Have a stripe hold a version of which there are ``records``, if enough of its units are there."""
         known = self.known[number]
         stored = [at for at in sorted(among) if self.code.stored_bytes(at, version.length)]
         read = self.units.read_each(number, stored, version)
         whole = [at for at in sorted(among) if at not in read or isinstance(read[at], bytes)]
-        if len(whole) < self.code.k:
+        if not self._is_kept(number, whole):
             return False
         recorded = self.units.record_each(number, whole, version)
-        if len(recorded) < self.code.k:
+        if not self._is_kept(number, recorded):
             return False
-        self._attendance.leave_out_the_gone()
         kept = known.holds if known.version == version else frozenset()
         known.version, known.holds, known.tried = version, kept | frozenset(recorded), None
+        self._attendance.leave_out_the_gone(self._lacking(number, filter(lambda at: _is_clean(records[at]), records)))
         return True
 
     def _next_generation(self, known: Known) -> int:
@@ -282,9 +286,14 @@ class Stripes:
         return units
 
     def _gathered(self, number: int, version: Version, keeps: Collection[int]) -> tuple[dict[int, bytes], int]:
-        """As many units as it takes, data units if they are to be had; and how many bytes were read."""
+        """As many units as it takes, data units if they are to be had; and how many bytes were read.
+
+        Where those that a stripe ``keeps`` are too few the others are asked as well: what could not be read may be.
+        """
         known, needed = self.known[number], self.needed(version)
-        order = [at for at in (*needed, *range(self.code.k, self.code.units)) if at in keeps]
+        useful = (*needed, *range(self.code.k, self.code.units))
+        order = [at for at in useful if at in keeps]
+        order += [at for at in useful if at not in keeps and at in self.reachable(number)]
         units: dict[int, bytes] = {}
         told: dict[int, Wrong] = {}
         while len(units) < len(needed):
@@ -296,6 +305,8 @@ class Stripes:
             for at, found in self.units.read_each(number, some, version).items():
                 if isinstance(found, bytes):
                     units[at] = found
+                    if at not in keeps and holds(self.units.records(number, at), version):
+                        known.holds = known.holds | {at}
                 else:
                     told[at] = found
                     if found is not Wrong.GONE:
@@ -342,26 +353,56 @@ class Stripes:
         needed = self.needed(version)
         return len({*needed, *range(self.code.k, self.code.units)}.intersection(positions)) >= len(needed)
 
+    def _is_kept(self, number: int, positions: Collection[int]) -> bool:
+        """Whether a write that these positions have is found by whoever opens the store: k drives that are in, or all.
+
+        Of a drive that is out nobody can tell later which of its stripes it has the last write of.
+        """
+        is_in = [self._attendance.is_in(self.layout.stripes[number][at].drive) for at in positions]
+        return sum(is_in) >= self.code.k or len(is_in) == self.code.units
+
+    def _lacking(self, number: int, positions: Iterable[int]) -> list[int]:
+        """The drives of those of these positions that do not have what the stripe holds."""
+        return [self.layout.stripes[number][at].drive for at in positions if at not in self.known[number].holds]
+
+    def _others(self, number: int, positions: Collection[int]) -> list[int]:
+        """The drives of a stripe at other positions."""
+        return [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
+
+    def _forget(self, number: int, slots: Mapping[int, Sequence[int]]) -> None:
+        """Take records out; a drive that does not let them go is not believed any more."""
+        self.units.forget_each(number, slots)
+        self._attendance.leave_out_the_gone()
+
     def _require(self, number: int, positions: Collection[int], what: str) -> None:
-        if len(positions) < self.code.k:
-            gone = [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
-            names = ", ".join(self._attendance.members[drive].name for drive in gone)
+        if not self._is_kept(number, positions):
+            named = [self._attendance.members[drive].name for drive in self._others(number, positions)]
+            drives = [self.layout.stripes[number][at].drive for at in positions]
+            out = [self._attendance.members[drive].name for drive in drives if not self._attendance.is_in(drive)]
+            behind = f", {', '.join(out)} wait to be rebuilt" if out else ""
             raise TooFewDrives(
-                f"object {number} is written on {self.code.k} drives at least, and {len(positions)} of its stripe took "
-                f"it, {names} did not; {what}; bring drives back, or put spares in their place"
+                f"object {number} is written on {self.code.k} drives at least that lack nothing, and {len(positions)} "
+                f"of its stripe took it, {', '.join(named)} did not{behind}; {what}; bring drives back, or put spares "
+                "in their place"
             )
 
     def _lose(self, number: int, available: Collection[int], why: str) -> None:
         """Raise StripeLost, with all that is not available."""
-        version = self.known[number].version
-        useful = {*self.needed(version), *range(self.code.k, self.code.units)} if version else range(self.code.units)
+        known = self.known[number]
+        needed = self.needed(known.version) if known.version is not None and not known.blind else range(self.code.k)
+        useful = {*needed, *range(self.code.k, self.code.units)}
         erased = sorted(set(useful) - set(available))
         drives = [self._attendance.members[self.layout.stripes[number][at].drive].name for at in erased]
         raise StripeLost(number, erased, drives, self.code.m, why)
+
+
+def _is_clean(slots: Records) -> bool:
+    """Whether both records of a place could be read, so that the newer is the last of which there was one."""
+    return all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in slots)
 
 
 def holds(slots: Records, version: Version | None) -> bool:
     """Whether the records of a place are those of a stripe that holds this version."""
     if version is not None:
         return slots[version.slot] == version
-    return all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in slots)
+    return _is_clean(slots)
