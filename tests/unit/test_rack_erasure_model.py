@@ -80,12 +80,6 @@ class StoreMachine(RuleBasedStateMachine):
             return True
         return len(self.unseen & on) >= self.k or on <= self.fresh | self.down
 
-    def usable(self, number: int) -> tuple[set[str], set[str]]:
-        """The drives of an object that can be reached, and those of them that lack nothing."""
-        is_in = {state.name for state in self.store.recovery_state().drives if not state.is_out}
-        up = set(self.on(number)) - self.down
-        return up, up & is_in
-
     def made(self, content: tuple[int, int]) -> bytes:
         letter, length = content
         most = min(length, self.store.object_bytes)
@@ -101,7 +95,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.write(number, None)
 
     def write(self, number: int, content: Content) -> None:
-        up, is_in = self.usable(number)
+        up = set(self.on(number)) - self.down
         try:
             if content is None:
                 self.store.remove(number)
@@ -113,9 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
         except StripeLost:
             assert self.may_be_lost(number)
         except TooFewDrives:
-            up, is_in = up - self.down, is_in - self.down
-            assert len(is_in) < self.k
-            assert len(up) < self.k + self.m
+            assert len(up - self.down) < self.k
             self.may_hold[number].add(content)
         else:
             self.may_hold[number] = {content}
@@ -248,7 +240,7 @@ class StoreMachine(RuleBasedStateMachine):
         except PowerCut:
             self.may_hold[number] = held | {data}
             # Written over, or only begun: what lacks a unit of either may lack it.
-            self.stale[number] |= set(self.on(number)) - up
+            self.stale[number] |= set(self.on(number)) - (up - self.down)
         self.case.cut_power(stream(next(self.seeds), "power"))
         self.store.close()
         # Some do not survive it, and may come back later with what only they have.

@@ -39,7 +39,4 @@ class StripeLost(UnrecoverableError):
 
 
 class TooFewDrives(ProductFailed):
-    """A write found fewer than ``k`` drives of its stripe that take it and lack nothing.
-
-    The message says what the object has now.
-    """
+    """A write found fewer than ``k`` drives of its stripe that take it. The message says what the object has now."""

@@ -30,9 +30,8 @@ class StripedStore:
     """Objects, numbered from 0, of up to ``object_bytes`` each: a stripe of k + m units each, on as many drives.
 
     A write is done when its units and a record of them stay on all drives of the stripe that can be reached, ``k`` at
-    least that lack nothing of what was written before; it is seen whole or not at all, also after a power cut. Any
-    ``m`` drives of a stripe may be missing, or give wrong bytes, and it is read. Threads may share a store; two stores
-    may not share drives. A context manager.
+    least; it is seen whole or not at all, also after a power cut. Any ``m`` drives of a stripe may be missing, or give
+    wrong bytes, and it is read. Threads may share a store; two stores may not share drives. A context manager.
 
     ``drives`` are those that are there, by name; opening reads the records of all units. Drives that can be reached and
     were left out of writes are caught up by :meth:`rebuild`. ``workers`` is how many requests are under way at once,

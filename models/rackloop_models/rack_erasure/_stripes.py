@@ -116,7 +116,7 @@ class Stripes:
             self._require(number, recorded, "it holds what it held, or what was written")
             # Before it is said to be written: who has no record of it must not be asked for it. That may be a drive
             # that came back meanwhile.
-            self._attendance.leave_out_the_gone(self._others(number, recorded))
+            self._leave_out(number, recorded, range(self.code.units))
             known.version, known.holds, known.tried = version, frozenset(recorded), None
             if len(recorded) < self.code.units:
                 self._counts.add(degraded_writes=1)
@@ -142,8 +142,9 @@ class Stripes:
         left = {at for at in here if before is None or before in records[at]}
         if before is not None and not self._suffice(before, left):
             self._lose(number, left, "a write of it failed")
-        self._attendance.leave_out_the_gone()
-        self._forget(number, {at: [tried.slot] for at in with_it})
+        self.units.forget_each(number, {at: [tried.slot] for at in with_it})
+        left &= self.reachable(number)
+        self._leave_out(number, left)
         known.holds, known.tried = frozenset(left), None
         self._counts.add(undone_writes=1)
 
@@ -160,11 +161,15 @@ class Stripes:
         seen = [slot for slots in records.values() for slot in slots if isinstance(slot, Version)]
         told = {slot for at in voters for slot in records[at] if isinstance(slot, Version)}
         if not voters:
-            # None of those who know all is here. What so many have a record of was written, whoever they are.
-            told = {slot for slot in seen if seen.count(slot) >= self.code.k}
+            # None of those who know all is here. Of what was written last some record is here, where k have it.
+            clean = {at for at in records if _is_clean(records[at])}
+            told = set(seen)
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        known.blind = not (clean if voters else told) or (self._unseen(number) >= self.code.k and not self._trusts)
+        known.blind = not clean or (self._unseen(number) >= self.code.k and not self._trusts)
+        if not voters and known.version is not None:
+            hidden = self.code.units - len(clean)
+            known.blind |= seen.count(known.version) < self.code.k or hidden >= self.code.k
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
@@ -173,8 +178,6 @@ class Stripes:
         if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
             self._adopt(number, version, voters if len(known.holds) >= self.code.k else here, records)
-            # One that does not have it may be all that is left of those who are believed next time.
-            known.blind = bool(self._lacking(number, clean)) and not self._is_kept(number, known.holds)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
@@ -191,7 +194,9 @@ class Stripes:
         wanted = {at: slots for at, slots in void.items() if slots}
         if wanted:
             self._counts.add(undone_writes=1)
-            self._forget(number, wanted)
+            self.units.forget_each(number, wanted)
+            # One that does not let go of it is not believed any more.
+            self._leave_out(number, self.available(number))
 
     def mend(self, number: int, positions: Collection[int]) -> tuple[int, int, int]:
         """Have these positions, whose drives can be reached, hold what the stripe does.
@@ -251,14 +256,14 @@ class Stripes:
         stored = [at for at in sorted(among) if self.code.stored_bytes(at, version.length)]
         read = self.units.read_each(number, stored, version)
         whole = [at for at in sorted(among) if at not in read or isinstance(read[at], bytes)]
-        if not self._is_kept(number, whole):
+        if len(whole) < self.code.k:
             return False
         recorded = self.units.record_each(number, whole, version)
-        if not self._is_kept(number, recorded):
+        if len(recorded) < self.code.k:
             return False
         kept = known.holds if known.version == version else frozenset()
         known.version, known.holds, known.tried = version, kept | frozenset(recorded), None
-        self._attendance.leave_out_the_gone(self._lacking(number, filter(lambda at: _is_clean(records[at]), records)))
+        self._leave_out(number, known.holds, [at for at, slots in records.items() if _is_clean(slots)])
         return True
 
     def _next_generation(self, known: Known) -> int:
@@ -353,37 +358,25 @@ class Stripes:
         needed = self.needed(version)
         return len({*needed, *range(self.code.k, self.code.units)}.intersection(positions)) >= len(needed)
 
-    def _is_kept(self, number: int, positions: Collection[int]) -> bool:
-        """Whether a write that these positions have is found by whoever opens the store: k drives that are in, or all.
+    def _leave_out(self, number: int, holders: Collection[int], lacking: Iterable[int] = ()) -> None:
+        """Before it is said what a stripe holds: have nobody believed later who does not hold it.
 
-        Of a drive that is out nobody can tell later which of its stripes it has the last write of.
+        Drives that are gone are out then, and those at ``lacking`` positions that are no ``holders``. Where fewer than
+        ``k`` of the holders are in, those that left last would be believed, and know no better.
         """
-        is_in = [self._attendance.is_in(self.layout.stripes[number][at].drive) for at in positions]
-        return sum(is_in) >= self.code.k or len(is_in) == self.code.units
-
-    def _lacking(self, number: int, positions: Iterable[int]) -> list[int]:
-        """The drives of those of these positions that do not have what the stripe holds."""
-        return [self.layout.stripes[number][at].drive for at in positions if at not in self.known[number].holds]
-
-    def _others(self, number: int, positions: Collection[int]) -> list[int]:
-        """The drives of a stripe at other positions."""
-        return [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
-
-    def _forget(self, number: int, slots: Mapping[int, Sequence[int]]) -> None:
-        """Take records out; a drive that does not let them go is not believed any more."""
-        self.units.forget_each(number, slots)
-        self._attendance.leave_out_the_gone()
+        drives = [unit.drive for unit in self.layout.stripes[number]]
+        with self._attendance.lock:
+            self._attendance.leave_out_the_gone([drives[at] for at in lacking if at not in holders])
+            if sum(not self._attendance.members[drives[at]].out for at in holders) < self.code.k:
+                self._attendance.disbelieve_who_is_out()
 
     def _require(self, number: int, positions: Collection[int], what: str) -> None:
-        if not self._is_kept(number, positions):
-            named = [self._attendance.members[drive].name for drive in self._others(number, positions)]
-            drives = [self.layout.stripes[number][at].drive for at in positions]
-            out = [self._attendance.members[drive].name for drive in drives if not self._attendance.is_in(drive)]
-            behind = f", {', '.join(out)} wait to be rebuilt" if out else ""
+        if len(positions) < self.code.k:
+            gone = [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
+            names = ", ".join(self._attendance.members[drive].name for drive in gone)
             raise TooFewDrives(
-                f"object {number} is written on {self.code.k} drives at least that lack nothing, and {len(positions)} "
-                f"of its stripe took it, {', '.join(named)} did not{behind}; {what}; bring drives back, or put spares "
-                "in their place"
+                f"object {number} is written on {self.code.k} drives at least, and {len(positions)} of its stripe took "
+                f"it, {names} did not; {what}; bring drives back, or put spares in their place"
             )
 
     def _lose(self, number: int, available: Collection[int], why: str) -> None:
