@@ -41,6 +41,8 @@ class Drive:
     is_dead: bool = False
     refuses_writes: bool = False
     refuses_writes_at: set[int] = field(default_factory=set)
+    # So many more writes, then one that is done, and stays, and is said to have failed, as on a link that drops.
+    drops_after: int | None = None
     unreadable: set[int] = field(default_factory=set)
     content: bytearray = field(init=False)
     reads: list[tuple[int, int]] = field(default_factory=list)
@@ -72,9 +74,16 @@ class Drive:
         assert offset + len(data) <= self.size_bytes
         self.power.used()
         self.writes.append((offset, len(data)))
+        if self.drops_after is not None:
+            self.drops_after -= 1
         for at in range(0, len(data), BLOCK_BYTES):
             self._kept_back[offset + at] = data[at : at + BLOCK_BYTES]
             self.unreadable.discard(offset + at)
+        if self.drops_after == -1:
+            self.drops_after = None
+            self._keep(self._kept_back)
+            self.is_dead = True
+            raise NotConnected("the link dropped")
 
     def flush(self) -> None:
         if self.is_dead:

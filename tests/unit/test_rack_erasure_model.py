@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -28,7 +29,10 @@ _OBJECTS = 4
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """``may_hold`` has what an object may hold, ``damaged`` and ``stale`` the drives that may lack its unit."""
+    """``may_hold`` has what an object may hold, ``damaged`` and ``stale`` the drives that may lack its unit.
+
+    ``suspected`` are those of which it could not be read for a while: the store may go on to say that it lacks them.
+    """
 
     case: Case
     store: StripedStore
@@ -39,18 +43,23 @@ class StoreMachine(RuleBasedStateMachine):
         self.case = case(*code, _DRIVES, places=6)
         self.store = self.case.open()
         self.may_hold: dict[int, set[Content]] = {number: {None} for number in range(_OBJECTS)}
-        self.down: set[str] = set()
         self.unseen: set[str] = set()
         self.fresh: set[str] = set()
         self.untold: set[int] = set()
         self.stale: dict[int, set[str]] = {number: set() for number in range(_OBJECTS)}
         self.damaged: dict[int, set[str]] = {number: set() for number in range(_OBJECTS)}
+        self.suspected: dict[int, set[str]] = {number: set() for number in range(_OBJECTS)}
         self.names = count(_DRIVES)
         self.seeds = count()
 
     numbers = st.integers(0, _OBJECTS - 1)
     contents = st.tuples(st.integers(0, 255), st.integers(0, 3 * BLOCK_BYTES))
     which = st.integers(0, _DRIVES - 1)
+
+    @property
+    def down(self) -> set[str]:
+        """The drives that are dead, some of which dropped by themselves."""
+        return {name for name, drive in self.case.drives.items() if drive.is_dead}
 
     def drive(self, which: int) -> str:
         return list(self.case.drives)[which]
@@ -98,11 +107,12 @@ class StoreMachine(RuleBasedStateMachine):
         except StripeLost:
             assert self.may_be_lost(number)
         except TooFewDrives:
-            assert len(up) < self.k
+            assert len(up - self.down) < self.k
             self.may_hold[number].add(content)
         else:
             self.may_hold[number] = {content}
-            self.stale[number] = set(self.on(number)) - up
+            # Those that dropped had perhaps taken it before.
+            self.stale[number] = set(self.on(number)) - (up - self.down)
             self.damaged[number] = set()
 
     @rule(number=numbers)
@@ -122,7 +132,30 @@ class StoreMachine(RuleBasedStateMachine):
     def fail(self, which: int) -> None:
         drive = self.drive(which)
         self.case.drives[drive].is_dead = True
-        self.down.add(drive)
+
+    @rule(which=which, after=st.integers(0, 8))
+    def drop(self, which: int, after: int) -> None:
+        """A write is done, and said to have failed."""
+        self.case.drives[self.drive(which)].drops_after = after
+
+    @rule(number=numbers)
+    def read_badly_for_a_while(self, number: int) -> None:
+        """More than m units at once cannot be read, and can again: nothing is lost by it."""
+        if self.may_hold[number] == {None}:
+            return
+        try:
+            places = self.store.places(number)
+        except (NoSuchObject, StripeLost):
+            return
+        before = {name: set(drive.unreadable) for name, drive in self.case.drives.items()}
+        for drive, offset, length in places[: self.m + 1]:
+            self.case.drives[drive].unreadable.update(range(offset, offset + length, BLOCK_BYTES))
+        with suppress(StripeLost, NoSuchObject):
+            assert self.store.get(number) in self.may_hold[number], "wrong bytes"
+        for name, sectors in before.items():
+            self.case.drives[name].unreadable = sectors
+        self.suspected[number] |= {drive for drive, _, _ in places[: self.m + 1]}
+        self.get(number)
 
     @rule(which=which, said=st.booleans())
     def come_back(self, which: int, said: bool) -> None:
@@ -130,8 +163,8 @@ class StoreMachine(RuleBasedStateMachine):
         if said:
             self.store.drive_failed(drive)
         self.case.drives[drive].is_dead = False
+        self.case.drives[drive].drops_after = None
         self.store.drive_back(drive, self.case.drives[drive])
-        self.down.discard(drive)
         self.unseen.discard(drive)
 
     @rule(which=which)
@@ -144,7 +177,6 @@ class StoreMachine(RuleBasedStateMachine):
             (spare if name == drive else name): (blocks if name == drive else other)
             for name, other in self.case.drives.items()
         }
-        self.down.discard(drive)
         if drive in self.unseen:
             self.unseen = (self.unseen - {drive}) | {spare}
         self.fresh.add(spare)
@@ -190,8 +222,11 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = self.case.open(without=sorted(self.down))
+        self.open_again()
+
+    def open_again(self) -> None:
         self.unseen = set(self.down)
+        self.store = self.case.open(without=sorted(self.unseen))
         self.untold = {number for number in self.stale if len(self.unseen & set(self.on(number))) >= self.k}
 
     @precondition(lambda self: len(self.down) <= self.m)
@@ -205,17 +240,14 @@ class StoreMachine(RuleBasedStateMachine):
         except PowerCut:
             self.may_hold[number] = held | {data}
             # Written over, or only begun: what lacks a unit of either may lack it.
-            self.stale[number] |= set(self.on(number)) - up
+            self.stale[number] |= set(self.on(number)) - (up - self.down)
         self.case.cut_power(stream(next(self.seeds), "power"))
         self.store.close()
         # Some do not survive it, and may come back later with what only they have.
         for drive in map(self.drive, dying):
             if len(self.down) < _DRIVES - 1:
                 self.case.drives[drive].is_dead = True
-                self.down.add(drive)
-        self.store = self.case.open(without=sorted(self.down))
-        self.unseen = set(self.down)
-        self.untold = {number for number in self.stale if len(self.unseen & set(self.on(number))) >= self.k}
+        self.open_again()
 
     @invariant()
     def what_it_says_of_itself_is_true(self) -> None:
@@ -229,7 +261,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.untold &= set(state.lost)
         for number in state.lost:
             if number < _OBJECTS:
-                assert self.may_be_lost(number)
+                doubted = self.suspected[number] & set(self.on(number))
+                assert self.may_be_lost(number) or len(self.unusable(number) | doubted) > self.m
 
 
 def test_it_is_a_dictionary_whatever_happens_to_its_drives() -> None:

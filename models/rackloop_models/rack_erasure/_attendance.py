@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import RLock
@@ -11,8 +11,9 @@ from rackloop_models.rack_erasure._drives import Drives, Gone
 from rackloop_models.rack_erasure._label import Label, Member, write_label
 from rackloop_models.rack_erasure._layout import Unit
 
-# A drive that was never in: no change has this number, the first being that of formatting.
-NEVER_IN = 1
+# A drive that was never in, or without which so much was written that it must not be asked what the others had. No
+# change has this number, the first being that of formatting.
+NOT_BELIEVED = 1
 
 
 class Attendance:
@@ -28,19 +29,27 @@ class Attendance:
         """The drives of the store, by number."""
         return self.label.members
 
-    def leave_out_the_gone(self) -> None:
-        """Have all drives that can be reached say that the others are out, before something is written without them.
+    def leave_out_the_gone(self, others: Collection[int] = ()) -> None:
+        """Have all drives that can be reached say that the rest are out, before something is written without them.
 
-        Whoever opens the store later does not believe those then.
+        And that ``others`` are, which can be reached and lack something. Whoever opens the store later does not
+        believe those then.
         """
         with self.lock:
             while gone := [
                 number
                 for number, member in enumerate(self.members)
-                if not self._drives.is_up(number) and not member.out
+                if not member.out and (number in others or not self._drives.is_up(number))
             ]:
                 change = self.label.change + 1
                 self._write({number: replace(self.members[number], out=change) for number in gone})
+
+    def disbelieve_who_is_out(self) -> None:
+        """Have drives that are out not be believed, however few are in."""
+        with self.lock:
+            believed = {number: member for number, member in enumerate(self.members) if member.out > NOT_BELIEVED}
+            if believed:
+                self._write({number: replace(member, out=NOT_BELIEVED) for number, member in believed.items()})
 
     def join(self, numbers: Sequence[int]) -> None:
         """These drives have everything as it is now, and are in again."""
@@ -56,7 +65,7 @@ class Attendance:
     def enter(self, number: int, member: Member) -> None:
         """Another drive has this number from now on, and nothing on it yet."""
         with self.lock:
-            self._write({number: replace(member, out=NEVER_IN)})
+            self._write({number: replace(member, out=NOT_BELIEVED)})
 
     def moved(self, number: int, server: str) -> None:
         """A drive is at another server now. Its label says so from the next change on."""
@@ -79,12 +88,11 @@ class Attendance:
 def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[int]:
     """The positions of a stripe whose drives have a record of the last write of it, if it is not damaged.
 
-    A stripe is written on ``k`` drives at least. Where fewer are in, nothing was written since the last of ``k`` left:
-    those that left then or later are believed as well.
+    Where fewer than ``k`` are in, nothing was written since the last of ``k`` left, or those that are out would not be
+    believed: those that left then or later are, as well.
     """
     out = [members[unit.drive].out or None for unit in units]
     left = sorted((float("inf") if change is None else change for change in out), reverse=True)
     since = left[k - 1]
-    return {
-        position for position, change in enumerate(out) if change is None or (change >= since and change != NEVER_IN)
-    }
+    least = max(since, NOT_BELIEVED + 1)
+    return {position for position, change in enumerate(out) if change is None or change >= least}

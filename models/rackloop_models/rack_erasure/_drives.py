@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from rackloop.blocks import BLOCK_BYTES, UNREADABLE_ERRNOS, Blocks, IoFailed
 from rackloop.errors import LabError
+from rackloop_models.rack_erasure._label import label_offsets
 
 T = TypeVar("T")
 
@@ -81,14 +82,10 @@ class Drives:
         try:
             return blocks.read(offset, length)
         except (LabError, OSError) as error:
-            if isinstance(error, IoFailed | OSError) and error.errno in UNREADABLE_ERRNOS:
-                # Anything else is the path to the drive, or all of it.
-                # A drive that stopped answers so to everything.
-                try:
-                    blocks.read(0, BLOCK_BYTES)
-                except (LabError, OSError) as again:
-                    raise self._lost(number, blocks, again) from again
+            is_unreadable = isinstance(error, IoFailed | OSError) and error.errno in UNREADABLE_ERRNOS
+            if is_unreadable and self._answers(blocks):
                 raise Unreadable(str(error)) from error
+            # Anything else is the path to the drive, or all of it.
             raise self._lost(number, blocks, error) from error
 
     def write(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> None:
@@ -122,6 +119,17 @@ class Drives:
         """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
+
+    @staticmethod
+    def _answers(blocks: Blocks) -> bool:
+        """Whether any of the places can be read that a drive has a label at: one that stopped fails everywhere."""
+        for offset in label_offsets(blocks):
+            try:
+                blocks.read(offset, BLOCK_BYTES)
+            except (LabError, OSError):
+                continue
+            return True
+        return False
 
     def _blocks(self, number: int) -> Blocks:
         blocks = self._reached[number].blocks

@@ -66,7 +66,7 @@ class Label:
 def write_label(blocks: Blocks, label: Label) -> None:
     """Write the copies one after the other, so that a power cut leaves one whole. Raises BadInput: it does not fit."""
     packed = _pack(label)
-    for offset in _offsets(blocks):
+    for offset in label_offsets(blocks):
         blocks.write(offset, packed)
         blocks.flush()
 
@@ -76,7 +76,7 @@ def read_label(blocks: Blocks, drive: str) -> Label:
     found: list[Label] = []
     failed: list[LabError | OSError] = []
     odd = ""
-    for offset in _offsets(blocks):
+    for offset in label_offsets(blocks):
         try:
             raw = blocks.read(offset, LABEL_BYTES)
         except (LabError, OSError) as error:
@@ -96,7 +96,8 @@ def read_label(blocks: Blocks, drive: str) -> Label:
     raise NoStripedStore(f"drive {drive} carries no striped store{odd}; format it, or leave it out")
 
 
-def _offsets(blocks: Blocks) -> Iterator[int]:
+def label_offsets(blocks: Blocks) -> Iterator[int]:
+    """Where the copies are on a drive: far from each other."""
     last = blocks.size_bytes // BLOCK_BYTES * BLOCK_BYTES - LABEL_BYTES
     if last >= LABEL_BYTES:
         yield 0

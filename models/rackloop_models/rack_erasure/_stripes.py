@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -114,8 +114,9 @@ class Stripes:
             known.tried = version
             recorded = self.units.record_each(number, there, version)
             self._require(number, recorded, "it holds what it held, or what was written")
-            # Before it is said to be written: who has no record of it must not be asked for it.
-            self._attendance.leave_out_the_gone()
+            # Before it is said to be written: who has no record of it must not be asked for it. That may be a drive
+            # that came back meanwhile.
+            self._leave_out(number, recorded, range(self.code.units))
             known.version, known.holds, known.tried = version, frozenset(recorded), None
             if len(recorded) < self.code.units:
                 self._counts.add(degraded_writes=1)
@@ -126,13 +127,14 @@ class Stripes:
         if known.blind:
             self.vote(number)
         if known.blind:
-            self._lose(number, self.reachable(number), "what it holds cannot be told from the drives that are there")
+            telling = [at for at in self.reachable(number) if _is_clean(self.units.records(number, at))]
+            self._lose(number, telling, "what it holds cannot be told from the drives that are there")
         if known.tried is None:
             return
         tried, here = known.tried, self.reachable(number)
         records = {at: self.units.records(number, at) for at in sorted(here)}
         with_it = [at for at, slots in records.items() if tried in slots]
-        if with_it and self._adopt(number, tried, here):
+        if with_it and self._adopt(number, tried, here, records):
             self._counts.add(finished_writes=1)
             return
         # Nobody was told that it was written, and who is not here now will not be believed.
@@ -140,8 +142,9 @@ class Stripes:
         left = {at for at in here if before is None or before in records[at]}
         if before is not None and not self._suffice(before, left):
             self._lose(number, left, "a write of it failed")
-        self._attendance.leave_out_the_gone()
         self.units.forget_each(number, {at: [tried.slot] for at in with_it})
+        left &= self.reachable(number)
+        self._leave_out(number, left)
         known.holds, known.tried = frozenset(left), None
         self._counts.add(undone_writes=1)
 
@@ -154,15 +157,19 @@ class Stripes:
         voters = believed(self.layout.stripes[number], members, self.code.k) & records.keys()
         if self._trusts and not voters:
             voters = set(records)
-        clean = {at for at in voters if all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in records[at])}
+        clean = {at for at in voters if _is_clean(records[at])}
         seen = [slot for slots in records.values() for slot in slots if isinstance(slot, Version)]
-        told = [slot for at in voters for slot in records[at] if isinstance(slot, Version)]
-        # What so many have a record of was written, whoever they are.
-        written = [slot for slot in set(seen) if seen.count(slot) >= self.code.k]
-        told += written
+        told = {slot for at in voters for slot in records[at] if isinstance(slot, Version)}
+        if not voters:
+            # None of those who know all is here. Of what was written last some record is here, where k have it.
+            clean = {at for at in records if _is_clean(records[at])}
+            told = set(seen)
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
-        known.blind = not (clean or written) or (self._unseen(number) >= self.code.k and not self._trusts)
+        known.blind = not clean or (self._unseen(number) >= self.code.k and not self._trusts)
+        if not voters and known.version is not None:
+            hidden = self.code.units - len(clean)
+            known.blind |= seen.count(known.version) < self.code.k or hidden >= self.code.k
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
@@ -170,7 +177,7 @@ class Stripes:
         version = known.version
         if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
-            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here)
+            self._adopt(number, version, voters if len(known.holds) >= self.code.k else here, records)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
@@ -188,6 +195,8 @@ class Stripes:
         if wanted:
             self._counts.add(undone_writes=1)
             self.units.forget_each(number, wanted)
+            # One that does not let go of it is not believed any more.
+            self._leave_out(number, self.available(number))
 
     def mend(self, number: int, positions: Collection[int]) -> tuple[int, int, int]:
         """Have these positions, whose drives can be reached, hold what the stripe does.
@@ -241,8 +250,8 @@ class Stripes:
             encoded = self._encoded(b"".join(data[at] for at in self.needed(version))[: version.length])
             return wrong, all(encoded[at] == found for at, found in data.items())
 
-    def _adopt(self, number: int, version: Version, among: Collection[int]) -> bool:
-        """Have a stripe hold a version of which there are records, if enough of its units are there."""
+    def _adopt(self, number: int, version: Version, among: Collection[int], records: Mapping[int, Records]) -> bool:
+        """Have a stripe hold a version of which there are ``records``, if enough of its units are there."""
         known = self.known[number]
         stored = [at for at in sorted(among) if self.code.stored_bytes(at, version.length)]
         read = self.units.read_each(number, stored, version)
@@ -252,9 +261,9 @@ class Stripes:
         recorded = self.units.record_each(number, whole, version)
         if len(recorded) < self.code.k:
             return False
-        self._attendance.leave_out_the_gone()
         kept = known.holds if known.version == version else frozenset()
         known.version, known.holds, known.tried = version, kept | frozenset(recorded), None
+        self._leave_out(number, known.holds, [at for at, slots in records.items() if _is_clean(slots)])
         return True
 
     def _next_generation(self, known: Known) -> int:
@@ -282,9 +291,14 @@ class Stripes:
         return units
 
     def _gathered(self, number: int, version: Version, keeps: Collection[int]) -> tuple[dict[int, bytes], int]:
-        """As many units as it takes, data units if they are to be had; and how many bytes were read."""
+        """As many units as it takes, data units if they are to be had; and how many bytes were read.
+
+        Where those that a stripe ``keeps`` are too few the others are asked as well: what could not be read may be.
+        """
         known, needed = self.known[number], self.needed(version)
-        order = [at for at in (*needed, *range(self.code.k, self.code.units)) if at in keeps]
+        useful = (*needed, *range(self.code.k, self.code.units))
+        order = [at for at in useful if at in keeps]
+        order += [at for at in useful if at not in keeps and at in self.reachable(number)]
         units: dict[int, bytes] = {}
         told: dict[int, Wrong] = {}
         while len(units) < len(needed):
@@ -296,6 +310,8 @@ class Stripes:
             for at, found in self.units.read_each(number, some, version).items():
                 if isinstance(found, bytes):
                     units[at] = found
+                    if at not in keeps and holds(self.units.records(number, at), version):
+                        known.holds = known.holds | {at}
                 else:
                     told[at] = found
                     if found is not Wrong.GONE:
@@ -342,6 +358,18 @@ class Stripes:
         needed = self.needed(version)
         return len({*needed, *range(self.code.k, self.code.units)}.intersection(positions)) >= len(needed)
 
+    def _leave_out(self, number: int, holders: Collection[int], lacking: Iterable[int] = ()) -> None:
+        """Before it is said what a stripe holds: have nobody believed later who does not hold it.
+
+        Drives that are gone are out then, and those at ``lacking`` positions that are no ``holders``. Where fewer than
+        ``k`` of the holders are in, those that left last would be believed, and know no better.
+        """
+        drives = [unit.drive for unit in self.layout.stripes[number]]
+        with self._attendance.lock:
+            self._attendance.leave_out_the_gone([drives[at] for at in lacking if at not in holders])
+            if sum(not self._attendance.members[drives[at]].out for at in holders) < self.code.k:
+                self._attendance.disbelieve_who_is_out()
+
     def _require(self, number: int, positions: Collection[int], what: str) -> None:
         if len(positions) < self.code.k:
             gone = [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
@@ -353,15 +381,21 @@ class Stripes:
 
     def _lose(self, number: int, available: Collection[int], why: str) -> None:
         """Raise StripeLost, with all that is not available."""
-        version = self.known[number].version
-        useful = {*self.needed(version), *range(self.code.k, self.code.units)} if version else range(self.code.units)
+        known = self.known[number]
+        needed = self.needed(known.version) if known.version is not None and not known.blind else range(self.code.k)
+        useful = {*needed, *range(self.code.k, self.code.units)}
         erased = sorted(set(useful) - set(available))
         drives = [self._attendance.members[self.layout.stripes[number][at].drive].name for at in erased]
         raise StripeLost(number, erased, drives, self.code.m, why)
+
+
+def _is_clean(slots: Records) -> bool:
+    """Whether both records of a place could be read, so that the newer is the last of which there was one."""
+    return all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in slots)
 
 
 def holds(slots: Records, version: Version | None) -> bool:
     """Whether the records of a place are those of a stripe that holds this version."""
     if version is not None:
         return slots[version.slot] == version
-    return all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in slots)
+    return _is_clean(slots)
