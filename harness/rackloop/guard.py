@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rackloop.lab import Drive as DescribedDrive
     from rackloop.lab import Lab
 
+NOT_SCRATCH = "the description does not mark it scratch: true; its content may be worth keeping"
+
 _MINT = object()
 
 
@@ -253,7 +255,7 @@ def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdent
         reasons.append(f"the description of {lab.name} has no drive of that name; it has {known}")
     else:
         if not described.scratch:
-            reasons.append("the description does not mark it scratch: true; its content may be worth keeping")
+            reasons.append(NOT_SCRATCH)
         reasons += _identity_reasons(described, found)
         reasons += _size_reasons(described.size, found)
         reasons += _shared_in_description(lab, drive_id, found.identity)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.event_log import Stamped, read_events
@@ -80,18 +80,26 @@ class CommandLine:
 
     def __call__(self, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str) -> Ended:
         """Run a command to its end."""
-        return self.start(*arguments, prefix=prefix, **environment).end()
+        running = self.start(*arguments, prefix=prefix, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **environment)
+        return running.end()
 
-    def start(self, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str) -> Running:
-        """Start a command, under the program ``prefix`` where one is given."""
+    def start(
+        self,
+        *arguments: str | Path,
+        prefix: Sequence[str] = (),
+        stdin: IO[Any] | int = subprocess.DEVNULL,
+        stdout: IO[Any] | int = subprocess.PIPE,
+        **environment: str,
+    ) -> Running:
+        """Start a command, under the program ``prefix`` where one is given; what goes elsewhere is not in its end."""
         unrendered = [] if self.renders_reports or arguments[:1] != ("run",) else ["--no-report"]
         running = Running(
             subprocess.Popen(
                 [*prefix, sys.executable, "-m", "rackloop_cli.main", *arguments, *unrendered],
                 cwd=self.directory,
                 env={**self.environment, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdin=stdin,
+                stdout=stdout,
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,

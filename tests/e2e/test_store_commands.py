@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline
-from rackloop_drivers.rackd import RackdControl
-from rackloop_models.local_erasure import unmount
 from rackloop_models.local_erasure._mount import is_mounted
-from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Ended, Running, wait_until
+from tests.e2e.command_line import CommandLine, Ended, wait_until
+from tests.e2e.store_rack import content, fault, mounted, needs_fuse, rack_with_stores
 
 GROUP = 250 * 4096
-
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse on this machine")
 
 Store = Callable[..., Ended]
 
@@ -27,16 +23,8 @@ Store = Callable[..., Ended]
 @pytest.fixture(scope="module")
 def rack() -> Iterator[CommandLine]:
     """A rack that is up for the tests of this file, each of which works on drives of its own, with stores on some."""
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as place:
-        command_line = CommandLine(Path(place), Path(place))
-        assert command_line("lab", "up", "mock").status == 0
-        made = [command_line.start("store", "mock", "format", drive) for drive in ("d02", "d05", "d06")]
-        assert [running.end().status for running in made] == [0, 0, 0]
-        try:
-            yield command_line
-        finally:
-            assert command_line("lab", "down", "mock").status == 0
-            command_line.close()
+    with rack_with_stores("d02", "d05", "d06") as command_line:
+        yield command_line
 
 
 @pytest.fixture
@@ -45,31 +33,9 @@ def store(rack: CommandLine) -> Store:
     return lambda *arguments: rack("store", "mock", *arguments)
 
 
-@contextmanager
-def mounted(rackloop: CommandLine, drive: str, folder: Path) -> Iterator[Running]:
-    """The command that serves the store of a drive at a folder, which is made."""
-    folder.mkdir()
-    running = rackloop.start("store", "mock", "mount", drive, folder)
-    wait_until(lambda: folder.is_mount() or running.process.poll() is not None, lambda: "it was never mounted")
-    assert running.process.poll() is None, running.end()
-    try:
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.kill()
-        if is_mounted(folder):
-            unmount(folder)
-
-
-def content(length: int) -> bytes:
-    return bytes(number % 251 for number in range(4096)) * (length // 4096) + b"end"
-
-
 def spoil(rackloop: CommandLine, drive: str, offsets: list[int]) -> None:
-    with closing(RackdControl(Path(rackloop.endpoints()["control"]), CLOCK)) as rackd:
-        for offset in offsets:
-            fault = {"kind": "media_error", "lba": offset // 512, "sectors": 8, "mode": "until_rewritten"}
-            rackd.request("fault", Deadline.after(CLOCK, SLOW_S), drive=drive, fault=fault)
+    for offset in offsets:
+        fault(rackloop, drive, kind="media_error", lba=offset // 512, sectors=8, mode="until_rewritten")
 
 
 def data_begins_at(rackloop: CommandLine, drive: str, head: bytes) -> int:
@@ -112,7 +78,8 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
     assert (well.status, "nothing was repaired" in well.out) == (0, False)
 
     store("rm", "d01", "other", "none").refused(2, "no file is named 'none'")
-    assert store("rm", "d01", "a file").status == 0
+    twice = store("rm", "d01", "a file", "a file")
+    assert (twice.status, twice.err) == (0, "")
     assert "1 file," in store("status", "d01").out
 
 
@@ -121,17 +88,53 @@ def test_a_copy_spares_what_lies_where_it_goes(store: Store, tmp_path: Path) -> 
     (tmp_path / "file").write_bytes(b"content")
     assert store("put", "d07", tmp_path / "file").status == 0
 
+    store("get", "d07", "file", f"{tmp_path}/none/").refused(2, f"there is no folder {tmp_path}/none; make it first")
+    store("get", "d07", "file", f"{tmp_path}/none/copy").refused(2, f"there is no folder {tmp_path}/none; make it")
     os.mkfifo(tmp_path / "pipe")
     store("get", "d07", "file", tmp_path / "pipe").refused(2, "pipe is neither a file nor a folder")
     assert (tmp_path / "pipe").is_fifo()
-    store("get", "d07", "file", tmp_path / "file" / "copy").refused(2, "copy cannot be written: Not a directory")
+    store("get", "d07", "file", tmp_path / "file" / "copy").refused(2, "file is no folder")
 
+    (tmp_path / "copy").write_bytes(b"older")
+    (tmp_path / "copy").chmod(0o640)
     (tmp_path / "link").symlink_to(tmp_path / "copy")
     (tmp_path / "link.half").write_bytes(b"somebody's")
     assert store("get", "d07", "file", tmp_path / "link").status == 0
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "copy").read_bytes() == b"content"
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o640
     assert {path.name for path in tmp_path.iterdir()} == {"file", "pipe", "link", "link.half", "copy"}
+
+
+def test_a_dash_is_standard_input_and_output(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    assert store("format", "d14").status == 0
+    whole = content(9 << 20)
+    (tmp_path / "file").write_bytes(whole)
+    store("put", "d14", "-").refused(2, "standard input has no name; give one with --name")
+    with (tmp_path / "file").open("rb") as file:
+        assert rack.start("store", "mock", "put", "d14", "-", "--name", "piped", stdin=file).end().status == 0
+    with (tmp_path / "out").open("wb") as out:
+        shown = rack.start("store", "mock", "get", "d14", "piped", "-", stdout=out).end()
+    assert (shown.status, shown.err) == (0, "")
+    assert (tmp_path / "out").read_bytes() == whole
+    with Path("/dev/full").open("wb") as full:
+        rack.start("store", "mock", "get", "d14", "piped", "-", stdout=full).end().refused(
+            2, "standard output cannot be written: No space left"
+        )
+    for name in ("", ".", "..", ".rackloop-put.half"):
+        assert store("put", "d14", tmp_path / "file", "--name", name).status == 2
+    assert "1 file," in store("status", "d14").out
+
+
+def test_every_figure_is_whole_at_80_columns(rack: CommandLine, store: Store, tmp_path: Path) -> None:
+    assert store("format", "d08").status == 0
+    (tmp_path / "file").write_bytes(content(3 << 20))
+    name = "a name that is as long as that of a file which somebody made in a hurry"
+    assert store("put", "d08", tmp_path / "file", "--name", name).status == 0
+    narrow = rack("store", "mock", "status", "d08", COLUMNS="80").out
+    row = next(line for line in narrow.splitlines() if name in line)
+    assert "3,145,731  3.08 MiB" in row
+    assert "…" not in narrow
 
 
 def test_unreadable_sectors_are_decoded_repaired_and_told(rack: CommandLine, store: Store, tmp_path: Path) -> None:
@@ -167,6 +170,8 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
         ("mock", "format", "d03", "--overwrite", "--ph", "1"): (2, "probabilities lie between 0 and 1"),
         ("mock", "format", "d04", "--files", "100000000"): (2, "take a larger drive, fewer files"),
         ("mock", "format", "d99"): (2, "lab mock has no drive 'd99'; did you mean"),
+        ("mock", "format", "d20"): (2, "drive d20 may not be written: the description does not mark it scratch"),
+        ("disaggregation", "format", "d01", "--files", "0"): (2, "'--files'"),
         ("mock", "format", "d17"): (2, "join it first: rackloop fabric mock map SERVER.PORT=d17"),
         ("mock", "status", "d09"): (2, "d09 carries no store; make one: rackloop store mock format d09"),
         ("mock", "put", "d03", "none"): (2, "none cannot be read: No such file"),
@@ -238,5 +243,5 @@ def test_a_mount_ends_with_its_lab(rackloop: CommandLine, tmp_path: Path) -> Non
     with mounted(rackloop, "d05", folder) as running:
         rackloop("lab", "down", "mock").refused(3, "store mount d05")
         assert rackloop("lab", "down", "mock", "--steal", "--yes").status == 0
-        running.end().refused(3, f"{folder} was unmounted: ", "what was not synced is lost")
+        running.end().refused(3, f"{folder} was unmounted, and what was not synced is lost: lab mock was taken")
     assert not folder.is_mount()

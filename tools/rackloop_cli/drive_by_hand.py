@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from rackloop.abilities import BlockDevice, Drive
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, NotSupported
-from rackloop.guard import Guard, WritableDrive
+from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
+from rackloop.guard import NOT_SCRATCH, Guard, WritableDrive
 from rackloop.lab import Lab, LabKind
 from rackloop.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
 from rackloop.names import guess, quoted
@@ -70,14 +70,21 @@ def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[
     """``drive`` through the server port that it is joined to now, leased with the ports in between.
 
     Raises BadInput for an unknown drive and for one that is joined to no server, RackLeased where somebody else has it,
-    GuardRefused with every reason why it may not be written, LabError where the lab is not up.
+    GuardRefused with every reason why it may not be written, also where it could not be reached, LabError where the lab
+    is not up.
     """
     if drive not in lab.drives:
         raise BadInput(f"lab {lab.name} has no drive {quoted(drive)}; {guess(drive, lab.drives)}")
     state = LabState.of(lab.name)
     # First where it is, so that a lab that is not up says so, then who may use it there.
-    with running_bench(lab, clock) as bench:
-        server, port, ports = _place(bench, drive, Deadline.after(clock, _WITHIN_S))
+    try:
+        with running_bench(lab, clock) as bench:
+            server, port, ports = _place(bench, drive, Deadline.after(clock, _WITHIN_S))
+    except RackloopError:
+        # What is in the way of a drive that may not be written anyhow is not worth mending.
+        if not lab.drives[drive].scratch:
+            raise GuardRefused(drive, (NOT_SCRATCH,)) from None
+        raise
     wanted = Slice(ports=ports, drives=frozenset({drive}))
     with closing(open_lab_store(lab, state, clock)) as store:
         refuse_in_maintenance(lab, parts_of(lab, wanted), in_maintenance(lab, store))

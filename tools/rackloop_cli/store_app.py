@@ -9,6 +9,7 @@ import typer
 
 from rackloop_cli.epilog import examples
 from rackloop_cli.lab_options import LabArgument
+from rackloop_cli.store_place import Place
 
 store_app = typer.Typer(
     no_args_is_help=True,
@@ -48,9 +49,14 @@ def store_format(
         float, typer.Option("--ph", metavar="P", help="Probability that a sector cannot be read at the first attempt.")
     ] = 1e-3,
     codeword: Annotated[
-        int, typer.Option("--codeword", metavar="N", help="Sectors of a group, redundancy and all: 255, 1023.")
+        int,
+        typer.Option(
+            "--codeword", metavar="N", min=2, max=65_536, help="Sectors of a group, redundancy and all: 255, 1023."
+        ),
     ] = 255,
-    files: Annotated[int, typer.Option("--files", metavar="N", help="How many files there is to be room for.")] = 1024,
+    files: Annotated[
+        int, typer.Option("--files", metavar="N", min=1, help="How many files there is to be room for.")
+    ] = 1024,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Also where the drive carries a store, whose files are lost.")
     ] = False,
@@ -61,8 +67,7 @@ def store_format(
     """
     from rackloop_cli import store as verb
 
-    place = verb.Place(ctx.obj, drive)
-    raise typer.Exit(verb.make(place, ph=ph, codeword=codeword, files=files, overwrite=overwrite))
+    raise typer.Exit(verb.make(Place(ctx.obj, drive), ph=ph, codeword=codeword, files=files, overwrite=overwrite))
 
 
 @store_app.command("status", epilog=examples("rackloop store mock status d05"))
@@ -73,19 +78,21 @@ def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOp
     """
     from rackloop_cli import store as verb
 
-    raise typer.Exit(verb.status(verb.Place(ctx.obj, drive, take_over)))
+    raise typer.Exit(verb.status(Place(ctx.obj, drive, take_over)))
 
 
 @store_app.command(
     "put",
     epilog=examples(
-        "rackloop store mock put d05 results.tar", "rackloop store mock put d05 results.tar --name yesterday.tar"
+        "rackloop store mock put d05 results.tar",
+        "rackloop store mock put d05 results.tar --name yesterday.tar",
+        "tar -c results | rackloop store mock put d05 - --name results.tar",
     ),
 )
 def store_put(
     ctx: typer.Context,
     drive: DriveArgument,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="A file of this machine.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine, or - for standard input.")],
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="What it is to be called there; else as it is here.")
     ] = None,
@@ -93,28 +100,39 @@ def store_put(
 ) -> None:
     """Copy a file into a store.
 
-    It takes the place of a file of that name once all of it is on the drive.
+    It takes the place of a file of that name once all of it is on the drive, and nothing is left of it where that fails
+    or is interrupted.
     """
-    from rackloop_cli import store as verb
+    from rackloop_cli import store_copy as verb
 
-    raise typer.Exit(verb.put(verb.Place(ctx.obj, drive, take_over), source, name))
+    raise typer.Exit(verb.put(Place(ctx.obj, drive, take_over), source, name))
 
 
-@store_app.command("get", epilog=examples("rackloop store mock get d05 results.tar /tmp"))
+@store_app.command(
+    "get",
+    epilog=examples(
+        "rackloop store mock get d05 results.tar /tmp",
+        "rackloop store mock get d05 results.tar today.tar",
+        "rackloop store mock get d05 results.tar - | tar -t",
+    ),
+)
 def store_get(
     ctx: typer.Context,
     drive: DriveArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A file of the store.")],
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it: a file, or a folder.")] = Path(),
+    target: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where to write it: a file, a folder, or - for standard output.")
+    ] = ".",
     take_over: TakeOverOption = False,
 ) -> None:
     """Copy a file out of a store.
 
-    Sectors that cannot be read are decoded; exit code 1 where there are too many, and nothing is written then.
+    Sectors that cannot be read are decoded; exit code 1 where there are too many. FILE takes the place of one that was
+    there once all of it was read. Standard output gets what could be read until then.
     """
-    from rackloop_cli import store as verb
+    from rackloop_cli import store_copy as verb
 
-    raise typer.Exit(verb.get(verb.Place(ctx.obj, drive, take_over), name, target))
+    raise typer.Exit(verb.get(Place(ctx.obj, drive, take_over), name, target))
 
 
 @store_app.command("rm", epilog=examples("rackloop store mock rm d05 results.tar"))
@@ -130,7 +148,7 @@ def store_rm(
     """
     from rackloop_cli import store as verb
 
-    raise typer.Exit(verb.remove(verb.Place(ctx.obj, drive, take_over), names))
+    raise typer.Exit(verb.remove(Place(ctx.obj, drive, take_over), names))
 
 
 @store_app.command("scrub", epilog=examples("rackloop store mock scrub d05", "rackloop store mock scrub d05 --check"))
@@ -147,7 +165,7 @@ def store_scrub(
     """
     from rackloop_cli import store as verb
 
-    raise typer.Exit(verb.scrub(verb.Place(ctx.obj, drive, take_over), check=check))
+    raise typer.Exit(verb.scrub(Place(ctx.obj, drive, take_over), check=check))
 
 
 @store_app.command(
@@ -166,4 +184,4 @@ def store_mount(
     """
     from rackloop_cli import store as verb
 
-    raise typer.Exit(verb.mount(verb.Place(ctx.obj, drive, take_over), directory))
+    raise typer.Exit(verb.mount(Place(ctx.obj, drive, take_over), directory))

@@ -10,6 +10,7 @@ from rackloop_models.local_erasure._errors import (
     StoreInUse,
     UnknownSuperblock,
 )
+from rackloop_models.local_erasure._file_table import require_name
 from rackloop_models.local_erasure._group_reads import ReadMode
 from rackloop_models.local_erasure._layout import SECTOR_BYTES, Layout
 from rackloop_models.local_erasure._mount import require_mount_point, serve_files, unmount
@@ -42,6 +43,7 @@ __all__ = [
     "UpdateMethod",
     "format_drive",
     "require_mount_point",
+    "require_name",
     "serve_files",
     "unmount",
 ]

@@ -1,0 +1,62 @@
+"""Signals that end a command: at once where nothing is half done, else when it is not any more."""
+
+from __future__ import annotations
+
+import signal
+from threading import Event
+
+import pytest
+
+from rackloop_cli.interruption import as_ever, interruptible
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def never() -> None:
+    raise AssertionError("nothing was to be given up")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_the_block_as_ctrl_c_does(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_what_is_postponed_for_comes_to_its_end(number: signal.Signals) -> None:
+    with interruptible() as interruption:
+        with interruption.postponed(never):
+            signal.raise_signal(number)
+        assert interruption.is_asked
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+
+
+def test_a_second_signal_gives_up_what_the_first_waits_for() -> None:
+    given_up = Event()
+    with interruptible() as interruption, interruption.postponed(given_up.set):
+        signal.raise_signal(signal.SIGTERM)
+        assert not given_up.is_set()
+        signal.raise_signal(signal.SIGTERM)
+        assert given_up.wait(60)
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible() as interruption:
+            signal.raise_signal(signal.SIGHUP)
+            with as_ever():
+                signal.raise_signal(signal.SIGHUP)
+        assert not interruption.is_asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_what_takes_signals_itself_finds_them_untaken() -> None:
+    with interruptible() as interruption:
+        with as_ever():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) == interruption.on_signal

@@ -1,0 +1,89 @@
+"""Ending a command by a signal without leaving anything half done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+# Ctrl-C, `kill`, and a terminal that was closed.
+_SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interruption:
+    """What signals that are to end a command come to; it is made by :func:`interruptible`.
+
+    The first raises KeyboardInterrupt at once; within :meth:`postponed`, the next :meth:`check` does. A second gives
+    up what is postponed for. ``is_asked`` says whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._postponed: list[Callable[[], None]] = []
+
+    @contextmanager
+    def postponed(self, give_up: Callable[[], None]) -> Iterator[None]:
+        """Let the block come to its end first; ``give_up``, called in a thread of its own, is to make it fail soon."""
+        self._postponed.append(give_up)
+        try:
+            yield
+        finally:
+            self._postponed.pop()
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where the command is to end."""
+        if self.is_asked:
+            raise KeyboardInterrupt
+
+    def on_signal(self, _number: int, _frame: object) -> None:
+        """As a handler of signals is called."""
+        was_asked, self.is_asked = self.is_asked, True
+        if not self._postponed:
+            raise KeyboardInterrupt
+        if was_asked:
+            Thread(target=self._postponed[-1], daemon=True).start()
+            return
+        # What prints may be what was interrupted, so not through it.
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: tidying up; again to give that up\n")
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Have SIGINT, SIGTERM and SIGHUP end the block as Ctrl-C does; those that are ignored stay so.
+
+    For the main thread, as signals are.
+    """
+    interruption = Interruption()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, interruption.on_signal)
+        yield interruption
+    finally:
+        _restore(before)
+
+
+@contextmanager
+def as_ever() -> Iterator[None]:
+    """Within :func:`interruptible`, have SIGTERM and SIGHUP do what they do to a process that has no handler.
+
+    libfuse takes signals only where nobody has; SIGINT is taken from Python by its binding.
+    """
+    inside = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        for number, handler in inside.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        yield
+    finally:
+        _restore(inside)
+
+
+def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

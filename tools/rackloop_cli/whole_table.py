@@ -1,0 +1,35 @@
+"""A table of which nothing is cut, however narrow what it is printed to."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+_WIDEST = 100_000
+
+
+def table_of_figures(title: str | None = None) -> Table:
+    """An empty table whose columns stand close to each other."""
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table with all of every cell.
+
+    On a terminal, columns that may wrap get narrower, down to their least width, and lines that are longer still are
+    the terminal's to wrap. In a pipe or a file a row is a line, however long.
+    """
+    widest = console.options.update(max_width=_WIDEST)
+    needed, before = console.measure(table, options=widest).maximum, console.width
+    if console.is_terminal:
+        for column in table.columns:
+            if not column.no_wrap:
+                cells = (console.measure(cell, options=widest).maximum for cell in (column.header, *column.cells))
+                needed -= max(0, max(cells) - (column.min_width or 1))
+        needed = max(needed, before)
+    console.width = needed
+    try:
+        console.print(table)
+    finally:
+        console.width = before
