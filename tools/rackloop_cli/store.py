@@ -130,7 +130,7 @@ def put(place: Place, source: Path, name: str | None) -> int:
 def get(place: Place, name: str, target: Path) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target.is_dir():
-        target /= name
+        target /= name.rpartition("/")[2]
     # What a link leads to is written, and a device or a pipe is not replaced by a file.
     whole = Path(os.path.realpath(target))
     if whole.exists() and not whole.is_file():
