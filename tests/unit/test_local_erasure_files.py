@@ -181,6 +181,25 @@ def test_no_room_leaves_everything_as_it_was() -> None:
         assert everything(file) == before + b"y"
 
 
+def test_room_of_a_group_that_was_cut_is_given_away_once_the_drive_knows() -> None:
+    drive, store = opened(1 << 20)
+    file = store.create("a")
+    file.write(0, b"a" * (8 * SECTOR))
+    rest = store.create("rest")
+    for sectors in (8, 3, 1):
+        with pytest.raises(NoRoom):  # noqa: PT012 - any of them may
+            for _ in range(100):
+                rest.write(-(-rest.size_bytes // (8 * SECTOR)) * 8 * SECTOR, b"r" * (sectors * SECTOR))
+    store.flush()
+    file.truncate(SECTOR)
+    # What stays is the sector and two of redundancy: there is room for five and two.
+    store.create("new").write(0, b"n" * (5 * SECTOR))
+    # As after a power cut: nothing but what was put down.
+    with LocalStore(drive, VirtualClock(), take_over=True) as again:
+        assert everything(again.open("a")) == b"a" * SECTOR
+        assert again.scrub().is_clean
+
+
 def test_all_room_can_be_used_again_and_again() -> None:
     _, store = opened(1 << 20)
     with store:
