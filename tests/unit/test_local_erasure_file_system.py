@@ -191,9 +191,15 @@ def test_room_is_counted_in_sectors_and_offered_without_redundancy(mounted: Moun
     empty = mounted.files.statfs("/")
     assert empty["f_bavail"] == empty["f_bfree"] * 4 // 6
     assert empty["f_blocks"] == empty["f_bfree"]
+    assert empty["f_files"] == empty["f_ffree"] == empty["f_favail"] >= 8
     mounted.write("file", bytes(5 * SECTOR_BYTES))
     mounted.store.flush()
     full = mounted.files.statfs("/")
+    assert full["f_ffree"] == empty["f_ffree"] - 1
+    mounted.files.mkdir("/folder", 0)
+    assert mounted.files.statfs("/")["f_favail"] == empty["f_ffree"] - 2
+    mounted.files.rmdir("/folder")
+    assert mounted.files.statfs("/")["f_ffree"] == empty["f_ffree"] - 1
     assert full["f_blocks"] == empty["f_blocks"]
     assert empty["f_bfree"] - full["f_bfree"] == 5 + 2 * LAYOUT.m
     assert mounted.files.getattr("/file")["st_blocks"] == (5 + 2 * LAYOUT.m) * 8

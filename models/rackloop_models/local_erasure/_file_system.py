@@ -134,15 +134,22 @@ class FileSystem:
 
     @_answering
     def statfs(self, path: str) -> dict[str, int]:
-        """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them."""
+        """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them.
+
+        ``f_ffree`` is how many more files and folders there may be.
+        """
         layout = self.store.layout
         free = self.store.free_bytes() // SECTOR_BYTES
+        files = self.store.free_files()
         return {
             "f_bsize": SECTOR_BYTES,
             "f_frsize": SECTOR_BYTES,
             "f_blocks": self.store.data_bytes // SECTOR_BYTES,
             "f_bfree": free,
             "f_bavail": free * layout.k // (layout.k + layout.m),
+            "f_files": self.store.most_files,
+            "f_ffree": files,
+            "f_favail": files,
             "f_namemax": _LONGEST_NAME,
         }
 

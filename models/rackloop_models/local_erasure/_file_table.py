@@ -209,6 +209,11 @@ class FileTable:
         self._dead += sorted(lost)
 
     @property
+    def free_pages(self) -> int:
+        """Pages that are free, or will be after the next commit."""
+        return len(self._free) + len(self._freed)
+
+    @property
     def has_changed(self) -> bool:
         """Whether the drive says something else."""
         return bool(self._dead or self._changed)

@@ -196,6 +196,16 @@ class LocalStore:
         with self._opened():
             return self._volume.room.free_sectors * SECTOR_BYTES
 
+    def free_files(self) -> int:
+        """How many more files and folders can be described, if none is so long that it takes more than one page."""
+        with self._opened():
+            return self._volume.table.free_pages
+
+    @property
+    def most_files(self) -> int:
+        """How many files and folders can be described altogether, as ``free_files`` counts them."""
+        return self._volume.journal.pages.count
+
     @property
     def data_bytes(self) -> int:
         """Bytes of all sectors that groups can have, free or not."""
