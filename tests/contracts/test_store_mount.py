@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +129,122 @@ def test_files_are_changed_in_the_ways_that_programs_do(image: Path, tmp_path: P
             (there / "other").unlink()
             assert held.read(3) == b"new"
         assert done("ls", there) == ""
-        for refused in (("mkdir", "folder"), ("ln", "-s", "other", "link"), ("touch", "n" * 256)):
+        for refused in (("ln", "-s", "other", "link"), ("touch", "n" * 256), ("mkdir", "n" * 255)):
             ended = run(*refused, cwd=there)
             assert ended.returncode == 1, ended
         assert store.end() == ""
+
+
+def test_folders_are_cloned_copied_packed_moved_and_removed(image: Path, tmp_path: Path) -> None:
+    git = ("git", "-c", "user.name=name", "-c", "user.email=address", "-c", "init.defaultBranch=main")
+    source = tmp_path / "source"
+    done(*git, "init", "--quiet", source)
+    for folder in (source, source / "one", source / "one" / "two"):
+        folder.mkdir(exist_ok=True)
+        for number, size in enumerate(SIZES[:6]):
+            (folder / f"file {number}").write_bytes(content(size, number))
+    done(*git, "add", ".", cwd=source)
+    done(*git, "commit", "--quiet", "--message", "first", cwd=source)
+    with served(image, tmp_path / "mnt") as store:
+        there = store.folder
+        done(*git, "clone", "--quiet", source, there / "clone")
+        (there / "clone" / "one" / "file 1").write_text("changed")
+        done(*git, "commit", "--quiet", "--all", "--message", "second", cwd=there / "clone")
+        done(*git, "fsck", "--strict", cwd=there / "clone")
+        done("cp", "-r", there / "clone", there / "copy")
+        done("tar", "cf", there / "packed.tar", "clone", cwd=there)
+        (there / "moved").mkdir()
+        done("tar", "xf", there / "packed.tar", "-C", there / "moved")
+        done("mv", there / "moved" / "clone" / "one", there / "moved" / "clone" / "another")
+        done("diff", "--recursive", there / "clone" / "one", there / "moved" / "clone" / "another")
+        done("diff", "--recursive", there / "clone", there / "copy")
+        assert "Directory not empty" in run("rmdir", there / "moved").stderr
+        done("rm", "-r", there / "clone", there / "moved")
+        assert store.end() == ""
+    with served(image, tmp_path / "mnt") as store:
+        assert done("ls", store.folder).split() == ["copy", "packed.tar"]
+        assert done(*git, "log", "--format=%s", cwd=store.folder / "copy").split() == ["second", "first"]
+        done(*git, "fsck", "--strict", cwd=store.folder / "copy")
+        assert store.end() == ""
+
+
+def append(path: Path, lines: list[bytes]) -> None:
+    held = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for line in lines:
+        os.write(held, line)
+    os.close(held)
+
+
+def fill_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table rows (number, content)")
+        for number in range(20):
+            with database:
+                database.execute("insert into rows values (?, ?)", (number, content(9000, number)))
+        assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def come_and_go(folder: Path, kind: int) -> None:
+    held = os.open(folder, os.O_RDONLY)
+    for number in range(40):
+        path = folder / f"{kind} {number}"
+        path.write_bytes(content(number, kind))
+        path.rename(folder / f"{kind} renamed")
+        assert (folder / f"{kind} renamed").read_bytes() == content(number, kind)
+        os.statvfs(folder)
+        os.fsync(held)
+        (folder / f"{kind} renamed").unlink()
+    os.close(held)
+
+
+def change_in_memory(path: Path) -> None:
+    path.write_bytes(content(MIB, 6))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[12345:12350] = b"there"
+        mapped.flush()
+    os.truncate(path, 20_000)
+    os.truncate(path, 30_000)
+    assert path.read_bytes() == content(12345, 6) + b"there" + content(20_000, 6)[12350:] + bytes(10_000)
+
+
+def replace_while_open(folder: Path) -> None:
+    for number in range(20):
+        (folder / "open").write_bytes(b"old")
+        with (folder / "open").open("r+b") as held:
+            (folder / "new").write_bytes(b"new")
+            if number % 2:
+                (folder / "open").unlink()
+            (folder / "new").rename(folder / "open")
+            held.seek(0, os.SEEK_END)
+            held.write(b"er")
+            held.flush()
+            held.seek(0)
+            assert held.read() == b"older"
+        assert (folder / "open").read_bytes() == b"new"
+
+
+def test_several_programs_at_once_do_not_disturb_each_other(image: Path, tmp_path: Path) -> None:
+    job = ("--name=job", "--numjobs=3", "--size=2m", "--rw=randrw", "--bsrange=512-64k", "--verify=crc32c", "--fsync=8")
+    lines = [[b"%d of %d\n" % (number, writer) for number in range(100)] for writer in range(3)]
+    with served(image, tmp_path / "mnt") as store, ThreadPoolExecutor(12) as pool:
+        there = store.folder
+        work: list[Future[Any]] = [
+            pool.submit(done, "fio", *job, "--verify_fatal=1", "--fallocate=none", "--output=/dev/null", cwd=there),
+            pool.submit(fill_database, there / "database"),
+            pool.submit(change_in_memory, there / "mapped"),
+            pool.submit(replace_while_open, there),
+            *(pool.submit(append, there / "log", some) for some in lines),
+            *(pool.submit(come_and_go, there, kind) for kind in range(3)),
+        ]
+        for each in work:
+            each.result()
+        assert sorted((there / "log").read_bytes().splitlines(keepends=True)) == sorted(chain(*lines))
+        assert not list(there.glob(".fuse_hidden*"))
+        assert store.end() == ""
+    with opened(image) as again:
+        report = again.scrub()
+        assert report.is_clean
+        assert (report.unreadable_sectors, report.corrected_sectors, report.protected_groups) == (0, 0, 0)
 
 
 def test_a_full_drive_is_no_space_left_and_what_was_written_stays(image: Path, tmp_path: Path) -> None:

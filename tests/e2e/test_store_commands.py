@@ -182,7 +182,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
     for asked, (status, said) in refused.items():
         started[asked].end().refused(status, said)
     (tmp_path / "file").write_bytes(b"x")
-    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "found 'a/b'")
+    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "no folder is named 'a'")
     longest = "é" * 127
     assert store("put", "d03", tmp_path / "file", "--name", longest).status == 0
     os.truncate(tmp_path / "file", 1 << 40)

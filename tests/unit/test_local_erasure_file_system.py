@@ -80,10 +80,17 @@ def test_each_refusal_has_its_number_and_is_nothing_to_tell(mounted: Mounted) ->
     mounted.refused(errno.ENAMETOOLONG, files.create, f"/{'é' * 128}", 0o600, 0)
     mounted.refused(errno.EINVAL, files.create, "/\udcff", 0o600, 0)
     mounted.refused(errno.EISDIR, files.unlink, "/")
+    files.mkdir("/folder", 0o700)
+    files.create("/folder/file", 0o600, 0)
+    mounted.refused(errno.ENOENT, files.create, "/none/file", 0o600, 0)
+    mounted.refused(errno.EEXIST, files.mkdir, "/folder", 0o700)
+    mounted.refused(errno.EEXIST, files.mkdir, "/there", 0o700)
+    mounted.refused(errno.EEXIST, files.rename, "/there", "/folder", 1)
+    mounted.refused(errno.ENOTEMPTY, files.rmdir, "/folder")
+    mounted.refused(errno.ENOENT, files.rmdir, "/there")
+    mounted.refused(errno.EINVAL, files.rename, "/folder", "/folder/folder")
     mounted.refused(errno.ENOSPC, files.write, "/there", bytes(2 << 20), 0, handle)
     for call, arguments in (
-        (files.mkdir, (0o755,)),
-        (files.rmdir, ()),
         (files.symlink, ("/there",)),
         (files.link, ("/there",)),
         (files.chmod, (0o755,)),
@@ -92,6 +99,27 @@ def test_each_refusal_has_its_number_and_is_nothing_to_tell(mounted: Mounted) ->
         mounted.refused(errno.EPERM, call, "/there", *arguments)
     assert not mounted.told
     assert files.read("/there", 10, 0, handle) == b"x"
+
+
+def test_folders_have_what_lies_in_them_and_no_more(mounted: Mounted) -> None:
+    files = mounted.files
+    for folder in ("/one", "/one/two", "/one-more"):
+        assert files.mkdir(folder, 0o755) == 0
+    mounted.write("top", b"x")
+    mounted.write("one/file", b"in one")
+    mounted.write("one/two/file", b"in two")
+    assert sorted(files.readdir("/", 0)) == [".", "..", "one", "one-more", "top"]
+    assert sorted(files.readdir("/one", 0)) == [".", "..", "file", "two"]
+    assert stat.S_ISDIR(files.getattr("/one/two")["st_mode"])
+    assert stat.S_ISREG(files.getattr("/one/file")["st_mode"])
+    assert files.chmod("/one", 0o755) == files.utimens("/one", (1, 2)) == 0
+    files.rename("/one", "/one-more/one")
+    assert sorted(files.readdir("/one-more/one/two", 0)) == [".", "..", "file"]
+    files.unlink("/one-more/one/two/file")
+    assert files.rmdir("/one-more/one/two") == 0
+    mounted.write("one-more/one/.fuse_hidden0001", b"x")
+    files.remove_leftovers()
+    assert sorted(files.readdir("/one-more/one", 0)) == [".", "..", "file"]
 
 
 def test_what_is_had_already_may_be_set(mounted: Mounted) -> None:
@@ -163,9 +191,15 @@ def test_room_is_counted_in_sectors_and_offered_without_redundancy(mounted: Moun
     empty = mounted.files.statfs("/")
     assert empty["f_bavail"] == empty["f_bfree"] * 4 // 6
     assert empty["f_blocks"] == empty["f_bfree"]
+    assert empty["f_files"] == empty["f_ffree"] == empty["f_favail"] >= 8
     mounted.write("file", bytes(5 * SECTOR_BYTES))
     mounted.store.flush()
     full = mounted.files.statfs("/")
+    assert full["f_ffree"] == empty["f_ffree"] - 1
+    mounted.files.mkdir("/folder", 0)
+    assert mounted.files.statfs("/")["f_favail"] == empty["f_ffree"] - 2
+    mounted.files.rmdir("/folder")
+    assert mounted.files.statfs("/")["f_ffree"] == empty["f_ffree"] - 1
     assert full["f_blocks"] == empty["f_blocks"]
     assert empty["f_bfree"] - full["f_bfree"] == 5 + 2 * LAYOUT.m
     assert mounted.files.getattr("/file")["st_blocks"] == (5 + 2 * LAYOUT.m) * 8

@@ -11,7 +11,17 @@ from rackloop.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop_models.erasure import GF16, UnrecoverableError
 from rackloop_models.local_erasure import GroupUnrecoverable, Layout, LocalStore, ReadMode
-from tests.unit.local_erasure_case import LAYOUT, SECTOR, formatted, opened, pattern, sectors_of, with_file
+from tests.unit.local_erasure_case import (
+    LAYOUT,
+    SECTOR,
+    formatted,
+    is_protected,
+    on_drive,
+    opened,
+    pattern,
+    sectors_of,
+    with_file,
+)
 
 
 @pytest.mark.parametrize("layout", [LAYOUT, Layout(8, 2, GF16)], ids=["GF8", "GF16"])
@@ -42,6 +52,38 @@ def test_sectors_in_the_cache_are_not_read_again_to_decode_another() -> None:
         drive.requests.clear()
         assert file.read(0, len(content)) == content
         assert drive.requests == []
+
+
+def test_what_a_group_has_grown_by_is_not_harmed_by_decoding() -> None:
+    drive, store = with_file(pattern(4))
+    with store:
+        file, new = store.open("a"), pattern(3, seed=2)
+        file.write(4 * SECTOR, new)
+        drive.soft = {sectors_of(store, 0)[1]}
+        assert file.read(0, 4 * SECTOR) == pattern(4)
+        assert store.statistics.decodes == 1
+        assert file.read(0, 7 * SECTOR) == pattern(4) + new
+
+
+def test_groups_are_let_go_when_there_are_too_many() -> None:
+    content = pattern(80)
+    drive, store = with_file(content, cache_bytes=50 * SECTOR)
+    with store:
+        file = store.open("a")
+        for row in [*range(0, 80, 8), 0]:
+            assert file.read(row * SECTOR, SECTOR) == content[row * SECTOR : (row + 1) * SECTOR]
+        assert drive.asked("once").count(sectors_of(store, 0)[0]) == 2
+        # What is new of them is on the drive then, redundancy and all.
+        for row in range(1, 80, 8):
+            file.write(row * SECTOR, b"!")
+        assert on_drive(drive, sectors_of(store, 0)[1:2])[:1] == b"!"
+        assert is_protected(drive, store, 0)
+    drive, store = with_file(content)
+    with store:
+        file = store.open("a")
+        for row in [*range(0, 80, 8), 0]:
+            file.read(row * SECTOR, SECTOR)
+        assert drive.asked("once").count(sectors_of(store, 0)[0]) == 1
 
 
 def test_only_as_many_sectors_are_retried_as_decoding_lacks() -> None:
@@ -123,6 +165,10 @@ def test_an_unprotected_group_goes_straight_to_retries() -> None:
     assert again.open("a").read(0, len(content)) == bytes(content)
     assert drive.asked("once") == []
     assert again.statistics.decodes == 0
+    once = opened(drive, take_over=True)
+    for rows in (1, 8):
+        assert once.open("a").read(0, rows * SECTOR) == bytes(content[: rows * SECTOR])
+    assert drive.asked("once") == []
     drive.hard = {sectors_of(again, 0)[4]}
     third = opened(drive, take_over=True)
     with pytest.raises(GroupUnrecoverable, match="redundancy is not up to date"):

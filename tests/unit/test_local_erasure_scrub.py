@@ -135,14 +135,16 @@ def test_a_wrong_sector_does_not_spoil_the_repair_of_another() -> None:
         assert everything(drive, store) == before
 
 
-def test_a_wrong_sector_beside_a_lost_one_is_not_guessed_at() -> None:
-    drive, store = with_file(pattern(8), Layout(8, 3))
+@pytest.mark.parametrize("m", [2, 3])
+def test_a_wrong_sector_beside_a_lost_one_is_not_guessed_at(m: int) -> None:
+    drive, store = with_file(pattern(8), Layout(8, m))
     with store:
         group = sectors_of(store, 0)
         drive.corrupt(group[2])
         drive.hard = {group[5]}
         report = store.scrub()
         assert report.mismatches == [GroupName("a", 0)]
+        assert report.corrected_sectors == 0
         assert drive.hard == {group[5]}
 
 

@@ -178,6 +178,20 @@ def test_protection_can_be_had_a_few_groups_at_a_time() -> None:
         assert all(is_protected(drive, store, group) for group in range(4))
 
 
+def test_a_sector_that_was_decoded_to_cut_its_group_is_kept_until_that_is_protected() -> None:
+    drive, store = with_file(pattern(8), cache_bytes=0)
+    with store:
+        drive.hard = {sectors_of(store, 0)[1]}
+        store.open("a").truncate(4 * SECTOR)
+        other = store.create("other")
+        for row in range(0, 40, 8):
+            other.write(row * SECTOR, pattern(2, seed=2))
+        assert store.open("a").read(0, 9 * SECTOR) == pattern(4)
+        store.flush()
+        assert store.open("a").read(0, 9 * SECTOR) == pattern(4)
+        assert store.scrub().is_clean
+
+
 def test_a_group_that_is_cut_is_protected_again() -> None:
     drive, store = with_file(pattern(20), WIDE)
     with store:

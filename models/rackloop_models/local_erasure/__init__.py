@@ -2,6 +2,7 @@
 
 from rackloop_models.local_erasure._errors import (
     FileExists,
+    FolderNotEmpty,
     GroupUnrecoverable,
     NoRoom,
     NoStore,
@@ -25,6 +26,7 @@ __all__ = [
     "SECTOR_BYTES",
     "FileExists",
     "FileStatus",
+    "FolderNotEmpty",
     "GroupName",
     "GroupUnrecoverable",
     "Layout",

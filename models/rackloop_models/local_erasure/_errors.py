@@ -21,11 +21,15 @@ class StoreInUse(BadInput):
 
 
 class NoSuchFile(BadInput):
-    """No file has that name, or it was removed since it was opened."""
+    """No file, or folder, has that name, or it was removed since it was opened."""
 
 
 class FileExists(BadInput):
-    """A file has that name already."""
+    """A file or a folder has that name already."""
+
+
+class FolderNotEmpty(BadInput):
+    """A folder has something in it."""
 
 
 class NoRoom(BadInput):

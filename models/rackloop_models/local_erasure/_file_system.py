@@ -6,13 +6,13 @@ import functools
 import os
 import stat
 from collections.abc import Callable, Iterator
-from errno import EEXIST, EINVAL, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTSUP, EPERM
+from errno import EEXIST, EINVAL, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTEMPTY, ENOTSUP, EPERM
 from itertools import count
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop_models.local_erasure._errors import FileExists, NoRoom, NoSuchFile, StoreInUse
+from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NoRoom, NoSuchFile, StoreInUse
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._store import LocalStore
 from rackloop_models.local_erasure._stored_file import StoredFile
@@ -30,6 +30,7 @@ _NOW_NS, _OMIT_NS = (1 << 30) - 1, (1 << 30) - 2
 _NUMBERS: tuple[tuple[type[RackloopError], int], ...] = (
     (NoSuchFile, ENOENT),
     (FileExists, EEXIST),
+    (FolderNotEmpty, ENOTEMPTY),
     (NoRoom, ENOSPC),
     (StoreInUse, EIO),
     (BadInput, EINVAL),
@@ -79,14 +80,14 @@ def _changing(call: Callable[Concatenate[FileSystem, str, P], T]) -> Callable[Co
 
 
 class FileSystem:
-    """The files of ``store`` in one folder, of the user who runs this process.
+    """The files and folders of ``store``, of the user who runs this process.
 
     Every call raises OSError with the number that the program at the other end gets. Those that end with EIO are also
     given to ``on_trouble``, in a sentence and as they are. ``asked_ns`` is when the last call came, on ``clock``;
     ``is_changed`` whether anything was written since it was last set to False.
 
-    A file has no owner and no permissions of its own, so others than its own are refused; nor are there folders, links
-    or extended attributes. Calls of several threads are the store's to put in order.
+    A file has no owner and no permissions of its own, so others than its own are refused; a folder has no time. There
+    are no links and no extended attributes. Calls of several threads are the store's to put in order.
     """
 
     use_ns = True
@@ -110,13 +111,13 @@ class FileSystem:
     def remove_leftovers(self) -> None:
         """Remove the files that had been removed while they were open when an earlier mount was killed."""
         for name in self.store.names():
-            if name.startswith(LEFT_BY_LIBFUSE):
+            if name.rpartition("/")[2].startswith(LEFT_BY_LIBFUSE):
                 self.store.remove(name)
 
     @_answering
     def getattr(self, path: str, handle: int | None = None) -> dict[str, int]:
-        """What ``stat`` says of a file, or of the folder."""
-        if path == "/":
+        """What ``stat`` says of a file, or of a folder."""
+        if self._is_folder(path):
             return self._attributes(_FOLDER_MODE, 2, 0, 0, self._made_ns)
         status = self.store.stat(_named(path))
         blocks = status.sectors * (SECTOR_BYTES // 512)
@@ -124,20 +125,31 @@ class FileSystem:
 
     @_answering
     def readdir(self, path: str, handle: int) -> Iterator[str]:
-        """The names in the folder."""
-        return iter([".", "..", *self.store.names()])
+        """The names in a folder."""
+        inside = path.strip("/") + "/" if path != "/" else ""
+        names = (
+            name.removeprefix(inside) for name in self.store.names() + self.store.folders() if name.startswith(inside)
+        )
+        return iter([".", "..", *(name for name in names if "/" not in name)])
 
     @_answering
     def statfs(self, path: str) -> dict[str, int]:
-        """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them."""
+        """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them.
+
+        ``f_ffree`` is how many more files and folders there may be.
+        """
         layout = self.store.layout
         free = self.store.free_bytes() // SECTOR_BYTES
+        files = self.store.free_files()
         return {
             "f_bsize": SECTOR_BYTES,
             "f_frsize": SECTOR_BYTES,
             "f_blocks": self.store.data_bytes // SECTOR_BYTES,
             "f_bfree": free,
             "f_bavail": free * layout.k // (layout.k + layout.m),
+            "f_files": self.store.most_files,
+            "f_ffree": files,
+            "f_favail": files,
             "f_namemax": _LONGEST_NAME,
         }
 
@@ -203,8 +215,8 @@ class FileSystem:
         """Give a file another name, in place of one that has it unless ``flags`` (renameat2) forbid."""
         if flags & ~_NO_REPLACE:
             raise OSError(EINVAL, os.strerror(EINVAL))
-        if flags & _NO_REPLACE and new[1:] in self.store.names():
-            raise FileExists(f"there is a file {new[1:]!r}")
+        if flags & _NO_REPLACE and (new[1:] in self.store.names() or self._is_folder(new)):
+            raise FileExists(f"there is a {new[1:]!r}")
         self.store.rename(_named(path), _named(new))
         return 0
 
@@ -213,29 +225,31 @@ class FileSystem:
         """Set when a file was modified; when it was read is not kept."""
         now_ns = round(self.clock.wall().timestamp() * 1e9)
         modified_ns = now_ns if times is None or times[1] == _NOW_NS else times[1]
-        if path != "/" and modified_ns != _OMIT_NS:
+        if modified_ns != _OMIT_NS and not self._is_folder(path):
             self.store.open(_named(path)).set_modified(modified_ns)
         return 0
 
     @_answering
     def chmod(self, path: str, mode: int) -> int:
         """Nothing where it is the mode that it has; EPERM, for none is kept."""
-        return _only(stat.S_IMODE(mode) == stat.S_IMODE(_FOLDER_MODE if path == "/" else _FILE_MODE))
+        return _only(stat.S_IMODE(mode) == stat.S_IMODE(_FOLDER_MODE if self._is_folder(path) else _FILE_MODE))
 
     @_answering
     def chown(self, path: str, user: int, group: int) -> int:
         """Nothing where it is the owner that it has, -1 being any; EPERM, for none is kept."""
         return _only(user in {-1, 0xFFFFFFFF, os.getuid()} and group in {-1, 0xFFFFFFFF, os.getgid()})
 
-    @_answering
+    @_changing
     def mkdir(self, path: str, mode: int) -> int:
-        """EPERM: there is one folder."""
-        return _only(is_so=False)
+        """Make a folder; the mode it is to have is not kept."""
+        self.store.make_folder(_named(path))
+        return 0
 
-    @_answering
+    @_changing
     def rmdir(self, path: str) -> int:
-        """EPERM: there is one folder."""
-        return _only(is_so=False)
+        """Remove an empty folder."""
+        self.store.remove_folder(_named(path))
+        return 0
 
     @_answering
     def symlink(self, path: str, source: str) -> int:
@@ -246,6 +260,9 @@ class FileSystem:
     def link(self, path: str, source: str) -> int:
         """EPERM: there are no links."""
         return _only(is_so=False)
+
+    def _is_folder(self, path: str) -> bool:
+        return self.store.is_folder(path.removeprefix("/"))
 
     def _opened(self, name: str, flags: int) -> int:
         file = self.store.open(name)
@@ -275,12 +292,10 @@ class FileSystem:
 
 
 def _named(path: str) -> str:
-    """The name of a file in the one folder. Raises OSError where no file can have it."""
+    """The name of a file or folder in the store. Raises OSError where none can have it."""
     name = path.removeprefix("/")
     if not name:
         raise OSError(EISDIR, os.strerror(EISDIR))
-    if "/" in name:
-        raise OSError(ENOENT, os.strerror(ENOENT))
     try:
         length = len(name.encode())
     except UnicodeEncodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rackloop.errors import BadInput, ProductFailed
-from rackloop_models.local_erasure._errors import FileExists, NoRoom, NoSuchFile
+from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NoRoom, NoSuchFile
 from rackloop_models.local_erasure._file import File, Group
 from rackloop_models.local_erasure._journal import Journal
 from rackloop_models.local_erasure._pages import (
@@ -27,7 +27,7 @@ _DROPPED_AT_ONCE = 16
 class FileTable:
     """Files by name. ``commit`` makes the drive say what memory says, all of it or nothing.
 
-    ``new_uid`` gives numbers that no file of the store has ever had.
+    A folder is a file without content whose name ends with ``/``, which no other's does.
     """
 
     def __init__(self, journal: Journal, room: Room, m: int) -> None:
@@ -72,21 +72,47 @@ class FileTable:
         return iter(self._files.values())
 
     def names(self) -> list[str]:
-        """All names, in order."""
-        return sorted(self._files)
+        """The names of all files, in order."""
+        return sorted(name for name in self._files if not name.endswith("/"))
+
+    def folders(self) -> list[str]:
+        """The names of all folders, in order, without the one that has no name and holds all."""
+        return sorted(name.removesuffix("/") for name in self._files if name.endswith("/"))
+
+    def is_folder(self, name: str) -> bool:
+        """Whether a folder has that name; the one that holds all has none."""
+        return not name or f"{name}/" in self._files
 
     def named(self, name: str) -> File:
         """A file. Raises NoSuchFile."""
-        try:
-            return self._files[name]
-        except KeyError:
-            raise NoSuchFile(f"no file is named {name!r}") from None
+        if name.endswith("/") or name not in self._files:
+            raise NoSuchFile(f"no file is named {name!r}")
+        return self._files[name]
 
     def create(self, name: str, modified_ns: int) -> File:
-        """A new, empty file. Raises BadInput for what no name is, FileExists and NoRoom."""
-        require_name(name)
-        if name in self._files:
-            raise FileExists(f"there is a file {name!r} already; open it, or remove it first")
+        """A new, empty file. Raises BadInput for what no name is, NoSuchFile, FileExists and NoRoom."""
+        self._require_place(name)
+        if name in self._files or self.is_folder(name):
+            kind = "folder" if self.is_folder(name) else "file"
+            raise FileExists(f"there is a {kind} {name!r} already; open it, or remove it first")
+        return self._added(name, modified_ns)
+
+    def make_folder(self, name: str, modified_ns: int) -> None:
+        """A new, empty folder. Raises as ``create``."""
+        require_name(name, MOST_NAME_BYTES - 1)
+        self._require_place(name)
+        if name in self._files or self.is_folder(name):
+            raise FileExists(f"there is a {'folder' if self.is_folder(name) else 'file'} {name!r} already")
+        self._added(f"{name}/", modified_ns)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder. Raises NoSuchFile, FolderNotEmpty."""
+        if not name or not self.is_folder(name):
+            raise NoSuchFile(f"no folder is named {name!r}")
+        self._require_empty(name)
+        self.remove(self._files[f"{name}/"])
+
+    def _added(self, name: str, modified_ns: int) -> File:
         file = File(self._next_uid, name, self._changed, modified_ns=modified_ns)
         self.take_page(file, 0)
         self._next_uid += 1
@@ -94,12 +120,33 @@ class FileTable:
         file.change()
         return file
 
-    def rename(self, old: str, new: str) -> File | None:
-        """Give a file another name; the file that had it is removed, and returned. Raises as ``create``, NoSuchFile."""
-        require_name(new)
-        file = self.named(old)
+    def moves(self, old: str, new: str) -> list[tuple[str, str]]:
+        """What ``rename`` is to be called with to give a file, or a folder with all that is in it, another name.
+
+        Raises BadInput, NoSuchFile, FileExists and FolderNotEmpty where that cannot be.
+        """
+        self._require_place(new)
+        if not old or not self.is_folder(old):
+            self.named(old)
+            if self.is_folder(new):
+                raise FileExists(f"there is a folder {new!r}")
+            return [] if old == new else [(old, new)]
+        if new in self._files:
+            raise FileExists(f"there is a file {new!r}")
         if old == new:
-            return None
+            return []
+        if new.startswith(f"{old}/"):
+            raise BadInput(f"the folder {old!r} cannot go into itself")
+        if self.is_folder(new):
+            self._require_empty(new)
+        moves = [(name, new + name.removeprefix(old)) for name in sorted(self._files) if name.startswith(f"{old}/")]
+        for _, name in moves:
+            require_name(name.removesuffix("/"), MOST_NAME_BYTES - name.endswith("/"))
+        return moves
+
+    def rename(self, old: str, new: str) -> File | None:
+        """Make one of ``moves``; the file that had the name is removed, and returned."""
+        file = self._files[old]
         replaced = self._files.get(new)
         if replaced is not None:
             self.remove(replaced)
@@ -162,6 +209,11 @@ class FileTable:
         self._dead += sorted(lost)
 
     @property
+    def free_pages(self) -> int:
+        """Pages that are free, or will be after the next commit."""
+        return len(self._free) + len(self._freed)
+
+    @property
     def has_changed(self) -> bool:
         """Whether the drive says something else."""
         return bool(self._dead or self._changed)
@@ -200,6 +252,18 @@ class FileTable:
         self._free += self._freed
         self._freed.clear()
 
+    def _require_place(self, name: str) -> None:
+        """Raise BadInput for what is no name, NoSuchFile where there is no such folder to lie in."""
+        require_name(name)
+        folder = name.rpartition("/")[0]
+        if not self.is_folder(folder):
+            raise NoSuchFile(f"no folder is named {folder!r}; make it first")
+
+    def _require_empty(self, folder: str) -> None:
+        held = next((name for name in self._files if name.startswith(f"{folder}/") and name != f"{folder}/"), None)
+        if held is not None:
+            raise FolderNotEmpty(f"the folder {folder!r} is not empty, it has {held!r}")
+
     def _claim(self, file: File, page: FirstPage | FurtherPage) -> None:
         for index, (start, stored) in page.groups.items():
             if not self._room.claim(start, stored + self._m):
@@ -216,11 +280,14 @@ def _beyond(file: File, groups: int) -> list[int]:
     return [page for page in file.pages if page > last]
 
 
-def require_name(name: str) -> None:
-    """Raise BadInput for what no name of a file is."""
+def require_name(name: str, most: int = MOST_NAME_BYTES) -> None:
+    """Raise BadInput for what no name of a file or folder is. In a folder it begins with that one's name and ``/``."""
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
         raise BadInput(f"a file's name is UTF-8, found {name!r}") from None
-    if not 1 <= length <= MOST_NAME_BYTES or "/" in name or "\0" in name:
-        raise BadInput(f"a file's name has 1 to {MOST_NAME_BYTES} bytes, no '/' and no NUL; found {name!r}")
+    if not 1 <= length <= most or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+        raise BadInput(
+            f"a file's name has 1 to {most} bytes, its folders' and all, no NUL, and no '.', '..' or nothing between "
+            f"two '/'; found {name!r}"
+        )

@@ -72,14 +72,12 @@ class Room:
             self._space.give(start, room)
 
     def trim(self) -> None:
-        """Take back what groups have reserved and do not need."""
-        for group in list(self._loose):
-            # What the drive says is the group's stays so until it says something else.
-            kept = max(self._used(group), group.committed + self._layout.m if group.committed else 0)
+        """Take back what groups have reserved and do not need. There must be nothing that awaits a commit."""
+        for group in self._loose:
+            kept = self._used(group)
             self._space.give(group.start + kept, group.room - kept)
             group.room = kept
-            if kept == self._used(group):
-                del self._loose[group]
+        self._loose.clear()
 
     def release_freed(self) -> list[int]:
         """The metadata on the drive do not know groups any more that were freed: where these began."""
@@ -95,7 +93,7 @@ class Room:
     @property
     def awaits_commit(self) -> bool:
         """Whether a commit would free sectors."""
-        return bool(self._freed)
+        return bool(self._freed) or any(group.committed > group.stored for group in self._loose)
 
     def _used(self, group: Group) -> int:
         return max(group.stored, group.needed) + self._layout.m

@@ -30,6 +30,8 @@ from rackloop_models.local_erasure._unprotected import UnprotectedRecord
 from rackloop_models.local_erasure._volume import Volume
 
 CACHE_BYTES = 64 << 20
+# A transaction is sure to have room for these.
+_MOVES_AT_ONCE = 16
 
 T = TypeVar("T")
 
@@ -119,14 +121,39 @@ class LocalStore:
             self._volume.redundancy.method = method
 
     def names(self) -> list[str]:
-        """The names of all files, in order."""
+        """The names of all files, in order; of those in folders with ``/`` behind the name of each folder."""
         with self._opened():
             return self._volume.table.names()
 
-    def create(self, name: str) -> StoredFile:
-        """A new, empty file. Names have 1 to 255 bytes of UTF-8, no ``/`` and no NUL.
+    def folders(self) -> list[str]:
+        """The names of all folders, in order."""
+        with self._opened():
+            return self._volume.table.folders()
 
-        Raises BadInput, FileExists and NoRoom.
+    def is_folder(self, name: str) -> bool:
+        """Whether a folder has that name."""
+        with self._opened():
+            return self._volume.table.is_folder(name)
+
+    def make_folder(self, name: str) -> None:
+        """A new, empty folder, of whose name the last byte is the 254th at most.
+
+        Raises BadInput, FileExists, NoRoom, and NoSuchFile where the folder it is to lie in is not there.
+        """
+        with self._opened():
+            self._volume.begin()
+            self._with_pages(lambda: self._volume.table.make_folder(name, self._wall_ns()))
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder. Raises NoSuchFile, and FolderNotEmpty."""
+        with self._opened():
+            self._volume.begin()
+            self._volume.table.remove_folder(name)
+
+    def create(self, name: str) -> StoredFile:
+        """A new, empty file. Names have 1 to 255 bytes of UTF-8, folders and ``/`` and all, and no NUL.
+
+        Raises BadInput, FileExists, NoRoom, and NoSuchFile where the folder it is to lie in is not there.
         """
         with self._opened():
             self._volume.begin()
@@ -148,13 +175,16 @@ class LocalStore:
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in place of the file that had it: after a crash it names the one or the other.
 
-        Raises NoSuchFile and BadInput.
+        A folder goes with all that is in it, in place of an empty one; where that is more than 15 files and folders, a
+        crash may find some of them gone and others not. Raises NoSuchFile, FileExists, FolderNotEmpty and BadInput.
         """
         with self._opened():
-            self._volume.begin()
-            replaced = self._volume.table.rename(old, new)
-            if replaced is not None:
-                self._volume.remove(replaced)
+            for number, (name, other) in enumerate(self._volume.table.moves(old, new)):
+                if number % _MOVES_AT_ONCE == 0:
+                    self._volume.begin()
+                replaced = self._volume.table.rename(name, other)
+                if replaced is not None:
+                    self._volume.remove(replaced)
 
     def stat(self, name: str) -> FileStatus:
         """Size and room of a file. Raises NoSuchFile."""
@@ -165,6 +195,16 @@ class LocalStore:
         """Bytes of free sectors. Redundancy has to fit in them too, and each group has to lie in one piece."""
         with self._opened():
             return self._volume.room.free_sectors * SECTOR_BYTES
+
+    def free_files(self) -> int:
+        """How many more files and folders can be described, if none is so long that it takes more than one page."""
+        with self._opened():
+            return self._volume.table.free_pages
+
+    @property
+    def most_files(self) -> int:
+        """How many files and folders can be described altogether, as ``free_files`` counts them."""
+        return self._volume.journal.pages.count
 
     @property
     def data_bytes(self) -> int:
