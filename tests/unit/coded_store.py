@@ -38,6 +38,7 @@ class CodedStore:
         self.promise = promise
         self.checksums: dict[tuple[int, int], int] = {}
         self.damaged: set[int] = set()
+        self.missed: set[tuple[int, int]] = set()
         self.is_repairing = False
         for stripe in range(stripes):
             self.store(stripe, [bytes(SECTOR)] * self.data_units(stripe))
@@ -100,6 +101,8 @@ class CodedStore:
     def read(self, stripe: int, unit: int) -> bytes | None:
         """The unit, None where it cannot be had."""
         place = self.place(stripe, unit)
+        if (stripe, unit) in self.missed:
+            return None
         try:
             content = self.drives[place.drive].read(place.offset, place.length)
         except IoFailed:
@@ -112,7 +115,10 @@ class CodedStore:
         place = self.place(stripe, unit)
         try:
             self.drives[place.drive].write(place.offset, content)
+            self.missed.discard((stripe, unit))
         except IoFailed:
+            # What is there when the drive is back is old.
+            self.missed.add((stripe, unit))
             self.damaged.add(stripe)
 
     def block(self, stripe: int, unit: int) -> bytes:

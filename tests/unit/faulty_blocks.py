@@ -87,6 +87,12 @@ class DriveEraser(SectorEraser):
         for place in places:
             self._drives[place.drive].is_dead = True
 
+    def corrupt(self, places: Sequence[Place]) -> None:
+        super().corrupt(places)
+        for place in places:
+            drive = self._drives[place.drive]
+            drive.corrupted.update(range(drive.size_bytes // SECTOR))
+
     def mend(self) -> None:
         super().mend()
         for drive in self._drives.values():

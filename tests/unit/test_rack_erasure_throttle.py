@@ -58,6 +58,14 @@ def test_the_rate_halves_when_tenants_wait_too_long_and_comes_back_when_they_do_
     assert throttle.rate_bytes_per_s == 16 * MIB
 
 
+def test_what_was_saved_up_is_not_spent_while_tenants_wait() -> None:
+    clock = VirtualClock()
+    throttle = Throttle(16 * MIB, clock, latency_target_s=0.01, burst_bytes=4 * MIB)
+    clock.advance(10)
+    throttle.saw(0.011)
+    assert seconds_for(throttle, clock, 1, 2 * MIB) == pytest.approx(0.25, rel=0.01)
+
+
 def test_the_rate_does_not_fall_below_its_floor() -> None:
     clock = VirtualClock()
     throttle = Throttle(16 * MIB, clock, latency_target_s=0.01, floor_bytes_per_s=3 * MIB)

@@ -59,7 +59,7 @@ def test_a_right_store_passes_every_pattern() -> None:
     heard: list[Progress] = []
     store = CodedStore()
     result = judged(store, SectorEraser(store.drives), progress=heard.append)
-    assert (result.verdict, result.reasons, result.not_covered) == (Verdict.PASS, (), [])
+    assert (result.verdict, result.reasons, result.not_covered) == (Verdict.PASS, (), ["loss of power: nobody cuts it"])
     assert result.is_exhaustive
     assert (
         len(result.coverage.covered["patterns"]) == 21 + 15
@@ -378,7 +378,7 @@ def test_a_cache_that_hides_the_damage_is_unknown() -> None:
 
     result = of_store(Cached())
     assert result.verdict is Verdict.UNKNOWN
-    assert "nothing was loud" in result.reasons[0]
+    assert any("nothing was loud" in reason for reason in result.reasons)
 
 
 def test_without_places_nothing_can_be_erased() -> None:

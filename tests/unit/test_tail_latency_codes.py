@@ -66,7 +66,8 @@ def test_lengths_that_no_redundancy_suffices_for_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ph", "target", "copies"), [(1e-3, 1e-6, 2), (1e-2, 1e-6, 3), (5e-3, 1e-6, 3), (1e-4, 1e-6, 2)]
+    ("ph", "target", "copies"),
+    [(1e-3, 1e-6, 2), (1e-2, 1e-6, 3), (1.001e-2, 1e-6, 4), (5e-3, 1e-6, 3), (1e-4, 1e-6, 2)],
 )
 def test_metadata_has_as_many_copies_as_it_needs(ph: float, target: float, copies: int) -> None:
     assert metadata_replicas(ph, target) == copies

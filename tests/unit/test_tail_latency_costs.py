@@ -273,3 +273,13 @@ def test_workloads_are_whole_and_compared_with_a_drive_that_does_not_fail() -> N
     # Reads take the same here, and a write's encoding comes on top of it.
     by_name = {entry.workload: entry.lost for entry in found if entry.codec == "software"}
     assert 0 < by_name["wordcount"] < by_name["dfsioe"]
+    # What fails fast is asked for sector by sector.
+    requests = [
+        {one["request_sectors"] for one in document["experiments"] if one["kind"] == "stretch"}
+        for document in host.documents
+    ]
+    assert requests == [{64}, {1}, {1}]
+    # Half of the bytes of dfsioe are streamed, 16,384 sectors in 1 ms, and half are written, 65,536 in these times.
+    before, after = (summed(document["experiments"][-1])["seconds"] / 65536 for document in host.documents[:2])
+    read = 1e-3 / 16384
+    assert by_name["dfsioe"] == pytest.approx(1 - (read + before) / (read + after))

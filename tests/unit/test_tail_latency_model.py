@@ -130,6 +130,14 @@ def test_trials_agree_with_the_model(sectors: int, ph: float, codeword: int, cha
         assert trials.mean() == pytest.approx(pmf.mean, abs=5 * trials.std() / math.sqrt(trials.size))
 
 
+@pytest.mark.parametrize(("k", "m", "sectors"), [(4, 1, 5), (4, 1, 8), (3, 2, 10), (6, 2, 13)])
+def test_trials_agree_with_the_model_where_groups_fail_all_the_time(k: int, m: int, sectors: int) -> None:
+    reading, erasure = Reading(sectors, 0.2, 0.02), LocalErasure(k, m, software_decoding(k, m))
+    found = agreement(trials_with_code(reading, erasure, 50_000, seed=3), latency_with_code(reading, erasure))
+    assert found.is_given
+    assert found.bound == pytest.approx(math.sqrt(math.log(2 / 1e-6) / 100_000))
+
+
 def test_trials_of_another_model_disagree() -> None:
     reading, other = Reading(10_000, 1e-3, 0.02), Reading(10_000, 1.1e-3, 0.02)
     trials = trials_without_code(reading, 20_000, 5)

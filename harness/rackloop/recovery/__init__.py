@@ -1,7 +1,7 @@
 """Is my data back, all of it, and is it the right data? An oracle for any storage system that has an adapter."""
 
 from rackloop.recovery._block_system import BlockSystem, StateSource
-from rackloop.recovery._campaign import Campaign, CampaignPlan, Progress
+from rackloop.recovery._campaign import Campaign
 from rackloop.recovery._content import Content, Found
 from rackloop.recovery._eraser import Eraser
 from rackloop.recovery._history import Flush, History, Write
@@ -9,6 +9,7 @@ from rackloop.recovery._judging import Judged, Observation, Outcome, judged
 from rackloop.recovery._md import MdArray, MdStatus, MdSystem, parse_md
 from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
 from rackloop.recovery._patterns import Case, Coverage, Damage, Mix, Patterns
+from rackloop.recovery._plan import CampaignPlan, Progress
 from rackloop.recovery._result import Cell, Column, Matrix, Phase, RecoveryResult, Row
 from rackloop.recovery._sectors import SECTOR_BYTES, Identity
 from rackloop.recovery._system import (

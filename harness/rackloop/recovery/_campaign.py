@@ -2,81 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
+from rackloop.errors import DeadlineExceeded, NotSupported
 from rackloop.recovery._eraser import Eraser, positions_hit
 from rackloop.recovery._judging import Judged, Outcome
-from rackloop.recovery._oracle import RecoveryOracle
+from rackloop.recovery._oracle import Reading, RecoveryOracle
 from rackloop.recovery._patterns import Case, Damage, Mix, Patterns, rounds
-from rackloop.recovery._result import Cell, Column, Phase, RecoveryResult, Row
+from rackloop.recovery._plan import CampaignPlan, Hit, Progress, Way, stripes_to_damage
+from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
 from rackloop.recovery._system import Health, Place, Repairs, SilentCorruption, Stripe
+from rackloop.recovery._undamaged import Undamaged
 from rackloop.seed import stream
 
 _PROMISED = frozenset({SilentCorruption.CORRECTED, SilentCorruption.DETECTED})
 _PAUSES = 2
-
-
-@dataclass(frozen=True)
-class CampaignPlan:
-    """How much is tried. ``seed`` is that of the run: of the blocks' content and of every choice.
-
-    ``blocks`` are written, all there are when nothing is said. Up to ``erasures`` patterns of 1 to m erased units are
-    tried, all there are where that is enough; ``beyond`` of m + 1; ``corruptions`` silently wrong. ``stripes`` is how
-    many stripes are damaged at most, ``together`` how many at a time. ``writes``: while a stripe is damaged, one of its
-    blocks is written. Raises BadInput for numbers below 0 (below 1 for ``stripes`` and ``together``).
-    """
-
-    seed: int
-    blocks: int | None = None
-    erasures: int = 2000
-    beyond: int = 24
-    corruptions: int = 24
-    stripes: int = 1024
-    together: int = 32
-    writes: bool = True
-
-    def __post_init__(self) -> None:
-        if min(self.erasures, self.beyond, self.corruptions) < 0 or min(self.stripes, self.together) < 1:
-            raise BadInput(f"{self}: numbers of cases are 0 or more, of stripes 1 or more")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a campaign is: rounds done of those there are in this part of it."""
-
-    part: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
-class _Hit:
-    """A stripe of a round, and which of its units are damaged."""
-
-    number: int
-    stripe: Stripe
-    positions: frozenset[int]
-
-    @property
-    def mix(self) -> Mix:
-        return Mix.of(self.positions, self.stripe.data_units)
-
-    def is_degraded(self, block: int) -> bool:
-        return bool(self.positions.intersection(self.stripe.units_of(block)))
-
-    def __str__(self) -> str:
-        shown = ", ".join(map(str, sorted(self.positions)[:12])) + (", ..." if len(self.positions) > 12 else "")
-        return f"stripe {self.stripe.name}, units {shown} of {self.stripe.data_units}+{self.stripe.m}"
+# Cases of more than m units silently wrong, and how often all of a damaged stripe is written.
+_TOO_MUCH = 3
+_WHOLE_STRIPES = 0.25
+# How often, after the first time, a lot is damaged again and written while it is repaired.
+_AMID_REPAIRS = 0.25
 
 
 class Campaign:
     """Writes the blocks of ``oracle``'s system, then damages and verifies by a plan; see ``docs/reference``.
 
     Without an eraser, or where the system does not say where its stripes lie, it verifies what it wrote and is
-    otherwise unknown. ``progress`` hears of every round.
+    otherwise unknown. ``progress`` hears of every round. ``cut_power`` has the system lose power, all that it had in
+    memory with it, and returns when it is back; without it that is not covered.
     """
 
     def __init__(
@@ -85,16 +39,23 @@ class Campaign:
         eraser: Eraser | None,
         plan: CampaignPlan,
         progress: Callable[[Progress], None] = lambda _: None,
+        *,
+        cut_power: Callable[[], None] | None = None,
     ) -> None:
         self._oracle = oracle
         self._eraser = eraser
         self._plan = plan
         self._progress = progress
+        self._cut_power = cut_power
         self._chance = stream(plan.seed, "recovery")
         self._description = oracle.description
         self._blocks = self._description.blocks if plan.blocks is None else plan.blocks
         self._result = RecoveryResult(self._description.name, plan.seed)
         self._refusals = 0
+        # It said that it was healthy while it was damaged, if it was: nobody knows that before an eraser was loud.
+        self._lies: list[str] = []
+        self._unproven = self._repaired = 0
+        self._amid = 1.0
 
     def run(self) -> RecoveryResult:
         """Carry it out. It raises nothing: what kept it from an answer is among the result's doubts."""
@@ -105,13 +66,17 @@ class Campaign:
             result.doubts.append(f"not finished: {error}")
         except Exception as error:  # noqa: BLE001 - a checker that crashed knows nothing, whatever it crashed on
             result.doubts.append(f"the checker or what it asked failed: {type(error).__name__}: {error}")
-        result.not_covered += result.coverage.left_out()
+        self._conclude()
         return result
 
     def _carry_out(self) -> None:
-        if not self._fill():
+        undamaged = Undamaged(self._oracle, self._result, self._blocks, self._chance)
+        self._progress(Progress("fill", 0, self._blocks))
+        if not undamaged.fill() or not undamaged.survives(self._cut_power):
             return
-        stripes = self._stripes()
+        self._refusals = len(self._oracle.refusals)
+        stripes = stripes_to_damage(self._oracle.places, self._blocks, self._plan.stripes, self._chance)
+        self._compare(stripes)
         eraser = self._eraser
         if eraser is None or not stripes:
             what = "the adapter does not say where stripes lie" if eraser else "there is nothing to erase with"
@@ -126,65 +91,59 @@ class Campaign:
         parts = (
             (patterns.erasures, self._erased),
             (patterns.corruptions(self._plan.corruptions), self._corrupted),
-            # Last: a system may need more than the end of the damage to come back from this.
+            # Last: a system may need more than the end of the damage to come back from these.
             (patterns.beyond(self._plan.beyond), self._beyond),
+            (self._corrupted_beyond(patterns), self._corrupted_too_much),
         )
         for cases, carry_out in parts:
             self._part(cases, stripes, patterns, partial(carry_out, eraser), eraser)
         if self._plan.beyond and not self._result.matrix.total([Damage.BEYOND]).loud:
-            self._result.doubts.append(
-                "with more than m units erased nothing was loud: is the eraser in effect, or does "
-                f"{self._description.name} answer from a cache?"
+            self._doubt_eraser("with more than m units erased nothing was loud")
+
+    def _doubt_eraser(self, text: str) -> None:
+        doubt = f"{text}: is the eraser in effect, or does {self._description.name} answer from a cache?"
+        if doubt not in self._result.doubts:
+            self._result.doubts.append(doubt)
+
+    def _conclude(self) -> None:
+        """What can only be said in the end."""
+        result, plan = self._result, self._plan
+        is_in_effect = result.matrix.total([Damage.BEYOND]).loud and not result.doubts
+        for lie in self._lies:
+            if is_in_effect:
+                result.fail(lie)
+            else:
+                result.doubts.append(f"{lie}; nothing shows that the eraser is in effect")
+        if self._unproven:
+            result.not_covered.append(
+                f"what repairs brought back: after {self._unproven} of {self._repaired} it did not say healthy, so "
+                "nothing more was taken from it"
             )
+        if not plan.beyond:
+            result.not_covered.append("beyond m: not asked for, so that nothing shows that the eraser is in effect")
+        if not plan.corruptions:
+            result.not_covered.append("silent corruption: not asked for")
+        if self._cut_power is None:
+            result.not_covered.append("loss of power: nobody cuts it")
+        result.not_covered += result.coverage.left_out()
 
-    def _fill(self) -> bool:
-        """Write every block once and some again, and see that all is well before anything is damaged."""
-        oracle, blocks = self._oracle, self._blocks
-        self._progress(Progress("fill", 0, blocks))
-        acknowledged = oracle.write(0, blocks)
-        again = sorted(self._chance.sample(range(blocks), min(blocks, max(1, min(256, blocks // 4)))))
-        acknowledged += sum(oracle.write(block, 1) for block in again)
-        is_flushed = oracle.flush()
-        if acknowledged < blocks + len(again) or not is_flushed:
-            self._result.fail(f"the system did not take what it was given, undamaged: {oracle.refusals[0]}")
-            return False
-        self._refusals = len(oracle.refusals)
-        oracle.forget()
-        reading = oracle.verify(0, blocks, "undamaged")
-        wrong = oracle.judge(reading)
-        self._tally(
-            self._result.matrix.cell(Row(Damage.NONE, 0), Column(Mix.NONE, Phase.BEFORE)), reading.blocks, wrong, 0
-        )
-        for one in wrong:
-            self._result.fail(one.reason)
-        return not wrong
-
-    def _stripes(self) -> list[Stripe]:
-        """The stripes that are damaged: all, or the first, the last, shortened ones and others by chance."""
-        found: list[Stripe] = []
-        address = 0
-        while address < self._blocks:
-            stripe = self._oracle.places(address)
-            if stripe is None:
-                return []
-            found.append(stripe)
-            address = max(address + 1, stripe.addresses.stop)
-        if len(found) <= self._plan.stripes:
-            return found
-        longest = max(stripe.data_units for stripe in found)
-        kept = {0, len(found) - 1}
-        kept.update(number for number, stripe in enumerate(found) if stripe.data_units < longest)
-        kept = set(sorted(kept)[: self._plan.stripes])
-        others = [number for number in range(len(found)) if number not in kept]
-        kept.update(self._chance.sample(others, self._plan.stripes - len(kept)))
-        return [found[number] for number in sorted(kept)]
+    def _compare(self, stripes: Sequence[Stripe]) -> None:
+        """Its stripes have to be those of which it spoke, or other patterns are tried than it promises."""
+        k, m = self._description.k, self._description.m
+        for stripe in stripes:
+            if (m is not None and stripe.m != m) or (k is not None and stripe.data_units > k):
+                self._result.doubts.append(
+                    f"it describes itself with k = {k} and m = {m}, and stripe {stripe.name} lies in "
+                    f"{stripe.data_units} + {stripe.m} units"
+                )
+                return
 
     def _part(
         self,
         cases: Sequence[Case],
         stripes: Sequence[Stripe],
         patterns: Patterns,
-        carry_out: Callable[[list[_Hit], tuple[Place, ...]], bool],
+        carry_out: Callable[[list[Hit], tuple[Place, ...]], bool],
         eraser: Eraser,
     ) -> None:
         """One kind of damage, lot by lot, until a lot says that no more of it makes sense."""
@@ -200,14 +159,15 @@ class Campaign:
             if eraser.whole_drives:
                 now = {number: self._now(stripe) for number, stripe in enumerate(stripes)}
             hits = [
-                _Hit(number, stripe, positions)
+                Hit(number, stripe, positions)
                 for number, stripe in now.items()
                 if (positions := positions_hit(eraser, stripe, places))
             ]
             try:
                 goes_on = carry_out(hits, places)
             except NotSupported as error:
-                self._result.not_covered.append(f"{part}: {error}")
+                if (text := f"{part}: {error}") not in self._result.not_covered:
+                    self._result.not_covered.append(text)
                 return
             for hit in hits:
                 patterns.note(hit.number, hit.positions, lot[0].damage)
@@ -218,18 +178,18 @@ class Campaign:
     def _now(self, stripe: Stripe) -> Stripe:
         return self._oracle.places(stripe.addresses.start) or stripe
 
-    def _erased(self, eraser: Eraser, hits: list[_Hit], places: tuple[Place, ...]) -> bool:
+    def _erased(self, eraser: Eraser, hits: list[Hit], places: tuple[Place, ...]) -> bool:
         oracle = self._oracle
         try:
             eraser.erase(places)
             oracle.forget()
-            self._read(hits, Damage.ERASED, Phase.BEFORE)
+            self._read(hits, Damage.ERASED, Phase.BEFORE, way=Way.ACROSS)
             self._ask_state(hits)
             if self._plan.writes:
                 self._write(hits)
                 hits = self._again(eraser, hits)
                 oracle.forget()
-                self._read(hits, Damage.ERASED, Phase.BEFORE, "written while erased")
+                self._read(hits, Damage.ERASED, Phase.BEFORE, "written while erased", way=Way.ALONE)
             if self._repair(hits, Damage.ERASED):
                 oracle.forget()
                 self._read(hits, Damage.ERASED, Phase.AFTER)
@@ -238,9 +198,39 @@ class Campaign:
             eraser.mend()
         self._settle()
         self._read(hits, Damage.ERASED, Phase.AFTER, "mended")
+        if self._plan.writes and hits and isinstance(oracle.system, Repairs) and self._chance.random() < self._amid:
+            self._amid = _AMID_REPAIRS
+            self._write_amid_repair(eraser, hits)
         return True
 
-    def _corrupted(self, eraser: Eraser, hits: list[_Hit], places: tuple[Place, ...]) -> bool:
+    def _write_amid_repair(self, eraser: Eraser, hits: list[Hit]) -> None:
+        """The same again, and written while it is repaired: apart, as what is written may be whole without a repair."""
+        hits, places = self._aimed(eraser, hits, {hit.number: hit.positions for hit in hits})
+        try:
+            eraser.erase(places)
+            self._oracle.forget()
+            self._read(hits, Damage.ERASED, Phase.BEFORE)
+            self._repair(hits, Damage.ERASED, writes=True)
+            self._oracle.forget()
+            self._read(hits, Damage.ERASED, Phase.AFTER, "written during repair")
+        finally:
+            eraser.mend()
+        self._settle()
+        self._read(hits, Damage.ERASED, Phase.AFTER, "mended, written during repair")
+
+    def _aimed(
+        self, eraser: Eraser, hits: Sequence[Hit], positions: Mapping[int, frozenset[int]]
+    ) -> tuple[list[Hit], list[Place]]:
+        """Stripes where they lie now, with these positions damaged; of whole drives, those of the first."""
+        now = [Hit(hit.number, self._now(hit.stripe), positions[hit.number]) for hit in hits]
+        aimed = now[:1] if eraser.whole_drives else now
+        places = [hit.stripe.units[number] for hit in aimed for number in sorted(hit.positions)]
+        if eraser.whole_drives:
+            found = ((hit, positions_hit(eraser, hit.stripe, places)) for hit in now)
+            now = [Hit(hit.number, hit.stripe, struck) for hit, struck in found if struck]
+        return now, places
+
+    def _corrupted(self, eraser: Eraser, hits: list[Hit], places: tuple[Place, ...]) -> bool:
         oracle, result = self._oracle, self._result
         promise = self._description.silent_corruption
         try:
@@ -274,7 +264,7 @@ class Campaign:
         self._read(hits, Damage.CORRUPTED, Phase.AFTER, "mended")
         return True
 
-    def _beyond(self, eraser: Eraser, hits: list[_Hit], places: tuple[Place, ...]) -> bool:
+    def _beyond(self, eraser: Eraser, hits: list[Hit], places: tuple[Place, ...]) -> bool:
         oracle = self._oracle
         try:
             eraser.erase(places)
@@ -282,6 +272,7 @@ class Campaign:
             found = self._read(hits, Damage.BEYOND, Phase.BEFORE)
             if found and self._description.reports_damage and oracle.recovery_state().health is Health.HEALTHY:
                 self._result.fail(f"it says healthy, and {found[0].reason}")
+            self._expect_loud(hits, found, "erased")
         finally:
             eraser.mend()
         self._settle()
@@ -293,15 +284,42 @@ class Campaign:
             return False
         return True
 
-    def _repair(self, hits: list[_Hit], damage: Damage) -> bool:
-        """Have it repaired, looking in at the first pauses. Whether it can be."""
+    def _expect_loud(self, hits: Sequence[Hit], found: Sequence[Judged], what: str) -> None:
+        """Nobody can give the blocks of more than m lost units."""
+        told = {one.observation.block for one in found}
+        for hit in hits:
+            blocks = hit.stripe.addresses[: self._within(hit.stripe)]
+            if hit.is_beyond and any(map(hit.is_degraded, blocks)) and told.isdisjoint(blocks):
+                self._doubt_eraser(f"with more than m units {what} a stripe was given whole")
+
+    def _corrupted_beyond(self, patterns: Patterns) -> list[Case]:
+        if self._description.silent_corruption not in _PROMISED:
+            return []
+        return patterns.corruptions_beyond(min(_TOO_MUCH, self._plan.corruptions))
+
+    def _corrupted_too_much(self, eraser: Eraser, hits: list[Hit], places: tuple[Place, ...]) -> bool:
+        """More than m silently wrong, of who promises to notice: nothing is given that is wrong."""
+        try:
+            eraser.corrupt(places)
+            self._oracle.forget()
+            self._expect_loud(hits, self._read(hits, Damage.CORRUPTED, Phase.BEFORE), "silently wrong")
+        finally:
+            eraser.mend()
+        self._settle()
+        lost = self._read(hits, Damage.CORRUPTED, Phase.AFTER, "mended")
+        return not any(one.outcome is Outcome.LOUD for one in lost)
+
+    def _repair(self, hits: list[Hit], damage: Damage, *, writes: bool = False) -> bool:
+        """Have it repaired, looking in at the first pauses, and writing at the first. Whether it can be."""
         pauses = 0
 
         def pause() -> None:
             nonlocal pauses
             pauses += 1
             if pauses <= _PAUSES:
-                self._read(hits, damage, Phase.DURING)
+                if writes and pauses == 1:
+                    self._write(hits)
+                self._read(hits, damage, Phase.DURING, way=Way.ALONE if pauses > 1 else Way.WHOLE)
 
         return self._oracle.repair(pause)
 
@@ -310,66 +328,68 @@ class Campaign:
         self._oracle.repair(lambda: None)
         self._oracle.forget()
 
-    def _strike_again(self, eraser: Eraser, hits: list[_Hit], damage: Damage) -> None:
+    def _strike_again(self, eraser: Eraser, hits: list[Hit], damage: Damage) -> None:
         """Where it says that it is healthy, m others of each stripe may be erased at once."""
-        state = self._oracle.recovery_state()
-        if state.health is not Health.HEALTHY:
+        self._repaired += 1
+        if self._oracle.recovery_state().health is not Health.HEALTHY:
+            self._unproven += 1
             return
-        again: list[_Hit] = []
-        places: list[Place] = []
+        others = {}
         for hit in hits:
-            stripe = self._now(hit.stripe)
-            others = [number for number in range(len(stripe.units)) if number not in hit.positions]
-            chosen = self._chance.sample(others, min(stripe.m, len(others)))
-            places += [stripe.units[number] for number in chosen]
-            again.append(_Hit(hit.number, stripe, frozenset(chosen)))
-            if eraser.whole_drives:
-                break
-        if eraser.whole_drives:
-            stripes = [self._now(hit.stripe) for hit in hits]
-            again = [
-                _Hit(hit.number, stripe, positions)
-                for hit, stripe in zip(hits, stripes, strict=True)
-                if (positions := positions_hit(eraser, stripe, places))
-            ]
+            left = [number for number in range(len(hit.stripe.units)) if number not in hit.positions]
+            others[hit.number] = frozenset(self._chance.sample(left, min(hit.stripe.m, len(left))))
+        again, places = self._aimed(eraser, hits, others)
         eraser.erase(places)
         self._oracle.forget()
         self._read(again, damage, Phase.AFTER, "repaired, as it said, and erased elsewhere")
 
-    def _write(self, hits: Iterable[_Hit]) -> None:
-        """One block of each damaged stripe."""
+    def _write(self, hits: Iterable[Hit]) -> None:
+        """One block of each damaged stripe, or now and then all."""
         for hit in hits:
-            self._oracle.write(hit.stripe.addresses.start + self._chance.randrange(self._within(hit.stripe)), 1)
+            start, count = hit.stripe.addresses.start, self._within(hit.stripe)
+            if self._chance.random() < _WHOLE_STRIPES:
+                self._oracle.write(start, count)
+            else:
+                self._oracle.write(start + self._chance.randrange(count), 1)
         self._oracle.flush()
         for refusal in self._oracle.refusals[self._refusals :]:
             self._result.fail(f"{refusal} with no more than m units of a stripe erased")
         self._refusals = len(self._oracle.refusals)
 
-    def _again(self, eraser: Eraser, hits: Sequence[_Hit]) -> list[_Hit]:
+    def _again(self, eraser: Eraser, hits: Sequence[Hit]) -> list[Hit]:
         """What a write made well, or put elsewhere, is erased again: the redundancy has to be of the new content."""
-        now = [_Hit(hit.number, self._now(hit.stripe), hit.positions) for hit in hits]
+        now = [Hit(hit.number, self._now(hit.stripe), hit.positions) for hit in hits]
         if not eraser.whole_drives:
             eraser.erase([hit.stripe.units[number] for hit in now for number in sorted(hit.positions)])
         return now
 
-    def _ask_state(self, hits: Sequence[_Hit]) -> None:
+    def _ask_state(self, hits: Sequence[Hit]) -> None:
         state = self._oracle.recovery_state()
         if state.health is Health.LOST and all(len(hit.positions) <= hit.stripe.m for hit in hits):
             self._result.fail(f"it says lost ({state.detail}), with no more than m units erased: {hits[0]}")
         is_seen = any(hit.mix is not Mix.PARITY for hit in hits)
         if self._description.reports_damage and state.health is Health.HEALTHY and is_seen:
-            self._result.fail(f"it says healthy ({state.detail}), and blocks were read of {hits[0]} erased")
+            self._lies.append(f"it says healthy ({state.detail}), and blocks were read of {hits[0]} erased")
 
     def _read(
-        self, hits: Sequence[_Hit], damage: Damage, phase: Phase, how: str = "", *, is_promised: bool = True
+        self,
+        hits: Sequence[Hit],
+        damage: Damage,
+        phase: Phase,
+        how: str = "",
+        *,
+        way: Way = Way.WHOLE,
+        is_promised: bool = True,
     ) -> list[Judged]:
         """Read the stripes that were hit; count, and note what is wrong. Returns what was not right."""
         found: list[Judged] = []
         for number, hit in enumerate(hits):
             cell = self._result.matrix.cell(Row(damage, len(hit.positions)), Column(hit.mix, phase))
             where = f"{hit} {damage}, {phase} repair" + (f", {how}" if how else "")
+            reading = Reading()
             try:
-                reading = self._oracle.verify(hit.stripe.addresses.start, self._within(hit.stripe), where)
+                for start, count in hit.spans(self._blocks, way):
+                    reading.add(self._oracle.verify(start, count, where))
             except Exception:
                 for left in hits[number:]:
                     cell = self._result.matrix.cell(Row(damage, len(left.positions)), Column(left.mix, phase))
@@ -378,19 +398,19 @@ class Campaign:
             judged = self._oracle.judge(reading)
             degraded = sum(map(hit.is_degraded, hit.stripe.addresses[: self._within(hit.stripe)]))
             off = sum(hit.is_degraded(one.observation.block) for one in judged)
-            self._tally(cell, reading.blocks, judged, degraded - off)
+            cell.count(reading.blocks, judged, degraded - off)
             found += judged
             for one in judged:
                 if self._is_failure(one, hit, damage, is_promised=is_promised):
                     self._result.fail(one.reason)
         return found
 
-    def _is_failure(self, one: Judged, hit: _Hit, damage: Damage, *, is_promised: bool) -> bool:
+    def _is_failure(self, one: Judged, hit: Hit, damage: Damage, *, is_promised: bool) -> bool:
         if damage is Damage.CORRUPTED and not is_promised:
             return False
         if one.outcome is Outcome.WRONG:
             return True
-        may_be_loud = len(hit.positions) > hit.stripe.m
+        may_be_loud = hit.is_beyond
         if damage is Damage.CORRUPTED:
             may_be_loud = may_be_loud or self._description.silent_corruption is not SilentCorruption.CORRECTED
         return not may_be_loud
@@ -398,12 +418,3 @@ class Campaign:
     def _within(self, stripe: Stripe) -> int:
         """How many of a stripe's blocks are of those that are written."""
         return min(stripe.addresses.stop, self._blocks) - stripe.addresses.start
-
-    @staticmethod
-    def _tally(cell: Cell, blocks: int, judged: Sequence[Judged], degraded_right: int) -> None:
-        loud = sum(one.outcome is Outcome.LOUD for one in judged)
-        cell.tried += blocks
-        cell.loud += loud
-        cell.wrong += len(judged) - loud
-        cell.degraded_right += degraded_right
-        cell.right += blocks - len(judged) - degraded_right

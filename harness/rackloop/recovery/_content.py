@@ -6,7 +6,7 @@ A sector is believed to be whole only when it is, byte for byte, the sector that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -17,9 +17,11 @@ from rackloop.recovery._sectors import (
     HEADER,
     HEADER_CHECKED,
     MAGIC,
+    PIECE_BYTES,
     SECTOR_BYTES,
     SERIAL_BYTES,
     STAMP,
+    STAMPS,
     STAMPS_AT,
     U64,
     VERSION,
@@ -49,8 +51,10 @@ class Found:
     """What was found in a sector, and who it says it is where its header can be believed.
 
     ``generations`` are those of the writes that a torn sector mixes, ascending; 0 is a part of zeros. Of a torn sector
-    ``is_stray`` says that a part of it belongs to another address or run. ``error`` is what the system said of a
-    sector that it did not give.
+    ``is_stray`` says that a part of it belongs to another address or run. ``pieces`` are, of a sector that is not
+    whole, the generations that each 512 bytes of it are of, byte for byte: 0 are zeros, None is what this run never
+    wrote there, and ``is_damaged`` says that a piece has this run's stamp and other bytes. ``error`` is what the
+    system said of a sector that it did not give.
     """
 
     content: Content
@@ -60,6 +64,8 @@ class Found:
     seed: int | None = None
     generations: tuple[int, ...] = ()
     is_stray: bool = False
+    pieces: tuple[int | None, ...] = ()
+    is_damaged: bool = False
     error: str = ""
 
     def __str__(self) -> str:
@@ -67,7 +73,7 @@ class Found:
             case Content.STALE | Content.NEWER:
                 return f"generation {self.generation} ({self.content})"
             case Content.TORN:
-                strays = ", some of another place" if self.is_stray else ""
+                strays = ", some of another place" if self.is_stray else ", some damaged" if self.is_damaged else ""
                 return "parts of generations " + ", ".join(map(str, self.generations)) + f" (torn{strays})"
             case Content.MISPLACED:
                 return f"sector {self.lba} of generation {self.generation} (misplaced)"
@@ -125,13 +131,12 @@ def _placed(found: Found, identity: Identity, lba: int, generation: int) -> Foun
 def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> Found:
     if not any(sector):
         return Found(Content.BLANK)
-    own_place = int(identity.places(np.array([lba], np.uint64))[0])
     header = _header(sector)
     if header is None:
         stamps = _stamps(sector)
-        if not stamps:
-            return Found(Content.CORRUPT if sector.startswith(MAGIC) else Content.FOREIGN)
-        return _damaged(sector, Found(Content.CORRUPT), stamps, own_place)
+        if not stamps and not sector.startswith(MAGIC):
+            return Found(Content.FOREIGN)
+        return _damaged(sector, Found(Content.CORRUPT), stamps, identity, lba)
     said, is_checked = header
     # A whole one of this store would have been told already.
     is_ours = (said.serial, said.seed) == (identity.serial, identity.seed)
@@ -141,23 +146,55 @@ def _examined(sector: bytes, identity: Identity, lba: int, generation: int) -> F
         return _placed(said, identity, lba, generation)
     stamps = _stamps(sector)
     if not is_checked:
-        return _damaged(sector, Found(Content.CORRUPT), stamps, own_place)
+        return _damaged(sector, Found(Content.CORRUPT), stamps, identity, lba)
     stamps.add((said.generation or 0, int(writer.places(numbers[:1])[0])))
-    return _damaged(sector, said, stamps, own_place)
+    return _damaged(sector, said, stamps, identity, lba)
 
 
-def _damaged(sector: bytes, said: Found, stamps: set[tuple[int, int]], own_place: int) -> Found:
+def _damaged(sector: bytes, said: Found, stamps: set[tuple[int, int]], identity: Identity, lba: int) -> Found:
     """Two writes in one sector, or one that was damaged."""
+    own_place = int(identity.places(np.array([lba], np.uint64))[0])
+    pieces, is_damaged = _pieces(sector, identity, lba, {generation for generation, _ in stamps}, own_place)
+    is_damaged |= pieces[0] is None and (said.serial, said.seed, said.lba) == (identity.serial, identity.seed, lba)
     ends = (*STAMPS_AT[1:], SECTOR_BYTES)
-    starts_blank = not any(sector[:512])
+    starts_blank = not any(sector[:PIECE_BYTES])
     part_blank = any(not any(sector[at:end]) for at, end in zip(STAMPS_AT, ends, strict=True))
-    if len(stamps) == 1 and not starts_blank and not part_blank:
-        return Found(Content.CORRUPT, said.serial, said.lba, said.generation, said.seed)
+    if not stamps or (len(stamps) == 1 and not starts_blank and not part_blank):
+        return replace(said, content=Content.CORRUPT, pieces=pieces, is_damaged=is_damaged)
     generations = {generation for generation, _ in stamps}
     if starts_blank or part_blank:
         generations.add(0)
     is_stray = any(place != own_place for _, place in stamps)
-    return Found(Content.TORN, said.serial, said.lba, said.generation, said.seed, tuple(sorted(generations)), is_stray)
+    return replace(
+        said,
+        content=Content.TORN,
+        generations=tuple(sorted(generations)),
+        is_stray=is_stray,
+        pieces=pieces,
+        is_damaged=is_damaged,
+    )
+
+
+def _pieces(
+    sector: bytes, identity: Identity, lba: int, generations: set[int], own_place: int
+) -> tuple[tuple[int | None, ...], bool]:
+    """What each 512 bytes are of, and whether some have the stamp of this place and are of no write of it."""
+    lbas = np.array([lba], np.uint64)
+    written = {
+        generation: identity.content(lbas, np.array([generation], np.uint64)) for generation in sorted(generations)
+    }
+    pieces: list[int | None] = []
+    is_damaged = False
+    for number, at in enumerate(range(0, SECTOR_BYTES, PIECE_BYTES)):
+        piece = slice(at, at + PIECE_BYTES)
+        found = next((generation for generation, whole in written.items() if whole[piece] == sector[piece]), None)
+        if found is None and not any(sector[piece]):
+            found = 0
+        pieces.append(found)
+        if found is None:
+            stamps = [_stamp(sector, stripe) for stripe in (number, STAMPS if number == STAMPS - 1 else 0) if stripe]
+            is_damaged |= any(stamp is not None and stamp[1] == own_place for stamp in stamps)
+    return tuple(pieces), is_damaged
 
 
 def _header(sector: bytes) -> tuple[Found, bool] | None:
@@ -174,12 +211,13 @@ def _header(sector: bytes) -> tuple[Found, bool] | None:
 
 def _stamps(sector: bytes) -> set[tuple[int, int]]:
     """Generation and place of every stamp that is whole."""
-    whole = set()
-    for stripe, at in enumerate(STAMPS_AT, 1):
-        generation, place, check = STAMP.unpack_from(sector, at)
-        if mix(generation ^ mix(stripe << 32 | place)) >> 32 == check:
-            whole.add((generation, place))
-    return whole
+    stamps = (_stamp(sector, stripe) for stripe in range(1, STAMPS + 1))
+    return {stamp for stamp in stamps if stamp is not None}
+
+
+def _stamp(sector: bytes, stripe: int) -> tuple[int, int] | None:
+    generation, place, check = STAMP.unpack_from(sector, STAMPS_AT[stripe - 1])
+    return (generation, place) if mix(generation ^ mix(stripe << 32 | place)) >> 32 == check else None
 
 
 def as_sectors(data: bytes) -> U64:

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rackloop.recovery._content import Content, Found
-from rackloop.recovery._sectors import SECTOR_BYTES
+from rackloop.recovery._sectors import PIECE_BYTES, SECTOR_BYTES
 
 LOUD = frozenset({Content.UNREADABLE, Content.MISSING})
 # What may have been there before this run wrote for the first time.
@@ -27,9 +28,9 @@ class Outcome(StrEnum):
 class Observation:
     """A block that did not read as it was last acknowledged.
 
-    ``founds`` are the sectors that differ, by their number in the block; the others, if ``has_newest``, are of
-    generation ``newest``. ``candidates`` are the generations that the read might bring, by the history. ``where``
-    says under which circumstances it was read.
+    ``founds`` are the sectors that differ, by their number in the block of ``sectors``; the others, if
+    ``has_newest``, are of generation ``newest``. ``candidates`` are the generations that the read might bring, by the
+    history. ``where`` says under which circumstances it was read.
     """
 
     block: int
@@ -38,6 +39,7 @@ class Observation:
     newest: int
     candidates: frozenset[int]
     where: str = ""
+    sectors: int = 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def judged(observation: Observation, atomic_bytes: int) -> Judged:
         if not _is_allowed(found, observation.candidates, atomic_bytes):
             outcome = Outcome.LOUD if found.content in LOUD else Outcome.WRONG
             return Judged(observation, outcome, _reason(observation, sector, found))
-    if atomic_bytes > SECTOR_BYTES and len(generations := _generations(observation)) > 1:
+    for generations in _together(observation, atomic_bytes // SECTOR_BYTES):
+        if len(generations) == 1:
+            continue
         mixed = ", ".join(map(str, sorted(generations)))
         text = f"{_who(observation)}: its sectors are of generations {mixed}; a write is to be old or new as a whole"
         return Judged(observation, Outcome.WRONG, text)
@@ -66,15 +70,31 @@ def _is_allowed(found: Found, candidates: frozenset[int], atomic_bytes: int) -> 
     match found.content:
         case Content.STALE | Content.NEWER:
             return found.generation in candidates
-        case Content.TORN:
-            return atomic_bytes < SECTOR_BYTES and not found.is_stray and candidates.issuperset(found.generations)
+        case Content.TORN | Content.CORRUPT:
+            return not found.is_damaged and _is_allowed_mixture(found, candidates, atomic_bytes)
         case content:
             return content in _BEFORE and 0 in candidates
 
 
-def _generations(observation: Observation) -> set[int]:
-    found = {found.generation or 0 for _, found in observation.founds}
-    return found | {observation.newest} if observation.has_newest else found
+def _is_allowed_mixture(found: Found, candidates: frozenset[int], atomic_bytes: int) -> bool:
+    """Whether each part that is written as a whole is of one write that may be there, or of the time before all."""
+    together = max(1, min(atomic_bytes, SECTOR_BYTES) // PIECE_BYTES)
+    for start in range(0, len(found.pieces), together):
+        part = set(found.pieces[start : start + together])
+        is_before = part <= {0, None} and 0 in candidates
+        if not is_before and not (len(part) == 1 and part <= candidates):
+            return False
+    return bool(found.pieces)
+
+
+def _together(observation: Observation, sectors: int) -> Iterator[set[int]]:
+    """The generations of each run of so many sectors, which are written as a whole, that has one that differs."""
+    if sectors < 2:
+        return
+    generations = {number: found.generation or 0 for number, found in observation.founds}
+    for start in sorted({number // sectors * sectors for number in generations}):
+        run = range(start, min(start + sectors, max(observation.sectors, max(generations) + 1)))
+        yield {generations.get(number, observation.newest) for number in run}
 
 
 def _reason(observation: Observation, sector: int, found: Found) -> str:

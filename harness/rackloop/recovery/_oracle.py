@@ -123,6 +123,11 @@ class RecoveryOracle:
         self.history.note_flush(began)
         return True
 
+    def cut_power(self, cut: Callable[[], None]) -> None:
+        """Have ``cut`` take the system's power and bring it back, until the deadline, and note it."""
+        self._calls.run("power cut", cut, is_long=True)
+        self.power_was_cut()
+
     def power_was_cut(self) -> None:
         """Note that the system lost power and is back: what was not flushed may be lost."""
         self.history.note_power_cut()
@@ -238,6 +243,9 @@ class RecoveryOracle:
         newest = self.history.newest[start : start + length].copy()
         reading.blocks += int(written.sum())
         founds: dict[int, list[tuple[int, Found]]] = {}
+        if isinstance(answer, bytearray | memoryview):
+            # What an adapter was given by others, and passed on.
+            answer = bytes(answer)
         if isinstance(answer, bytes) and len(answer) == length * self.description.block_bytes:
             lbas, generations = self._lbas(start, length), np.repeat(newest, self._sectors)
             for index, found in found_in(self._identity, as_sectors(answer), lbas, generations):
@@ -260,7 +268,7 @@ class RecoveryOracle:
     ) -> Observation:
         candidates = self.history.candidates(block, began, ended)
         has_newest = len(founds) < self._sectors and founds[0][1].content not in LOUD
-        observation = Observation(block, tuple(founds), has_newest, newest, candidates, where)
+        observation = Observation(block, tuple(founds), has_newest, newest, candidates, where, self._sectors)
         # A block that is whole and of one write has shown which of the candidates it is.
         generations = {found.generation for _, found in founds if found.content in {Content.STALE, Content.NEWER}}
         if len(founds) == self._sectors and len(generations) == 1 and candidates.issuperset(generations - {None}):

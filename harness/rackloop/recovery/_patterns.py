@@ -116,10 +116,17 @@ class Patterns:
         """1 to m units of a stripe silently wrong."""
         return list(self._drawn(at_most, Damage.CORRUPTED, self._some))
 
+    def corruptions_beyond(self, at_most: int) -> list[Case]:
+        """One more than m of a stripe silently wrong, at least one of them data."""
+        return list(self._drawn(at_most, Damage.CORRUPTED, self._one_too_many))
+
     def note(self, stripe: int, positions: frozenset[int], damage: Damage) -> None:
         """Count what was tried, once what came of it was read."""
         shape = self._stripes[stripe]
         name, mix = _shape_name(shape.data_units, shape.m), Mix.of(positions, shape.data_units)
+        if damage is Damage.BEYOND and len(positions) <= shape.m:
+            # Hit along with another, by a drive that has units of both.
+            return
         if damage is not Damage.ERASED:
             self.coverage.cover(damage.value, mix.value)
             return

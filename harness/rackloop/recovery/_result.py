@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rackloop.distribution import Distribution
 from rackloop.measurement import Measurement
+from rackloop.recovery._judging import Judged, Outcome
 from rackloop.recovery._patterns import Coverage, Damage, Mix
 from rackloop.verdict import Verdict, worst
 
@@ -50,6 +51,15 @@ class Cell:
     loud: int = 0
     wrong: int = 0
     unknown: int = 0
+
+    def count(self, blocks: int, judged: Sequence[Judged], degraded_right: int) -> None:
+        """Count blocks that were read, of which those ``judged`` were not right."""
+        loud = sum(one.outcome is Outcome.LOUD for one in judged)
+        self.tried += blocks
+        self.loud += loud
+        self.wrong += len(judged) - loud
+        self.degraded_right += degraded_right
+        self.right += blocks - len(judged) - degraded_right
 
     def add(self, other: Cell) -> None:
         """Take in what another counted."""

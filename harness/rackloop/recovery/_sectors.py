@@ -20,6 +20,8 @@ from rackloop.recovery._crc32c import U32, Bytes, added_by_bytes, added_by_messa
 U64: TypeAlias = NDArray[np.uint64]
 
 SECTOR_BYTES = 4096
+# What every drive writes whole or not at all.
+PIECE_BYTES = 512
 SERIAL_BYTES = 44
 MAGIC = b"RLSECTOR"
 VERSION = 1
@@ -28,7 +30,7 @@ HEADER_CHECKED = 84
 HEADER = struct.Struct("<8sHHIQQQ44sI")
 STAMP = struct.Struct("<QII")
 CRC_AT = 4092
-STAMPS_AT = (*range(512, 4096, 512), 4076)
+STAMPS_AT = (*range(PIECE_BYTES, SECTOR_BYTES, PIECE_BYTES), 4076)
 _WORDS = SECTOR_BYTES // 8
 _LANES = 8
 _ROW = np.dtype("V64")

@@ -1,0 +1,57 @@
+"""What a system has to do before anything of it is damaged: take blocks, give them back, and keep what was flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rackloop.recovery._oracle import RecoveryOracle
+from rackloop.recovery._patterns import Damage, Mix
+from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
+from rackloop.seed import Stream
+
+
+class Undamaged:
+    """The first ``blocks`` of the system of an oracle; what goes wrong is in ``result``."""
+
+    def __init__(self, oracle: RecoveryOracle, result: RecoveryResult, blocks: int, chance: Stream) -> None:
+        self._oracle = oracle
+        self._result = result
+        self._blocks = blocks
+        self._chance = chance
+
+    def fill(self) -> bool:
+        """Write every block once and some again, and see that all is well before anything is damaged. Whether it is."""
+        oracle, blocks = self._oracle, self._blocks
+        acknowledged = oracle.write(0, blocks)
+        again = sorted(self._chance.sample(range(blocks), min(blocks, max(1, min(256, blocks // 4)))))
+        acknowledged += sum(oracle.write(block, 1) for block in again)
+        is_flushed = oracle.flush()
+        if acknowledged < blocks + len(again) or not is_flushed:
+            self._result.fail(f"the system did not take what it was given, undamaged: {oracle.refusals[0]}")
+            return False
+        oracle.forget()
+        return self._is_right_all_over(Phase.BEFORE, "undamaged")
+
+    def survives(self, cut_power: Callable[[], None] | None) -> bool:
+        """Power is cut with writes that were not flushed, then with ones that were. Whether all is well."""
+        oracle, blocks = self._oracle, self._blocks
+        if cut_power is None:
+            return True
+        for is_flushed in (False, True):
+            for block in sorted(self._chance.sample(range(blocks), min(blocks, 64))):
+                oracle.write(block, 1)
+            if is_flushed and not oracle.flush():
+                self._result.fail(f"undamaged: {oracle.refusals[-1]}")
+            oracle.cut_power(cut_power)
+            how = "power was cut, after a flush" if is_flushed else "power was cut"
+            if not self._is_right_all_over(Phase.AFTER, how):
+                return False
+        return True
+
+    def _is_right_all_over(self, phase: Phase, how: str) -> bool:
+        reading = self._oracle.verify(0, self._blocks, how)
+        wrong = self._oracle.judge(reading)
+        self._result.matrix.cell(Row(Damage.NONE, 0), Column(Mix.NONE, phase)).count(reading.blocks, wrong, 0)
+        for one in wrong:
+            self._result.fail(one.reason)
+        return not wrong
