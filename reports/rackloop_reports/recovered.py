@@ -24,7 +24,8 @@ REBUILD, TENANTS = "rebuild.time", "rebuild.tenant_latency"
 TAIL = "tail.latency"
 CODEC = "codec.throughput"
 UPDATE = "update.latency"
-_DAMAGES = {_BEYOND: "erased, more than m", "corrupted": "silently corrupted"}
+# Of a loss of more than m units somewhere, fewer may be those of a stripe.
+_DAMAGES = {_BEYOND: "erased, loss beyond m", "corrupted": "silently corrupted"}
 _WHEN = {"before": "before repair", "during": "during repair", "after": "after repair"}
 # What tenants were doing does not tell one rebuild from another.
 _ASIDE = frozenset({"when", "request"})

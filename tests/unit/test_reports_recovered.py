@@ -57,8 +57,8 @@ def test_reads_have_a_curve_for_each_state_with_its_p99() -> None:
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [
-        "healthy: median 1 ms, p99 1 ms",
-        "degraded: median 1 ms, p99 500 ms",
+        "healthy: median 1 ms, longest 1 ms, n = 1",
+        "degraded: median 1 ms, p99 500 ms, n = 100",
     ]
 
 
@@ -79,6 +79,14 @@ def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None
     assert [axes.get_title(loc="left") for axes in panels] == ["20 ms", "40 ms"]
     line = panels[0].lines[0]
     assert (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([0.001, 0.002], [1.0, 2.0])
+    assert [tick.get_text() for tick in panels[1].get_xticklabels()] == ["0.001", "0.002", "0.003"]
+
+
+def test_curves_with_points_at_the_same_place_are_drawn_beside_each_other() -> None:
+    points = [(0.001, 0.9, 1.0, 1.2)]
+    (axes,) = tail_curves([TailCurve("20 ms", name, points) for name in ("retried", "decoded")], SOURCE).axes
+    first, second = (np.asarray(line.get_xdata())[0] for line in axes.lines if line.get_linestyle() == "-")
+    assert first < second < 0.0011
 
 
 def test_a_code_that_was_not_timed_decoding_has_no_bar_for_it() -> None:
@@ -158,7 +166,7 @@ def test_reads_are_told_from_others_by_when_and_how(run: RunRecord) -> None:
     ((_, draw),) = recovery_drawings(run.tests[1], SOURCE)
     legend = draw().axes[0].get_legend()
     assert legend is not None
-    assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, p99 200 ms"
+    assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, longest 200 ms, n = 2"
 
 
 def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
@@ -169,7 +177,7 @@ def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
     assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == [
         "local, 2 erased",
-        "local, 3 erased, more than m",
+        "local, 3 erased, loss beyond m",
         "local, 1 silently corrupted",
     ]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["during repair,\ndata"]

@@ -26,6 +26,8 @@ from rackloop_reports.plots._style import (
 # Width and height of a cell of the matrix.
 _CELL_IN = (1.25, 0.42)
 _READS_FOR_P99 = 100
+# Each curve is drawn so far beside the one before, so that their bars do not hide each other.
+_ASIDE = 1.06
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,13 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
     for spine in axes.spines.values():
         spine.set_visible(False)
     figure.suptitle(source.title("Recovery correctness"), x=0.012, ha="left", fontweight="bold")
-    asked = counted(sum(cell.tried for cell in cells), "answer")
+    asked = sum(cell.tried for cell in cells)
     put_caption(
         figure,
         source.caption(
-            f"{asked}: as they must be, of those asked for. Where more is lost than the code recovers, an answer must "
-            "be a loud failure. Red: wrong bytes, which is a failure unless the system promises nothing of silent "
-            "corruption. Orange: unknown, or an error where there should be bytes."
+            f"{asked:,} answers: as they must be, of those asked for. Where more is lost than the code recovers, an "
+            "answer must be a loud failure. Dark, with white words: wrong bytes, which is a failure unless the system "
+            "promises nothing of silent corruption. Yellow: unknown, or an error where there should be bytes."
         ),
     )
     return figure
@@ -141,17 +143,19 @@ def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
         x = np.append(values_ms[:1], values_ms)
         y = np.append(0.0, np.cumsum(entry.samples.counts) / entry.samples.n)
         color = CYCLE[place % len(CYCLE)]
-        p50, p99 = (format_quantity(entry.samples.quantile(share), "s") for share in (0.5, 0.99))
-        axes.step(x, y, where="post", color=color, label=f"{entry.state}: median {p50}, p99 {p99}")
-        axes.plot([entry.samples.quantile(0.99) * 1e3], [0.99], marker="D", markersize=4, color=color)
+        p50 = format_quantity(entry.samples.quantile(0.5), "s")
+        share, name = (0.99, "p99") if entry.samples.n >= _READS_FOR_P99 else (1.0, "longest")
+        high = entry.samples.quantile(share)
+        words = f"{entry.state}: median {p50}, {name} {format_quantity(high, 's')}, n = {entry.samples.n:,}"
+        axes.step(x, y, where="post", color=color, label=words)
+        axes.plot([high * 1e3], [share], marker="D", markersize=4, color=color)
     axes.set_ylim(0, 1.05)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("Read latency, ms")
     axes.set_ylabel("Share of reads at or below")
     axes.legend(loc="lower right", fontsize=8.5)
     axes.set_title(source.title("Reads during degradation"))
-    numbers = ", ".join(f"{entry.samples.n:,} {entry.state}" for entry in states)
-    put_caption(figure, source.caption(f"n = {numbers}. Diamonds: p99."))
+    put_caption(figure, source.caption(f"Diamonds: p99, or the longest of fewer than {_READS_FOR_P99} reads."))
     return figure
 
 
@@ -202,13 +206,17 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
         axes.set_visible(False)
     for axes, panel in zip(drawn.flat, panels, strict=False):
         for curve in (curve for curve in curves if curve.panel == panel):
-            _tail(axes, curve, CYCLE[names.index(curve.name) % len(CYCLE)])
+            number = names.index(curve.name)
+            _tail(axes, curve, CYCLE[number % len(CYCLE)], _ASIDE**number)
         axes.set_title(panel, fontsize=10)
         axes.set_xscale("log")
+    tried = sorted({probability for curve in curves for probability, *_ in curve.points})
+    drawn.flat[0].set_xticks(tried, [f"{probability:g}" for probability in tried])
+    drawn.flat[0].set_xticks([], minor=True)
     # The panels share their axis: set before all are drawn, it would end at the first one's.
     drawn.flat[0].set_ylim(bottom=0)
     for axes in drawn[:, 0]:
-        axes.set_ylabel("A read, s")
+        axes.set_ylabel("Time of a read, s")
     for axes in drawn[-1, :]:
         axes.set_xlabel("Probability that a sector fails")
     figure.suptitle(source.title("Reads of many sectors"), x=0.012, ha="left", fontweight="bold")
@@ -217,13 +225,13 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
     return figure
 
 
-def _tail(axes: Axes, curve: TailCurve, color: str) -> None:
+def _tail(axes: Axes, curve: TailCurve, color: str, aside: float) -> None:
     points = sorted(curve.points)
     values = [value for _, _, value, _ in points]
     below = [value - low if low is not None else 0.0 for _, low, value, _ in points]
     above = [high - value if high is not None else 0.0 for _, _, value, high in points]
     axes.errorbar(
-        [probability for probability, *_ in points],
+        [probability * aside for probability, *_ in points],
         values,
         [below, above],
         color=color,
