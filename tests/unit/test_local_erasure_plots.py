@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from rackloop_reports.plots import (
     BarPanel,
     Estimate,
+    RedundancyStretch,
     TailCell,
     TailPoint,
     bar_sheet,
@@ -80,10 +82,20 @@ def test_no_series_is_left_out_for_want_of_a_colour() -> None:
     assert len(figure.get_axes()[0].containers) == len(figure.legends[0].get_texts()) == 12
 
 
+def test_redundancy_is_drawn_at_every_length_and_rises_where_the_next_stretch_begins() -> None:
+    stretches = [RedundancyStretch(16, 47, 4), RedundancyStretch(48, 48, 5), RedundancyStretch(49, 600, 7)]
+    axes = redundancy_curves({"ph": stretches}, "Redundancy", "").get_axes()[0]
+    x, y = np.asarray(axes.get_lines()[0].get_xydata()).T
+    drawn = np.exp(np.interp(np.log(np.arange(16, 601)), np.log(x), np.log(y)))
+    true = [s.m / (length - s.m) for s in stretches for length in range(s.shortest, s.longest + 1)]
+    assert drawn == pytest.approx(true, rel=2e-3)
+    assert {(47, 4 / 43), (48, 5 / 43), (49, 7 / 42)} <= set(zip(x, y, strict=True))
+
+
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_data_give_the_same_bytes(kind: Literal["svg", "png"]) -> None:
     def curves() -> Figure:
-        return redundancy_curves({"ph": [(16, 0.2), (4096, 0.01)]}, "Redundancy", "Where from.")
+        return redundancy_curves({"ph": [RedundancyStretch(16, 40, 3)]}, "Redundancy", "Where from.")
 
     assert encode(sheet(), kind) == encode(sheet(), kind)
     assert encode(curves(), kind) == encode(curves(), kind)

@@ -25,7 +25,32 @@ def test_redundancy_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert {path.name for path in tmp_path.iterdir()} == {
         f"redundancy.{kind}" for kind in ("json", "csv", "svg", "png")
     }
-    assert "300" in capsys.readouterr().out
+    last = capsys.readouterr().out.split("300  ")[1].split()
+    assert last[:8] == ["4", "1.35%", "6", "2.04%", "7", "2.39%", "12", "4.17%"]
+    rows = [row for row in json.loads((tmp_path / "redundancy.json").read_text())["rows"] if row["ph"] == 1e-3]
+    assert [(row["shortest"], row["longest"], row["m"]) for row in rows][:2] == [(16, 23, 3), (24, 68, 4)]
+    assert rows[-1]["longest"] == 300
+
+
+@pytest.mark.parametrize("verb", ["codes", "redundancy", "tail", "overhead", "update", "slowdown"])
+def test_help_promises_a_plot_where_there_is_one(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", verb, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("the plot as SVG and PNG" in said) == (verb != "codes")
+    assert "Examples:" in said
+
+
+def test_a_table_in_a_pipe_is_whole_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    phs = [word for ph in range(1, 9) for word in ("--ph", f"{ph}e-4")]
+    assert main(["model", "erasure", "redundancy", "--longest", "64", *phs]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert all(f"ph 0.000{ph}" in said for ph in range(1, 9))
+    assert main(["model", "erasure", "tail", "--ph", "0.001", "--sectors", "100", "--trials", "100"]) == 0
+    assert capsys.readouterr().out.startswith("codewords of")
 
 
 def test_a_tail_is_worked_out_three_ways_at_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +97,8 @@ def test_made_up_sizes_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> Non
         (["tail", "--retry", "20"], "--retry: expected a quantity in s"),
         (["tail", "--ph", "0"], "ph: expected a probability"),
         (["tail", "--measure", "1", "--profile", "nvme-ssd", "--trials", "0"], "no conventional hard disk"),
+        (["tail", "--profile", "sata-hdd"], "--profile is about reads on the drive model, and there are none"),
+        (["tail", "--request", "8"], "--request is about reads on the drive model, and there are none; give --measure"),
         (["tail", "--decoding", "magic"], "Invalid value for '--decoding'"),
         (["overhead", "nowhere.txt"], "nowhere.txt: cannot be read: No such file or directory"),
         (["update", "--sectors", "400"], "an update has 1 to k = 252 sectors of a group, found 400"),

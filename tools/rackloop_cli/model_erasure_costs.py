@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -14,6 +13,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
 from rackloop_cli.model_output import make_directory, watched, write_results
+from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
     from rackloop_models.tail_latency import ChosenCode
@@ -47,10 +47,10 @@ def overhead(
         table = _numbers(f"{length}", *(_heading(codes[at]) for at in numbers))
         for name, shares in found.items():
             table.add_row(name, *(f"{shares[at]:.2%}" for at in numbers))
-        console.print(table)
+        print_whole(console, table)
     for sizes in files:
         if sizes.assumed:
-            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False)
+            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False, soft_wrap=True)
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -103,7 +103,7 @@ def update(
     updates = [Update(code.k, code.m, count, groups) for count in sectors or _UPDATED for code in codes]
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, watched(console, f"{groups:,} groups on {profile.name}") as progress:
+    with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
         costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
     for cost in costs:
@@ -116,7 +116,7 @@ def update(
             f"{cost.over_baseline:.2f}",
         )
     console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
-    console.print(table)
+    print_whole(console, table)
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -173,7 +173,7 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     drive = paper_drive(load_profile(name), phs[0], 0.02)
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, watched(console, f"{len(codes)} codes on {drive.name}") as progress:
+    with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
         found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
     codecs = list(dict.fromkeys(entry.codec for entry in found))
@@ -185,7 +185,7 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
             for workload in WORKLOADS:
                 shares = (lost[workload.name, codec, code.k, code.m] for code in here)
                 table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
-            console.print(table)
+            print_whole(console, table)
     console.print("each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed")
     if out is None:
         return EXIT_PASS
@@ -221,7 +221,7 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
 
 
 def _numbers(first: str, *others: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = table_of_figures()
     table.add_column(first, no_wrap=True)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)

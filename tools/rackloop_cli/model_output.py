@@ -31,16 +31,17 @@ def make_directory(out: Path | None) -> None:
         raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
 
 
-def bar(console: Console) -> Progress:
-    """How long work goes on, shown on a terminal and gone when it is over."""
+def bar() -> Progress:
+    """How long work goes on, shown on a terminal, beside the results, and gone when it is over."""
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager
-def watched(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
+def watched(description: str) -> Iterator[Callable[[int, int], None]]:
     """A bar for one piece of work, which is told of what is over and of how much there is."""
-    with bar(console) as shown:
+    with bar() as shown:
         task = shown.add_task(description, total=None)
         yield lambda over, total: shown.update(task, completed=over, total=total)
 

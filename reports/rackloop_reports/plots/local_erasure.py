@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -30,6 +31,7 @@ from rackloop_reports.plots._style import (
 _WITHOUT, _WITH = ORANGE, BLUE
 _RETRY_COLORS = (GREEN, PURPLE, RED, SKY, GREY, BLACK)
 _BAR_SHARE = 0.8
+_POINTS_AN_OCTAVE = 24
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,26 @@ def tail_latency_sheet(cells: Sequence[TailCell], caption: str) -> Figure:
     return figure
 
 
+@dataclass(frozen=True)
+class RedundancyStretch:
+    """Codewords of ``shortest`` to ``longest`` sectors, all of which need ``m`` of redundancy."""
+
+    shortest: int
+    longest: int
+    m: int
+
+
 @styled
-def redundancy_curves(lines: Mapping[str, Sequence[tuple[int, float]]], title: str, caption: str) -> Figure:
-    """Redundancy over user sectors by codeword length, a line for each failure probability."""
+def redundancy_curves(lines: Mapping[str, Sequence[RedundancyStretch]], title: str, caption: str) -> Figure:
+    """Redundancy over user sectors by codeword length, a line for each failure probability.
+
+    Every length is on its line: m / k falls within a stretch and rises where the next begins, one sector on.
+    """
     figure = blank(7.2, 4.8)
     axes = figure.subplots()
-    for color, (label, points) in zip(cycle(CYCLE), lines.items(), strict=False):
-        axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.6, label=label)
+    for color, (label, stretches) in zip(cycle(CYCLE), lines.items(), strict=False):
+        points = [point for stretch in stretches for point in _ratios(stretch)]
+        axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(_thousands)
@@ -141,6 +156,14 @@ def bar_sheet(panels: Sequence[BarPanel], title: str, y_label: str, caption: str
         figure, caption, [Patch(color=color, label=name) for color, name in zip(cycle(CYCLE), names, strict=False)]
     )
     return figure
+
+
+def _ratios(stretch: RedundancyStretch) -> list[tuple[int, float]]:
+    """Both ends of a stretch, and so many lengths between that straight lines from one to the next are not seen."""
+    octaves = math.log2(stretch.longest / stretch.shortest)
+    count = max(1, math.ceil(octaves * _POINTS_AN_OCTAVE))
+    lengths = {round(stretch.shortest * 2 ** (octaves * number / count)) for number in range(count + 1)}
+    return [(length, stretch.m / (length - stretch.m)) for length in sorted(lengths)]
 
 
 def _latencies(axes: Axes, cell: TailCell) -> None:
