@@ -68,6 +68,32 @@ def test_what_was_not_done_is_not_in_the_legend() -> None:
     assert {"Monte Carlo", "drive model", "paper"} < set(everything)
 
 
+def test_points_that_no_line_joins_are_seen() -> None:
+    bare = [TailPoint(10_000, 1.0)]
+    latencies, cuts = tail_latency_sheet([TailCell(1e-3, 0.02, "(1014, 9)", bare, bare, {})], "").get_axes()
+    assert {line.get_marker() for line in (*latencies.get_lines(), *cuts.get_lines())} == {"_"}
+
+
+def test_title_and_legend_have_room_on_a_narrow_sheet() -> None:
+    points = [point(10_000, 1.0)]
+    cells = [TailCell(1e-3, retry_s, "(1014, 9)", points, points, {10_000: 0.5}) for retry_s in (0.02, 0.04)]
+    figure = tail_latency_sheet(cells, "")
+    encode(figure, "png")
+    for artist in (*figure.legends, *figure.texts):
+        extent = artist.get_window_extent()
+        assert figure.bbox.x0 <= extent.x0
+        assert extent.x1 <= figure.bbox.x1
+
+
+def test_a_long_name_of_bars_leaves_room_for_them() -> None:
+    panel = BarPanel("255 sectors", ["short", "a/folder/" + "x" * 200 + "/sizes.txt"], {"ph 0.001": [0.1, 0.2]})
+    figure = bar_sheet([panel], "Lost", "Lost", "", is_share=True)
+    encode(figure, "png")
+    axes = figure.get_axes()[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["short", "…" + "x" * 13 + "/sizes.txt"]
+    assert axes.get_window_extent().height > 0.3 * figure.bbox.height
+
+
 def test_bars_stand_side_by_side_in_their_groups() -> None:
     panel = BarPanel("255 sectors", ["sort", "kmeans"], {"ph 0.001": [0.1, 0.2], "ph 0.005": [0.3, 0.4]})
     axes = bar_sheet([panel], "Lost", "Lost", "Where from.", is_share=True).get_axes()[0]

@@ -77,6 +77,33 @@ def test_overhead_takes_files_of_sizes(tmp_path: Path, capsys: pytest.CaptureFix
     assert (row["files"], row["overhead"]) == ("home.txt", 9 / 1000)
 
 
+def test_files_of_one_name_are_told_apart_and_nothing_is_worked_out_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, line in (("one", "4096 2"), ("other", "100000000 5")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "sizes.txt").write_text(line + "\n", encoding="utf-8")
+    paths = [str(tmp_path / folder / "sizes.txt") for folder in ("one", "other", "one")]
+    words = ["model", "erasure", "overhead", *paths, "--codeword", "255", "--ph", "0.001", "--ph", "0.001"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    rows = json.loads((tmp_path / "out" / "overhead.json").read_text())["rows"]
+    assert [(row["files"], round(row["overhead"], 3)) for row in rows] == [
+        ("one/sizes.txt", 5.0),
+        ("other/sizes.txt", 0.02),
+    ]
+    capsys.readouterr()
+    assert main(["model", "erasure", "codes", "--codeword", "255", "--codeword", "255", "--ph", "0.001"]) == 0
+    assert capsys.readouterr().out.count("250") == 1
+
+
+def test_what_the_paper_prints_stands_beside_its_own_codewords_only(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model", "erasure", "tail", "--ph", "0.001", "--sectors", "10000", "--retry", "20 ms", "--trials", "0"]
+    assert main(words) == 0
+    assert "50.1%" in capsys.readouterr().out
+    assert main([*words, "--codeword", "255"]) == 0
+    assert "50.1%" not in capsys.readouterr().out
+
+
 def test_made_up_sizes_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "erasure", "overhead", "--codeword", "1023", "--ph", "0.001"]) == 0
     said = " ".join(capsys.readouterr().out.split())

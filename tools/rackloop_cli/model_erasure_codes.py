@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop_cli.model_output import make_directory, write_results
+from rackloop_cli.model_output import each_once, make_directory, write_results
 from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float,
     """The table of codes."""
     from rackloop_models.tail_latency import CODEWORDS, FAILURE_PROBABILITIES, metadata_replicas, table_of_codes
 
-    found = table_of_codes(codeword or CODEWORDS, ph or FAILURE_PROBABILITIES, ps)
+    found = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES), ps)
     make_directory(out)
     table = table_of_figures()
     for name in ("codeword", "ph", "k", "m", "redundancy", "fails", "with m - 1", "copies"):
@@ -56,7 +56,7 @@ def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | 
 
     if not _SHORTEST <= longest <= _LONGEST:
         raise BadInput(f"--longest {longest}: give {_SHORTEST} to {_LONGEST:,} sectors")
-    phs = tuple(dict.fromkeys(ph or FAILURE_PROBABILITIES))
+    phs = each_once(ph or FAILURE_PROBABILITIES)
     steps = redundancy_steps(_SHORTEST, longest, phs, ps)
     if not steps:
         raise BadInput(f"no code of up to {longest} sectors fails as rarely as {ps:g}; take a larger --longest or --ps")

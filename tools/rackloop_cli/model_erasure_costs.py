@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
-from rackloop_cli.model_output import make_directory, watched, write_results
+from rackloop_cli.model_output import each_once, make_directory, watched, write_results
 from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
-    from rackloop_models.tail_latency import ChosenCode
+    from rackloop_models.tail_latency import ChosenCode, FileSizes
 
 _WITHIN_S = 1800.0
 _UPDATED = (50, 200)
@@ -37,8 +38,11 @@ def overhead(
         table_of_codes,
     )
 
-    codes = table_of_codes(codeword or CODEWORDS, ph or FAILURE_PROBABILITIES)
-    files = [read_file_sizes(path) for path in paths] or [synthetic_file_sizes(name) for name in BENCHMARKS]
+    codes = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES))
+    read = {path.absolute(): read_file_sizes(path) for path in paths}
+    files = [_called(sizes, path, paths) for path, sizes in read.items()] or [
+        synthetic_file_sizes(name) for name in BENCHMARKS
+    ]
     found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
     make_directory(out)
     console = Console()
@@ -99,8 +103,8 @@ def update(
     )
 
     profile, clock = load_profile(name), RealClock()
-    codes = table_of_codes((codeword,), ph or FAILURE_PROBABILITIES)
-    updates = [Update(code.k, code.m, count, groups) for count in sectors or _UPDATED for code in codes]
+    codes = table_of_codes((codeword,), each_once(ph or FAILURE_PROBABILITIES))
+    updates = [Update(code.k, code.m, count, groups) for count in each_once(sectors or _UPDATED) for code in codes]
     make_directory(out)
     console = Console()
     with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
@@ -168,8 +172,8 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
         table_of_codes,
     )
 
-    clock, phs = RealClock(), ph or FAILURE_PROBABILITIES
-    codes = table_of_codes(codeword or CODEWORDS, phs)
+    clock, phs = RealClock(), each_once(ph or FAILURE_PROBABILITIES)
+    codes = table_of_codes(each_once(codeword or CODEWORDS), phs)
     drive = paper_drive(load_profile(name), phs[0], 0.02)
     make_directory(out)
     console = Console()
@@ -186,7 +190,10 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
                 shares = (lost[workload.name, codec, code.k, code.m] for code in here)
                 table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
             print_whole(console, table)
-    console.print("each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed")
+    console.print(
+        "each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed",
+        soft_wrap=True,
+    )
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -218,6 +225,16 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     ]
     write_results(console, out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
     return EXIT_PASS
+
+
+def _called(sizes: FileSizes, path: Path, paths: Sequence[Path]) -> FileSizes:
+    """Sizes by their file's name, and as many folders of its path as tell it from the others."""
+    others = {other.absolute().parts for other in paths if other.absolute() != path.absolute()}
+    parts = path.absolute().parts
+    for count in range(1, len(parts)):
+        if all(other[-count:] != parts[-count:] for other in others):
+            return replace(sizes, name="/".join(parts[-count:]))
+    return replace(sizes, name=str(path))
 
 
 def _numbers(first: str, *others: str) -> Table:

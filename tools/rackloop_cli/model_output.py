@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SCHEMA = 1
 
+Value = TypeVar("Value")
+
 
 def make_directory(out: Path | None) -> None:
     """Make the directory, before anything is worked out. Raises BadInput where it cannot be made."""
@@ -29,6 +31,11 @@ def make_directory(out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
+
+
+def each_once(values: Iterable[Value]) -> tuple[Value, ...]:
+    """What an option was given, in order, and no more often than makes a difference."""
+    return tuple(dict.fromkeys(values))
 
 
 def bar() -> Progress:
