@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from rackloop_reports.plots import (
     BarPanel,
     Estimate,
+    RedundancyStretch,
     TailCell,
     TailPoint,
     bar_sheet,
@@ -66,6 +68,32 @@ def test_what_was_not_done_is_not_in_the_legend() -> None:
     assert {"Monte Carlo", "drive model", "paper"} < set(everything)
 
 
+def test_points_that_no_line_joins_are_seen() -> None:
+    bare = [TailPoint(10_000, 1.0)]
+    latencies, cuts = tail_latency_sheet([TailCell(1e-3, 0.02, "(1014, 9)", bare, bare, {})], "").get_axes()
+    assert {line.get_marker() for line in (*latencies.get_lines(), *cuts.get_lines())} == {"_"}
+
+
+def test_title_and_legend_have_room_on_a_narrow_sheet() -> None:
+    points = [point(10_000, 1.0)]
+    cells = [TailCell(1e-3, retry_s, "(1014, 9)", points, points, {10_000: 0.5}) for retry_s in (0.02, 0.04)]
+    figure = tail_latency_sheet(cells, "")
+    encode(figure, "png")
+    for artist in (*figure.legends, *figure.texts):
+        extent = artist.get_window_extent()
+        assert figure.bbox.x0 <= extent.x0
+        assert extent.x1 <= figure.bbox.x1
+
+
+def test_a_long_name_of_bars_leaves_room_for_them() -> None:
+    panel = BarPanel("255 sectors", ["short", "a/folder/" + "x" * 200 + "/sizes.txt"], {"ph 0.001": [0.1, 0.2]})
+    figure = bar_sheet([panel], "Lost", "Lost", "", is_share=True)
+    encode(figure, "png")
+    axes = figure.get_axes()[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["short", "…" + "x" * 13 + "/sizes.txt"]
+    assert axes.get_window_extent().height > 0.3 * figure.bbox.height
+
+
 def test_bars_stand_side_by_side_in_their_groups() -> None:
     panel = BarPanel("255 sectors", ["sort", "kmeans"], {"ph 0.001": [0.1, 0.2], "ph 0.005": [0.3, 0.4]})
     axes = bar_sheet([panel], "Lost", "Lost", "Where from.", is_share=True).get_axes()[0]
@@ -80,10 +108,20 @@ def test_no_series_is_left_out_for_want_of_a_colour() -> None:
     assert len(figure.get_axes()[0].containers) == len(figure.legends[0].get_texts()) == 12
 
 
+def test_redundancy_is_drawn_at_every_length_and_rises_where_the_next_stretch_begins() -> None:
+    stretches = [RedundancyStretch(16, 47, 4), RedundancyStretch(48, 48, 5), RedundancyStretch(49, 600, 7)]
+    axes = redundancy_curves({"ph": stretches}, "Redundancy", "").get_axes()[0]
+    x, y = np.asarray(axes.get_lines()[0].get_xydata()).T
+    drawn = np.exp(np.interp(np.log(np.arange(16, 601)), np.log(x), np.log(y)))
+    true = [s.m / (length - s.m) for s in stretches for length in range(s.shortest, s.longest + 1)]
+    assert drawn == pytest.approx(true, rel=2e-3)
+    assert {(47, 4 / 43), (48, 5 / 43), (49, 7 / 42)} <= set(zip(x, y, strict=True))
+
+
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_data_give_the_same_bytes(kind: Literal["svg", "png"]) -> None:
     def curves() -> Figure:
-        return redundancy_curves({"ph": [(16, 0.2), (4096, 0.01)]}, "Redundancy", "Where from.")
+        return redundancy_curves({"ph": [RedundancyStretch(16, 40, 3)]}, "Redundancy", "Where from.")
 
     assert encode(sheet(), kind) == encode(sheet(), kind)
     assert encode(curves(), kind) == encode(curves(), kind)

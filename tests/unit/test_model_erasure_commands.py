@@ -25,7 +25,32 @@ def test_redundancy_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert {path.name for path in tmp_path.iterdir()} == {
         f"redundancy.{kind}" for kind in ("json", "csv", "svg", "png")
     }
-    assert "300" in capsys.readouterr().out
+    last = capsys.readouterr().out.split("300  ")[1].split()
+    assert last[:8] == ["4", "1.35%", "6", "2.04%", "7", "2.39%", "12", "4.17%"]
+    rows = [row for row in json.loads((tmp_path / "redundancy.json").read_text())["rows"] if row["ph"] == 1e-3]
+    assert [(row["shortest"], row["longest"], row["m"]) for row in rows][:2] == [(16, 23, 3), (24, 68, 4)]
+    assert rows[-1]["longest"] == 300
+
+
+@pytest.mark.parametrize("verb", ["codes", "redundancy", "tail", "overhead", "update", "slowdown"])
+def test_help_promises_a_plot_where_there_is_one(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "erasure", verb, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("the plot as SVG and PNG" in said) == (verb != "codes")
+    assert "Examples:" in said
+
+
+def test_a_table_in_a_pipe_is_whole_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    phs = [word for ph in range(1, 9) for word in ("--ph", f"{ph}e-4")]
+    assert main(["model", "erasure", "redundancy", "--longest", "64", *phs]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert all(f"ph 0.000{ph}" in said for ph in range(1, 9))
+    assert main(["model", "erasure", "tail", "--ph", "0.001", "--sectors", "100", "--trials", "100"]) == 0
+    assert capsys.readouterr().out.startswith("codewords of")
 
 
 def test_a_tail_is_worked_out_three_ways_at_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,6 +77,33 @@ def test_overhead_takes_files_of_sizes(tmp_path: Path, capsys: pytest.CaptureFix
     assert (row["files"], row["overhead"]) == ("home.txt", 9 / 1000)
 
 
+def test_files_of_one_name_are_told_apart_and_nothing_is_worked_out_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, line in (("one", "4096 2"), ("other", "100000000 5")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "sizes.txt").write_text(line + "\n", encoding="utf-8")
+    paths = [str(tmp_path / folder / "sizes.txt") for folder in ("one", "other", "one")]
+    words = ["model", "erasure", "overhead", *paths, "--codeword", "255", "--ph", "0.001", "--ph", "0.001"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    rows = json.loads((tmp_path / "out" / "overhead.json").read_text())["rows"]
+    assert [(row["files"], round(row["overhead"], 3)) for row in rows] == [
+        ("one/sizes.txt", 5.0),
+        ("other/sizes.txt", 0.02),
+    ]
+    capsys.readouterr()
+    assert main(["model", "erasure", "codes", "--codeword", "255", "--codeword", "255", "--ph", "0.001"]) == 0
+    assert capsys.readouterr().out.count("250") == 1
+
+
+def test_what_the_paper_prints_stands_beside_its_own_codewords_only(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model", "erasure", "tail", "--ph", "0.001", "--sectors", "10000", "--retry", "20 ms", "--trials", "0"]
+    assert main(words) == 0
+    assert "50.1%" in capsys.readouterr().out
+    assert main([*words, "--codeword", "255"]) == 0
+    assert "50.1%" not in capsys.readouterr().out
+
+
 def test_made_up_sizes_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "erasure", "overhead", "--codeword", "1023", "--ph", "0.001"]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -72,6 +124,8 @@ def test_made_up_sizes_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> Non
         (["tail", "--retry", "20"], "--retry: expected a quantity in s"),
         (["tail", "--ph", "0"], "ph: expected a probability"),
         (["tail", "--measure", "1", "--profile", "nvme-ssd", "--trials", "0"], "no conventional hard disk"),
+        (["tail", "--profile", "sata-hdd"], "--profile is about reads on the drive model, and there are none"),
+        (["tail", "--request", "8"], "--request is about reads on the drive model, and there are none; give --measure"),
         (["tail", "--decoding", "magic"], "Invalid value for '--decoding'"),
         (["overhead", "nowhere.txt"], "nowhere.txt: cannot be read: No such file or directory"),
         (["update", "--sectors", "400"], "an update has 1 to k = 252 sectors of a group, found 400"),

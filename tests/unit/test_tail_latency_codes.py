@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,7 @@ from rackloop_models.tail_latency import (
     decoding_failure,
     metadata_replicas,
     redundancy_by_length,
+    redundancy_steps,
     table_of_codes,
 )
 
@@ -57,6 +59,15 @@ def test_longer_codewords_need_less_redundancy_in_the_long_run() -> None:
         assert ratios == sorted(ratios, reverse=True)
     entry = by_place[1e-3, 1024]
     assert decoding_failure(1024, entry.m, 1e-3) <= 1e-8 < decoding_failure(1024, entry.m - 1, 1e-3)
+
+
+@pytest.mark.parametrize(("ph", "target"), [(1e-4, 1e-8), (5e-3, 1e-8), (0.3, 1e-6)])
+def test_steps_are_what_every_length_needs(ph: float, target: float) -> None:
+    steps = redundancy_steps(2, 600, (ph,), target)
+    needed = {entry.codeword: entry.m for entry in redundancy_by_length(range(2, 601), (ph,), target)}
+    stepped = [(length, step.m) for step in steps for length in range(step.shortest, step.longest + 1)]
+    assert stepped == sorted(needed.items())
+    assert all(step.m < following.m for step, following in pairwise(steps))
 
 
 def test_lengths_that_no_redundancy_suffices_for_are_left_out() -> None:

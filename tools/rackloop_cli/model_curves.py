@@ -46,7 +46,7 @@ def curves(name: str, *, out: Path | None, size: str, seed: int) -> int:
     profile, size_bytes, clock = load_profile(name), _size(size), RealClock()
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, bar(console) as shown:
+    with LocalExecutor(clock) as executor, bar() as shown:
         task = shown.add_task(f"{profile.name}, {format_quantity(size_bytes, 'B')}", total=None)
         sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
         checks, found = characterized(

@@ -43,7 +43,11 @@ CodewordOption = Annotated[
     list[int] | None, typer.Option("--codeword", metavar="N", help="Sectors of a group; may be given again.")
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Directory for JSON, CSV and the plot; else none.")
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Directory for JSON, CSV, and the plot as SVG and PNG; else none."),
+]
+TableOutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Directory for the table as JSON and CSV; else none.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of all chance.")]
 PsOption = Annotated[float, typer.Option("--ps", metavar="P", help="How often decoding may fail at most.")]
@@ -54,9 +58,15 @@ ProfileOption = Annotated[
 
 @model_erasure_app.command(
     "codes",
-    epilog=examples("rackloop model erasure codes", "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9"),
+    epilog=examples(
+        "rackloop model erasure codes",
+        "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9",
+        "rackloop model erasure codes --out codes",
+    ),
 )
-def codes(ph: PhOption = None, codeword: CodewordOption = None, ps: PsOption = 1e-6, out: OutOption = None) -> None:
+def codes(
+    ph: PhOption = None, codeword: CodewordOption = None, ps: PsOption = 1e-6, out: TableOutOption = None
+) -> None:
     """Choose codes for failure probabilities.
 
     The least redundancy with which decoding fails rarely enough, and how often it then fails: Table 1 of the paper. The
@@ -81,7 +91,8 @@ def redundancy(
 ) -> None:
     """Show redundancy by codeword length.
 
-    How much longer codewords save, which is why groups are so long: Figure 4 of the paper.
+    How much longer codewords save, which is why groups are so long: Figure 4 of the paper. The table has some lengths,
+    the plot and the files all of them, as steps.
     """
     from rackloop_cli import model_erasure_codes as verb
 
@@ -127,12 +138,23 @@ def tail(
         ),
     ] = 0,
     request: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--request", metavar="N", min=1, max=16_384, help="Sectors in a request that fails fast on the drive model."
+            "--request",
+            metavar="N",
+            min=1,
+            max=16_384,
+            help="With --measure: sectors in a request that fails fast; else 1.",
         ),
-    ] = 1,
-    profile: ProfileOption = "sata-hdd",
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="With --measure: a hard disk's profile, a file or a name; else sata-hdd.",
+        ),
+    ] = None,
     seed: SeedOption = 1,
     out: OutOption = None,
 ) -> None:

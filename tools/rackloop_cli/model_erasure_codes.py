@@ -6,28 +6,28 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop_cli.model_output import make_directory, write_results
+from rackloop_cli.model_output import each_once, make_directory, write_results
+from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rackloop_models.tail_latency import RedundancyStep
+
 _SHORTEST = 16
 _LONGEST = 65_536
-_STEPS_AN_OCTAVE = 8
 
 
 def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float, out: Path | None) -> int:
     """The table of codes."""
     from rackloop_models.tail_latency import CODEWORDS, FAILURE_PROBABILITIES, metadata_replicas, table_of_codes
 
-    found = table_of_codes(codeword or CODEWORDS, ph or FAILURE_PROBABILITIES, ps)
+    found = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES), ps)
     make_directory(out)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = table_of_figures()
     for name in ("codeword", "ph", "k", "m", "redundancy", "fails", "with m - 1", "copies"):
         table.add_column(name, justify="right", no_wrap=True)
     rows = []
@@ -45,50 +45,60 @@ def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float,
             str(copies),
         )
     console = Console()
-    console.print(table)
+    print_whole(console, table)
     write_results(console, out, "codes", {"target": ps}, rows, None)
     return EXIT_PASS
 
 
 def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | None) -> int:
-    """Redundancy by codeword length: some lengths as a table, all of them as a plot."""
-    from rackloop_models.tail_latency import FAILURE_PROBABILITIES, SOURCE, redundancy_by_length
+    """Redundancy by codeword length: some lengths as a table, all of them as steps in files and a plot."""
+    from rackloop_models.tail_latency import FAILURE_PROBABILITIES, SOURCE, redundancy_steps
 
     if not _SHORTEST <= longest <= _LONGEST:
         raise BadInput(f"--longest {longest}: give {_SHORTEST} to {_LONGEST:,} sectors")
-    phs = tuple(ph or FAILURE_PROBABILITIES)
-    lengths = _lengths(longest)
-    found = redundancy_by_length(lengths, phs, ps)
-    if not found:
+    phs = each_once(ph or FAILURE_PROBABILITIES)
+    steps = redundancy_steps(_SHORTEST, longest, phs, ps)
+    if not steps:
         raise BadInput(f"no code of up to {longest} sectors fails as rarely as {ps:g}; take a larger --longest or --ps")
     make_directory(out)
-    by_place = {(entry.ph, entry.codeword): entry for entry in found}
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("codeword", justify="right")
+    table = table_of_figures()
+    table.add_column("codeword", justify="right", no_wrap=True)
     for value in phs:
-        table.add_column(f"ph {value:g}", justify="right")
-    for length in (length for length in lengths if length == longest or length & (length - 1) == 0):
-        entries = [by_place.get((value, length)) for value in phs]
-        table.add_row(str(length), *(f"{entry.m}  {entry.ratio:.2%}" if entry else "-" for entry in entries))
+        table.add_column(f"ph {value:g}", justify="right", no_wrap=True)
+    for length in _lengths(longest):
+        table.add_row(str(length), *(_at(length, [step for step in steps if step.ph == value]) for value in phs))
     console = Console()
     console.print(f"m, and m / k, for codewords of which decoding fails with {ps:g} at most", highlight=False)
-    console.print(table)
+    print_whole(console, table)
     if out is None:
         return EXIT_PASS
-    from rackloop_reports.plots import redundancy_curves
+    from rackloop_reports.plots import RedundancyStretch, redundancy_curves
 
-    lines = {f"$p_h$ = {value:g}": [(e.codeword, e.ratio) for e in found if e.ph == value] for value in phs}
-    caption = f"Decoding fails with {ps:g} at most. As Figure 4 of: {SOURCE}."
-    rows = [{**asdict(entry), "ratio": entry.ratio} for entry in found]
+    lines = {
+        f"$p_h$ = {value:g}": [RedundancyStretch(s.shortest, s.longest, s.m) for s in steps if s.ph == value]
+        for value in phs
+    }
+    caption = f"Decoding fails with {ps:g} at most. Every length is drawn. As Figure 4 of: {SOURCE}."
+    rows = [
+        {
+            **asdict(step),
+            "ratio_shortest": step.m / (step.shortest - step.m),
+            "ratio_longest": step.m / (step.longest - step.m),
+        }
+        for step in steps
+    ]
     figure = redundancy_curves(lines, "Redundancy that codewords need, by their length", caption)
     write_results(console, out, "redundancy", {"target": ps}, rows, figure)
     return EXIT_PASS
 
 
+def _at(length: int, steps: Sequence[RedundancyStep]) -> str:
+    for step in steps:
+        if step.shortest <= length <= step.longest:
+            return f"{step.m}  {step.m / (length - step.m):.2%}"
+    return "-"
+
+
 def _lengths(longest: int) -> list[int]:
-    """Eight to each doubling, powers of two among them, and the longest."""
-    lengths, octave = [], _SHORTEST
-    while octave <= longest:
-        lengths += [round(octave * 2 ** (step / _STEPS_AN_OCTAVE)) for step in range(_STEPS_AN_OCTAVE)]
-        octave *= 2
-    return sorted({length for length in lengths if length <= longest} | {longest})
+    """The powers of two, and the longest."""
+    return sorted({1 << power for power in range(_SHORTEST.bit_length() - 1, longest.bit_length())} | {longest})

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
-from rackloop_cli.model_output import make_directory, watched, write_results
+from rackloop_cli.model_output import each_once, make_directory, watched, write_results
+from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
-    from rackloop_models.tail_latency import ChosenCode
+    from rackloop_models.tail_latency import ChosenCode, FileSizes
 
 _WITHIN_S = 1800.0
 _UPDATED = (50, 200)
@@ -37,8 +38,11 @@ def overhead(
         table_of_codes,
     )
 
-    codes = table_of_codes(codeword or CODEWORDS, ph or FAILURE_PROBABILITIES)
-    files = [read_file_sizes(path) for path in paths] or [synthetic_file_sizes(name) for name in BENCHMARKS]
+    codes = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES))
+    read = {path.absolute(): read_file_sizes(path) for path in paths}
+    files = [_called(sizes, path, paths) for path, sizes in read.items()] or [
+        synthetic_file_sizes(name) for name in BENCHMARKS
+    ]
     found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
     make_directory(out)
     console = Console()
@@ -47,10 +51,10 @@ def overhead(
         table = _numbers(f"{length}", *(_heading(codes[at]) for at in numbers))
         for name, shares in found.items():
             table.add_row(name, *(f"{shares[at]:.2%}" for at in numbers))
-        console.print(table)
+        print_whole(console, table)
     for sizes in files:
         if sizes.assumed:
-            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False)
+            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False, soft_wrap=True)
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -99,11 +103,11 @@ def update(
     )
 
     profile, clock = load_profile(name), RealClock()
-    codes = table_of_codes((codeword,), ph or FAILURE_PROBABILITIES)
-    updates = [Update(code.k, code.m, count, groups) for count in sectors or _UPDATED for code in codes]
+    codes = table_of_codes((codeword,), each_once(ph or FAILURE_PROBABILITIES))
+    updates = [Update(code.k, code.m, count, groups) for count in each_once(sectors or _UPDATED) for code in codes]
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, watched(console, f"{groups:,} groups on {profile.name}") as progress:
+    with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
         costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
     for cost in costs:
@@ -116,7 +120,7 @@ def update(
             f"{cost.over_baseline:.2f}",
         )
     console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
-    console.print(table)
+    print_whole(console, table)
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -168,12 +172,12 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
         table_of_codes,
     )
 
-    clock, phs = RealClock(), ph or FAILURE_PROBABILITIES
-    codes = table_of_codes(codeword or CODEWORDS, phs)
+    clock, phs = RealClock(), each_once(ph or FAILURE_PROBABILITIES)
+    codes = table_of_codes(each_once(codeword or CODEWORDS), phs)
     drive = paper_drive(load_profile(name), phs[0], 0.02)
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, watched(console, f"{len(codes)} codes on {drive.name}") as progress:
+    with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
         found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
     codecs = list(dict.fromkeys(entry.codec for entry in found))
@@ -185,8 +189,11 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
             for workload in WORKLOADS:
                 shares = (lost[workload.name, codec, code.k, code.m] for code in here)
                 table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
-            console.print(table)
-    console.print("each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed")
+            print_whole(console, table)
+    console.print(
+        "each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed",
+        soft_wrap=True,
+    )
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
@@ -220,8 +227,18 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     return EXIT_PASS
 
 
+def _called(sizes: FileSizes, path: Path, paths: Sequence[Path]) -> FileSizes:
+    """Sizes by their file's name, and as many folders of its path as tell it from the others."""
+    others = {other.absolute().parts for other in paths if other.absolute() != path.absolute()}
+    parts = path.absolute().parts
+    for count in range(1, len(parts)):
+        if all(other[-count:] != parts[-count:] for other in others):
+            return replace(sizes, name="/".join(parts[-count:]))
+    return replace(sizes, name=str(path))
+
+
 def _numbers(first: str, *others: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = table_of_figures()
     table.add_column(first, no_wrap=True)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -16,9 +15,11 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.units import format_quantity, parse_quantity
 from rackloop_cli.model_output import bar, make_directory, write_results
+from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
     from rackloop.distribution import Distribution
+    from rackloop.profiles import Profile
     from rackloop_models.tail_latency import (
         Agreement,
         Charge,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 _SECTORS = (10_000, 50_000, 100_000, 150_000)
 _RETRIES = ("20 ms", "40 ms")
+_PROFILE = "sata-hdd"
+_REQUEST_SECTORS = 1
+# Of the paper's two lengths the one at which its equations come to what it prints.
+_PUBLISHED_CODEWORD = 1023
 _WITHIN_S = 3600.0
 _Q = 0.99
 
@@ -48,8 +53,8 @@ class TailRequest:
     charge: Charge
     trials: int
     measured: int
-    request_sectors: int
-    profile: str
+    request_sectors: int | None
+    profile: str | None
     seed: int
     out: Path | None
 
@@ -101,24 +106,33 @@ def tail(request: TailRequest) -> int:
     from rackloop.profiles import load_profile
 
     # What is wrong with the request is told before anything takes its time.
-    profile = load_profile(request.profile) if request.measured else None
+    _require_measured(request)
+    profile = load_profile(request.profile or _PROFILE) if request.measured else None
     cells = _cells(request)
     make_directory(request.out)
     console = Console()
-    with bar(console) as shown:
+    with bar() as shown:
         _try(request, cells, shown)
         if profile is not None:
-            _measure(request, cells, shown)
+            _measure(request, profile, cells, shown)
     console.print(
         f"codewords of {request.codeword} sectors, {request.decoding} decoding, seed {request.seed}", highlight=False
     )
     for table in _tables(cells):
-        console.print(table)
+        print_whole(console, table)
     for line in _remarks(request, cells):
         console.print(line, highlight=False, soft_wrap=True)
     if request.out is not None:
         _write(console, request, cells)
     return EXIT_PASS if all(cell.agrees for cell in cells) else EXIT_PRODUCT_FAILED
+
+
+def _require_measured(request: TailRequest) -> None:
+    """Raise BadInput for what is about reads on the drive model, where there are none."""
+    given = {"--profile": request.profile, "--request": request.request_sectors}
+    for option, value in given.items():
+        if value is not None and not request.measured:
+            raise BadInput(f"{option} is about reads on the drive model, and there are none; give --measure N too")
 
 
 def _cells(request: TailRequest) -> list[_Cell]:
@@ -143,6 +157,7 @@ def _cells(request: TailRequest) -> list[_Cell]:
                     entry.reduction
                     for entry in PUBLISHED_REDUCTIONS
                     if (entry.sectors, entry.ph, entry.retry_s) == (sectors, ph, retry_s)
+                    and request.codeword == _PUBLISHED_CODEWORD
                 ]
                 plain, coded = _Way(latency_without_code(reading)), _Way(latency_with_code(reading, erasure))
                 cells.append(_Cell(reading, code, erasure, plain, coded, published[0] if published else None))
@@ -181,11 +196,10 @@ def _try(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:
             way.trials, way.agreement = distribution(trials), agreement(trials, way.model)
 
 
-def _measure(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:
+def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell], shown: Progress) -> None:
     from dataclasses import replace
 
     from rackloop.local_executor import LocalExecutor
-    from rackloop.profiles import load_profile
     from rackloop_models.tail_latency import (
         ReadsToMeasure,
         attainable_retry_s,
@@ -195,14 +209,14 @@ def _measure(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> N
         paper_drive,
     )
 
-    like, clock = load_profile(request.profile), RealClock()
+    clock = RealClock()
     asked = [
         ReadsToMeasure(
             paper_drive(like, cell.reading.ph, cell.reading.retry_s),
             cell.reading,
             erasure,
             request.measured,
-            request.request_sectors,
+            request.request_sectors or _REQUEST_SECTORS,
         )
         for cell in cells
         for erasure in (None, cell.erasure)
@@ -227,7 +241,7 @@ def _tables(cells: Sequence[_Cell]) -> Iterator[Table]:
     """One for each code."""
     for code in dict.fromkeys(cell.code for cell in cells):
         title = f"ph {code.ph:g}, ({code.k}, {code.m})"
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table = table_of_figures(title)
         for name in ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper"):
             table.add_column(name, justify="right", no_wrap=True)
         for cell in cells:
@@ -266,10 +280,13 @@ def _remarks(request: TailRequest, cells: Sequence[_Cell]) -> list[str]:
         lines.append(
             f"drive: {request.measured} simulated reads of each; its retries take whole revolutions, "
             f"{' and '.join(_attained(retry_s) for retry_s in retries)}, for which its p99 is "
-            f"{min(plain):+.1%} to {max(plain):+.1%} off the equations' without a code, "
-            f"{min(coded):+.1%} to {max(coded):+.1%} with one"
+            f"{_between(plain)} off the equations' without a code, {_between(coded)} with one"
         )
     return lines
+
+
+def _between(shares: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{share:+.1%}" for share in (min(shares), max(shares))))
 
 
 def _attained(retry_s: float) -> str:
@@ -354,7 +371,8 @@ def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> No
         "charge": request.charge,
         "trials": request.trials,
         "measured": request.measured,
-        "request_sectors": request.request_sectors,
+        "request_sectors": request.request_sectors or _REQUEST_SECTORS if request.measured else None,
+        "profile": request.profile or _PROFILE if request.measured else None,
         "seed": request.seed,
         "source": SOURCE,
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SCHEMA = 1
+
+Value = TypeVar("Value")
 
 
 def make_directory(out: Path | None) -> None:
@@ -31,16 +33,22 @@ def make_directory(out: Path | None) -> None:
         raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
 
 
-def bar(console: Console) -> Progress:
-    """How long work goes on, shown on a terminal and gone when it is over."""
+def each_once(values: Iterable[Value]) -> tuple[Value, ...]:
+    """What an option was given, in order, and no more often than makes a difference."""
+    return tuple(dict.fromkeys(values))
+
+
+def bar() -> Progress:
+    """How long work goes on, shown on a terminal, beside the results, and gone when it is over."""
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager
-def watched(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
+def watched(description: str) -> Iterator[Callable[[int, int], None]]:
     """A bar for one piece of work, which is told of what is over and of how much there is."""
-    with bar(console) as shown:
+    with bar() as shown:
         task = shown.add_task(description, total=None)
         yield lambda over, total: shown.update(task, completed=over, total=total)
 

@@ -113,7 +113,7 @@ def store_put(
     epilog=examples(
         "rackloop store mock get d05 results.tar /tmp",
         "rackloop store mock get d05 results.tar today.tar",
-        "rackloop store mock get d05 results.tar - | tar -t",
+        "rackloop store mock get d05 results.tar - | sha256sum",
     ),
 )
 def store_get(

@@ -9,10 +9,12 @@ from rackloop_models.tail_latency._codes import (
     TARGET,
     ChosenCode,
     Redundancy,
+    RedundancyStep,
     choose_code,
     decoding_failure,
     metadata_replicas,
     redundancy_by_length,
+    redundancy_steps,
     table_of_codes,
 )
 from rackloop_models.tail_latency._distribution import LatencyPmf
@@ -83,6 +85,7 @@ __all__ = [
     "Reading",
     "ReadsToMeasure",
     "Redundancy",
+    "RedundancyStep",
     "Slowdown",
     "Update",
     "UpdateCost",
@@ -103,6 +106,7 @@ __all__ = [
     "paper_drive",
     "read_file_sizes",
     "redundancy_by_length",
+    "redundancy_steps",
     "slowdowns",
     "software_decoding",
     "synthetic_file_sizes",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -18,6 +20,7 @@ TARGET = 1e-6
 """The probability that decoding fails which the paper's codes are made for."""
 FIGURE_4_TARGET = 1e-8
 _LONGEST_CODEWORD = 65_536
+_NONE_SUFFICES = -1
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,16 @@ class Redundancy:
     def ratio(self) -> float:
         """Redundancy sectors for each user sector."""
         return self.m / (self.codeword - self.m)
+
+
+@dataclass(frozen=True)
+class RedundancyStep:
+    """Codewords of ``shortest`` to ``longest`` sectors, all of which need ``m`` where sectors fail with ``ph``."""
+
+    ph: float
+    shortest: int
+    longest: int
+    m: int
 
 
 def decoding_failure(codeword: int, m: int, ph: float) -> float:
@@ -116,6 +129,29 @@ def redundancy_by_length(
     return tuple(found)
 
 
+def redundancy_steps(
+    shortest: int, longest: int, phs: Sequence[float] = FAILURE_PROBABILITIES, target: float = FIGURE_4_TARGET
+) -> tuple[RedundancyStep, ...]:
+    """Fig. 4 at every length: where the redundancy that codewords need goes up, which it does by whole sectors.
+
+    A longer codeword never needs less, so that steps are found by bisection. Lengths at which no code suffices are left
+    out. Raises BadInput as :func:`choose_code` does.
+    """
+    require_probability("ps", target)
+    steps = []
+    for ph in phs:
+        require_probability("ph", ph)
+        lengths = range(shortest, longest + 1)
+        at = 0
+        while at < len(lengths):
+            m = _least_redundancy(lengths[at], ph, target)
+            end = bisect_right(lengths, m, lo=at, key=partial(_least_redundancy, ph=ph, target=target))
+            if m != _NONE_SUFFICES:
+                steps.append(RedundancyStep(ph, lengths[at], lengths[end - 1], m))
+            at = end
+    return tuple(steps)
+
+
 def metadata_replicas(ph: float, target: float = TARGET) -> int:
     """How many copies of a metadata sector there have to be (eq. 3: ``ph ** copies <= target``)."""
     require_probability("ph", ph)
@@ -129,6 +165,11 @@ def require_probability(name: str, value: float) -> None:
     """Raises BadInput where ``value`` is not between 0 and 1."""
     if not 0 < value < 1:
         raise BadInput(f"{name}: expected a probability above 0 and below 1 such as 0.001, found {value:g}")
+
+
+def _least_redundancy(codeword: int, ph: float, target: float) -> int:
+    found = redundancy_by_length((codeword,), (ph,), target)
+    return found[0].m if found else _NONE_SUFFICES
 
 
 def _failures(codeword: int, ph: float, m: np.ndarray) -> np.ndarray:

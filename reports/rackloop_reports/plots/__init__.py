@@ -32,6 +32,7 @@ from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots.local_erasure import (
     BarPanel,
     Estimate,
+    RedundancyStretch,
     TailCell,
     TailPoint,
     bar_sheet,
@@ -54,6 +55,7 @@ __all__ = [
     "PublishedPoint",
     "RebuildBar",
     "RecoveryCell",
+    "RedundancyStretch",
     "Replayed",
     "SimulatedDrive",
     "Source",

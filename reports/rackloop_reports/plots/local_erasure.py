@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -30,6 +31,11 @@ from rackloop_reports.plots._style import (
 _WITHOUT, _WITH = ORANGE, BLUE
 _RETRY_COLORS = (GREEN, PURPLE, RED, SKY, GREY, BLACK)
 _BAR_SHARE = 0.8
+_POINTS_AN_OCTAVE = 24
+# Of a group of bars; of a longer one the end tells more.
+_LONGEST_NAME = 24
+# What the title and the legend take.
+_LEAST_WIDTH = 9.8
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def tail_latency_sheet(cells: Sequence[TailCell], caption: str) -> Figure:
     """A column for each failure probability; rows are latencies by retry time, then how much the code cuts them."""
     phs = sorted({cell.ph for cell in cells})
     retries = sorted({cell.retry_s for cell in cells})
-    figure = blank(3.1 * len(phs) + 0.6, 2.7 * (len(retries) + 1) + 1.4)
+    figure = blank(max(3.1 * len(phs) + 0.6, _LEAST_WIDTH), 2.7 * (len(retries) + 1) + 1.4)
     panels = figure.subplots(len(retries) + 1, len(phs), squeeze=False, sharex=True)
     by_place = {(cell.ph, cell.retry_s): cell for cell in cells}
     for column, ph in enumerate(phs):
@@ -100,13 +106,26 @@ def tail_latency_sheet(cells: Sequence[TailCell], caption: str) -> Figure:
     return figure
 
 
+@dataclass(frozen=True)
+class RedundancyStretch:
+    """Codewords of ``shortest`` to ``longest`` sectors, all of which need ``m`` of redundancy."""
+
+    shortest: int
+    longest: int
+    m: int
+
+
 @styled
-def redundancy_curves(lines: Mapping[str, Sequence[tuple[int, float]]], title: str, caption: str) -> Figure:
-    """Redundancy over user sectors by codeword length, a line for each failure probability."""
+def redundancy_curves(lines: Mapping[str, Sequence[RedundancyStretch]], title: str, caption: str) -> Figure:
+    """Redundancy over user sectors by codeword length, a line for each failure probability.
+
+    Every length is on its line: m / k falls within a stretch and rises where the next begins, one sector on.
+    """
     figure = blank(7.2, 4.8)
     axes = figure.subplots()
-    for color, (label, points) in zip(cycle(CYCLE), lines.items(), strict=False):
-        axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.6, label=label)
+    for color, (label, stretches) in zip(cycle(CYCLE), lines.items(), strict=False):
+        points = [point for stretch in stretches for point in _ratios(stretch)]
+        axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(_thousands)
@@ -143,9 +162,20 @@ def bar_sheet(panels: Sequence[BarPanel], title: str, y_label: str, caption: str
     return figure
 
 
+def _ratios(stretch: RedundancyStretch) -> list[tuple[int, float]]:
+    """Both ends of a stretch, and so many lengths between that straight lines from one to the next are not seen."""
+    octaves = math.log2(stretch.longest / stretch.shortest)
+    count = max(1, math.ceil(octaves * _POINTS_AN_OCTAVE))
+    lengths = {round(stretch.shortest * 2 ** (octaves * number / count)) for number in range(count + 1)}
+    return [(length, stretch.m / (length - stretch.m)) for length in sorted(lengths)]
+
+
 def _latencies(axes: Axes, cell: TailCell) -> None:
     for color, points in ((_WITHOUT, cell.without), (_WITH, cell.coded)):
-        axes.plot([point.sectors for point in points], [point.model_s for point in points], color=color, linewidth=1.4)
+        # A line needs two points to be seen.
+        alone = "_" if len(points) == 1 else ""
+        sectors, model = [point.sectors for point in points], [point.model_s for point in points]
+        axes.plot(sectors, model, color=color, linewidth=1.4, marker=alone, markersize=22)
         _estimates(axes, [(point.sectors, point.trials) for point in points], color, "o", filled=False)
         _estimates(axes, [(point.sectors, point.measured) for point in points], color, "x", filled=True)
     axes.set_ylim(bottom=0)
@@ -183,6 +213,8 @@ def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
             color=color,
             linewidth=1.4,
             linestyle="--",
+            marker="_" if len(pairs) == 1 else "",
+            markersize=22,
         )
         for plain, coded in pairs:
             if plain.measured and coded.measured:
@@ -229,8 +261,9 @@ def _bars(axes: Axes, panel: BarPanel) -> None:
     for number, (color, values) in enumerate(zip(cycle(CYCLE), panel.series.values(), strict=False)):
         offset = (number + 0.5) * width - _BAR_SHARE / 2
         axes.bar([place + offset for place in range(len(panel.groups))], values, width * 0.94, color=color)
-    axes.set_xticks(range(len(panel.groups)), panel.groups)
-    if max(map(len, panel.groups)) * len(panel.groups) > 50:
+    names = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in panel.groups]
+    axes.set_xticks(range(len(names)), names)
+    if max(map(len, names)) * len(names) > 50:
         axes.tick_params(axis="x", labelrotation=35)
     axes.grid(visible=False, axis="x")
     axes.set_title(panel.title, fontsize=10)
