@@ -6,7 +6,9 @@ from rackloop.recovery._content import Content, Found
 from rackloop.recovery._eraser import Eraser
 from rackloop.recovery._history import Flush, History, Write
 from rackloop.recovery._judging import Judged, Observation, Outcome, judged
-from rackloop.recovery._md import MdArray, MdStatus, MdSystem, parse_md
+from rackloop.recovery._md import MdArray, MdMember, MdStatus, parse_md
+from rackloop.recovery._md_layout import md_stripe
+from rackloop.recovery._md_system import MdSystem
 from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
 from rackloop.recovery._patterns import Case, Coverage, Damage, Mix, Patterns
 from rackloop.recovery._plan import CampaignPlan, Progress
@@ -50,6 +52,7 @@ __all__ = [
     "Judged",
     "Matrix",
     "MdArray",
+    "MdMember",
     "MdStatus",
     "MdSystem",
     "Mix",
@@ -74,5 +77,6 @@ __all__ = [
     "SystemUnderTest",
     "Write",
     "judged",
+    "md_stripe",
     "parse_md",
 ]

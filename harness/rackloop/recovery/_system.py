@@ -121,9 +121,9 @@ class Stripe:
 
 @runtime_checkable
 class Placed(Protocol):
-    """A system that says where a block's stripe lies now, which it takes to erase it on purpose."""
+    """A system that says where a block's stripe lies now, which it takes to erase it on purpose; None where unknown."""
 
-    def places(self, address: int) -> Stripe: ...
+    def places(self, address: int) -> Stripe | None: ...
 
 
 @runtime_checkable

@@ -1,0 +1,63 @@
+"""An md array as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rackloop.blocks import Blocks
+from rackloop.clock import Clock, Deadline
+from rackloop.recovery._block_system import BlockSystem
+from rackloop.recovery._md import MdArray, MdStatus
+from rackloop.recovery._md_layout import md_stripe
+from rackloop.recovery._system import RecoveryState, SilentCorruption, Stripe
+
+
+class MdSystem(BlockSystem):
+    """An md array as a system under test: its blocks, its state and where its stripes lie, from sysfs.
+
+    The kernel rebuilds by itself once there is a spare; ``repair`` waits for that, ``rebuild_s`` at most. md compares
+    nothing when it reads: silent corruption is not covered. A write that is not acknowledged may leave parts of both
+    in one block. To forget takes root. ``size_bytes`` takes less than all of the array.
+    """
+
+    def __init__(
+        self, blocks: Blocks, array: MdArray, clock: Clock, *, rebuild_s: float, size_bytes: int | None = None
+    ):
+        status = array.status()
+        m = status.m
+        super().__init__(
+            blocks,
+            array.name,
+            state=array,
+            k=None if m is None else status.raid_disks - m,
+            m=m,
+            size_bytes=size_bytes,
+            silent_corruption=SilentCorruption.NOT_COVERED,
+        )
+        self._array = array
+        self._clock = clock
+        self._rebuild_s = rebuild_s
+        self._status: MdStatus | None = status
+
+    def recovery_state(self) -> RecoveryState:
+        """What the kernel says."""
+        self._status = self._array.status()
+        return self._status.recovery_state()
+
+    def places(self, address: int) -> Stripe | None:
+        """Where a block's stripe lies, as of the last repair, the last ``forget`` or ``recovery_state``.
+
+        None where that is not known: see ``docs/reference``.
+        """
+        if self._status is None:
+            self._status = self._array.status()
+        return md_stripe(self._status, address)
+
+    def repair(self, pause: Callable[[], None]) -> None:
+        """Wait for the kernel. Raises DeadlineExceeded."""
+        self._status = self._array.wait_idle(Deadline.after(self._clock, self._rebuild_s), pause)
+
+    def forget(self) -> None:
+        """Have the kernel drop what it holds in memory. Raises ToolError, without root for one."""
+        self._array.drop_caches()
+        self._status = None
