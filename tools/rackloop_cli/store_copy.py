@@ -149,7 +149,7 @@ def _reading(reading: BinaryIO, source: str) -> Callable[[], bytes]:
 
 def _target(target: str, name: str) -> Path:
     """The file that is to be written, within ``target`` where that is a folder. Raises BadInput."""
-    path = Path(target) / name if Path(target).is_dir() else Path(target)
+    path = Path(target) / name.rpartition("/")[2] if Path(target).is_dir() else Path(target)
     whole = _behind_links(path)
     # A trailing slash says folder, and a path is without it.
     folder = Path(target) if target.endswith("/") else whole.parent
