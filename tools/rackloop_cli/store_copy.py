@@ -116,10 +116,7 @@ def _get(place: Place, name: str, write: Callable[[bytes], object], *, is_watche
 
 
 def _standard_output(piece: bytes) -> None:
-    left = memoryview(piece)
-    with _writing_to("standard output"):
-        while left:
-            left = left[os.write(sys.stdout.fileno(), left) :]
+    _write(sys.stdout.fileno(), piece, "standard output")
 
 
 @contextmanager
@@ -173,13 +170,13 @@ def _half(path: Path) -> Iterator[Callable[[bytes], object]]:
     half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
     try:
         with _writing_to(path):
-            writing = half.open("wb")
+            # Without a buffer, which would have something left to write when what is full is closed.
+            writing = half.open("wb", buffering=0)
         with writing:
-            yield lambda piece: _write(writing, piece, path)
+            yield lambda piece: _write(writing.fileno(), piece, path)
             with _writing_to(path):
                 if whole.exists():
                     half.chmod(stat.S_IMODE(whole.stat().st_mode))
-                writing.flush()
                 half.replace(whole)
     finally:
         with suppress(OSError):
@@ -191,9 +188,11 @@ def _behind_links(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _write(writing: BinaryIO, piece: bytes, path: Path) -> None:
+def _write(descriptor: int, piece: bytes, path: Path | str) -> None:
+    left = memoryview(piece)
     with _writing_to(path):
-        writing.write(piece)
+        while left:
+            left = left[os.write(descriptor, left) :]
 
 
 @contextmanager
