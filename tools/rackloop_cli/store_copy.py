@@ -54,7 +54,8 @@ def get(place: Place, name: str, target: str) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target == STANDARD:
         return _show(place, name)
-    path = _target(target, name)
+    with _writing_to(target):
+        path = _target(target, name)
     with interruptible(), _half(path) as write:
         written, degraded = _get(place, name, write)
     _say(f"{path}: {size(written)}{_of_degraded(degraded)}")
@@ -123,6 +124,8 @@ def _standard_output(piece: bytes) -> None:
 def _source(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """What is to be read, and how long it is where that is known. Raises BadInput."""
     if source == STANDARD:
+        if sys.stdin is None:
+            raise BadInput("standard input cannot be read: it is closed")
         yield sys.stdin.buffer, None
         return
     try:
