@@ -117,10 +117,16 @@ def test_a_dash_is_standard_input_and_output(rack: CommandLine, store: Store, tm
         shown = rack.start("store", "mock", "get", "d14", "piped", "-", stdout=out).end()
     assert (shown.status, shown.err) == (0, "")
     assert (tmp_path / "out").read_bytes() == whole
-    with Path("/dev/full").open("wb") as full:
-        rack.start("store", "mock", "get", "d14", "piped", "-", stdout=full).end().refused(
+    with Path("/dev/full").open("wb") as nowhere:
+        rack.start("store", "mock", "get", "d14", "piped", "-", stdout=nowhere).end().refused(
             2, "standard output cannot be written: No space left"
         )
+    (tmp_path / "copy").write_bytes(b"older")
+    small = ("prlimit", "--fsize=4194304")
+    full = rack("store", "mock", "get", "d14", "piped", tmp_path / "copy", prefix=small)
+    full.refused(2, "copy cannot be written: File too large")
+    assert (tmp_path / "copy").read_bytes() == b"older"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "out", "copy"}
     for name in ("", ".", "..", ".rackloop-put.half"):
         assert store("put", "d14", tmp_path / "file", "--name", name).status == 2
     assert "1 file," in store("status", "d14").out

@@ -78,6 +78,20 @@ def test_a_second_signal_gives_up_a_drive_that_hangs(rack: CommandLine, tmp_path
     assert names(rack, "d06") == {"file"}
 
 
+def test_a_drive_that_does_not_keep_what_is_written_is_not_said_to_carry_a_store(rack: CommandLine) -> None:
+    fault(rack, "d03", kind="corrupt", lba=0, sectors=1 << 14)
+    broken = rack("store", "mock", "format", "d03")
+    mend(rack, "d03")
+    broken.refused(3, "drive d03 at srv2.p0 was formatted, and does not give back what was written to it")
+
+
+def test_a_store_of_which_nothing_can_be_read_is_not_formatted_unasked(rack: CommandLine) -> None:
+    assert rack("store", "mock", "format", "d04").status == 0
+    fault(rack, "d04", kind="media_error", lba=0, sectors=64, mode="until_rewritten")
+    rack("store", "mock", "format", "d04").refused(2, "drive d04 may carry a store; --overwrite to lose what is in it")
+    assert rack("store", "mock", "format", "d04", "--overwrite").status == 0
+
+
 @needs_fuse
 def test_a_drive_that_dies_under_a_mount_is_named_as_in_the_lab(rack: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content(LONG))

@@ -90,7 +90,8 @@ class DriveAtPort:
                     f"{self._name} answers nothing but errors ({why}): it has failed. {self._look}; unless it comes "
                     "back, what it held has to be restored from another copy"
                 ) from failure
-            raise IoFailed(f"{self._name}: {what} failed: {why}", failure.errno) from failure
+            advice = "; copy what it holds elsewhere" if what == "write" and failure.is_unreadable else ""
+            raise IoFailed(f"{self._name}: {what} failed: {why}{advice}", failure.errno) from failure
         except DeadlineExceeded as error:
             self.is_gone = True
             raise NotConnected(f"{self._name} did not answer a {what}; {self._look}") from error

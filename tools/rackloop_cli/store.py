@@ -47,8 +47,14 @@ def make(place: Place, *, ph: float, codeword: int, files: int, overwrite: bool)
             _require_no_store(drive)
         drive.interruption.check()
         format_drive(drive.blocks, layout, files=files)
-        with LocalStore(drive.blocks, RealClock()) as store:
-            room = room_for_data(store)
+        try:
+            with LocalStore(drive.blocks, RealClock()) as store:
+                room = room_for_data(store)
+        except (NoStore, ReplicasDisagree) as error:
+            raise LabError(
+                f"drive {place.drive} at {drive.at.through} was formatted, and does not give back what was written to "
+                "it; take another drive"
+            ) from error
     Console().print(
         f"{place.drive} carries a store: {described(layout)}; there is room for {size(room)}",
         soft_wrap=True,
@@ -140,8 +146,12 @@ def _require_no_store(drive: Reached) -> None:
             found = f"a store with {counted(len(store.names()), 'file')}; --overwrite to lose them"
     except NoStore:
         return
-    except (StoreInUse, UnknownSuperblock, ReplicasDisagree) as error:
-        found = f"a store; --overwrite to lose what is in it. {error}"
+    except (StoreInUse, UnknownSuperblock) as error:
+        found = f"a store; --overwrite to lose what is in it: {error}"
+    except ReplicasDisagree as error:
+        raise BadInput(
+            f"drive {drive.at.drive} may carry a store; --overwrite to lose what is in it: {error}"
+        ) from None
     raise BadInput(f"drive {drive.at.drive} carries {found}")
 
 

@@ -54,7 +54,8 @@ def get(place: Place, name: str, target: str) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target == STANDARD:
         return _show(place, name)
-    path = _target(target, name)
+    with _writing_to(target):
+        path = _target(target, name)
     with interruptible(), _half(path) as write:
         written, degraded = _get(place, name, write)
     _say(f"{path}: {size(written)}{_of_degraded(degraded)}")
@@ -116,16 +117,15 @@ def _get(place: Place, name: str, write: Callable[[bytes], object], *, is_watche
 
 
 def _standard_output(piece: bytes) -> None:
-    left = memoryview(piece)
-    with _writing_to("standard output"):
-        while left:
-            left = left[os.write(sys.stdout.fileno(), left) :]
+    _write(sys.stdout.fileno(), piece, "standard output")
 
 
 @contextmanager
 def _source(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """What is to be read, and how long it is where that is known. Raises BadInput."""
     if source == STANDARD:
+        if sys.stdin is None:
+            raise BadInput("standard input cannot be read: it is closed")
         yield sys.stdin.buffer, None
         return
     try:
@@ -173,13 +173,13 @@ def _half(path: Path) -> Iterator[Callable[[bytes], object]]:
     half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
     try:
         with _writing_to(path):
-            writing = half.open("wb")
+            # Without a buffer, which would have something left to write when what is full is closed.
+            writing = half.open("wb", buffering=0)
         with writing:
-            yield lambda piece: _write(writing, piece, path)
+            yield lambda piece: _write(writing.fileno(), piece, path)
             with _writing_to(path):
                 if whole.exists():
                     half.chmod(stat.S_IMODE(whole.stat().st_mode))
-                writing.flush()
                 half.replace(whole)
     finally:
         with suppress(OSError):
@@ -191,9 +191,11 @@ def _behind_links(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _write(writing: BinaryIO, piece: bytes, path: Path) -> None:
+def _write(descriptor: int, piece: bytes, path: Path | str) -> None:
+    left = memoryview(piece)
     with _writing_to(path):
-        writing.write(piece)
+        while left:
+            left = left[os.write(descriptor, left) :]
 
 
 @contextmanager
