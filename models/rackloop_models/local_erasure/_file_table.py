@@ -239,12 +239,19 @@ class FileTable:
         contents = {number: pack_page(None) for number in self._dead}
         for file in self._changed:
             contents |= {file.pages[page]: pack_page(file.describe(page)) for page in file.changed}
-            for group in file.groups.values():
-                group.committed = max(group.committed, group.stored)
+        groups = [
+            group
+            for file in self._changed
+            for page in file.changed
+            for index in groups_of(page)
+            if (group := file.groups.get(index))
+        ]
+        for group in groups:
+            group.committed = max(group.committed, group.stored)
         self._journal.commit(generation, contents)
+        for group in groups:
+            group.committed = group.stored
         for file in self._changed:
-            for group in file.groups.values():
-                group.committed = group.stored
             file.committed_bytes = file.size_bytes
             file.changed.clear()
         self._changed.clear()
