@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rackloop.errors import BadInput, ProductFailed
-from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NoRoom, NoSuchFile
+from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NameTooLong, NoRoom, NoSuchFile
 from rackloop_models.local_erasure._file import File, Group
 from rackloop_models.local_erasure._journal import Journal
 from rackloop_models.local_erasure._pages import (
@@ -294,7 +294,8 @@ def require_name(name: str, most: int = MOST_NAME_BYTES) -> None:
     except UnicodeEncodeError:
         raise BadInput(f"a file's name is UTF-8, found {name!r}") from None
     if not 1 <= length <= most or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-        raise BadInput(
+        refusal = NameTooLong if length > most else BadInput
+        raise refusal(
             f"a file's name has 1 to {most} bytes, its folders' and all, no NUL, and no '.', '..' or nothing between "
             f"two '/'; found {name!r}"
         )
