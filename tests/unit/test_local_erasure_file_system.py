@@ -89,6 +89,8 @@ def test_each_refusal_has_its_number_and_is_nothing_to_tell(mounted: Mounted) ->
     mounted.refused(errno.ENOTEMPTY, files.rmdir, "/folder")
     mounted.refused(errno.ENOENT, files.rmdir, "/there")
     mounted.refused(errno.EINVAL, files.rename, "/folder", "/folder/folder")
+    mounted.refused(errno.ENAMETOOLONG, files.mkdir, f"/{'x' * 255}", 0o700)
+    mounted.refused(errno.ENAMETOOLONG, files.rename, "/folder", f"/{'x' * 252}")
     mounted.refused(errno.ENOSPC, files.write, "/there", bytes(2 << 20), 0, handle)
     for call, arguments in (
         (files.symlink, ("/there",)),

@@ -28,6 +28,10 @@ class FileExists(BadInput):
     """A file or a folder has that name already."""
 
 
+class NameTooLong(BadInput):
+    """A name, with those of the folders it lies in, has more bytes than there is room for."""
+
+
 class FolderNotEmpty(BadInput):
     """A folder has something in it."""
 

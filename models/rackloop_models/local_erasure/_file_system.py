@@ -12,7 +12,14 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NoRoom, NoSuchFile, StoreInUse
+from rackloop_models.local_erasure._errors import (
+    FileExists,
+    FolderNotEmpty,
+    NameTooLong,
+    NoRoom,
+    NoSuchFile,
+    StoreInUse,
+)
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._store import LocalStore
 from rackloop_models.local_erasure._stored_file import StoredFile
@@ -31,6 +38,7 @@ _NUMBERS: tuple[tuple[type[RackloopError], int], ...] = (
     (NoSuchFile, ENOENT),
     (FileExists, EEXIST),
     (FolderNotEmpty, ENOTEMPTY),
+    (NameTooLong, ENAMETOOLONG),
     (NoRoom, ENOSPC),
     (StoreInUse, EIO),
     (BadInput, EINVAL),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rackloop.errors import BadInput, ProductFailed
-from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NoRoom, NoSuchFile
+from rackloop_models.local_erasure._errors import FileExists, FolderNotEmpty, NameTooLong, NoRoom, NoSuchFile
 from rackloop_models.local_erasure._file import File, Group
 from rackloop_models.local_erasure._journal import Journal
 from rackloop_models.local_erasure._pages import (
@@ -239,12 +239,19 @@ class FileTable:
         contents = {number: pack_page(None) for number in self._dead}
         for file in self._changed:
             contents |= {file.pages[page]: pack_page(file.describe(page)) for page in file.changed}
-            for group in file.groups.values():
-                group.committed = max(group.committed, group.stored)
+        groups = [
+            group
+            for file in self._changed
+            for page in file.changed
+            for index in groups_of(page)
+            if (group := file.groups.get(index))
+        ]
+        for group in groups:
+            group.committed = max(group.committed, group.stored)
         self._journal.commit(generation, contents)
+        for group in groups:
+            group.committed = group.stored
         for file in self._changed:
-            for group in file.groups.values():
-                group.committed = group.stored
             file.committed_bytes = file.size_bytes
             file.changed.clear()
         self._changed.clear()
@@ -287,7 +294,8 @@ def require_name(name: str, most: int = MOST_NAME_BYTES) -> None:
     except UnicodeEncodeError:
         raise BadInput(f"a file's name is UTF-8, found {name!r}") from None
     if not 1 <= length <= most or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-        raise BadInput(
+        refusal = NameTooLong if length > most else BadInput
+        raise refusal(
             f"a file's name has 1 to {most} bytes, its folders' and all, no NUL, and no '.', '..' or nothing between "
             f"two '/'; found {name!r}"
         )

@@ -139,8 +139,6 @@ class Scrub:
             return
         code = self._volume.code
         difference = _difference(code, rows, group.stored)
-        untested = [row - group.stored for row in failed if row >= group.stored]
-        difference[untested] = 0
         if difference.any() and failed:
             # A wrong sector has spoilt what was decoded: what the drive says after retries is compared instead.
             retried = self._read(group, decode=False)
