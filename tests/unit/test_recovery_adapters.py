@@ -21,7 +21,7 @@ from rackloop.recovery import (
     Repairs,
     SystemUnderTest,
 )
-from rackloop.seed import Stream
+from rackloop.seed import Stream, stream
 from rackloop.verdict import Verdict
 from rackloop_models.local_erasure import Layout as LocalLayout
 from rackloop_models.local_erasure import LocalStore, format_drive
@@ -113,6 +113,23 @@ def test_no_history_of_the_local_store_raises_an_alarm(steps: list[tuple[str, in
                 case "read":
                     assert oracle.judge(oracle.verify_all()) == []
     system.close()
+
+
+def test_the_local_store_keeps_what_it_flushed_when_power_is_cut() -> None:
+    drive = VolatileBlocks(2 << 20, stream(2, "drive"), piece=SECTOR)
+    format_drive(drive, LocalLayout(5, 2), files=4)
+    drive.flush()
+    system = LocalStoreUnderTest(lambda: LocalStore(drive, VirtualClock(), take_over=True), blocks=LOCAL_BLOCKS)
+
+    def cut_power() -> None:
+        drive.cut_power()
+        system.power_lost()
+
+    with system, RecoveryOracle(system, Deadline.after(RealClock(), 300), seed=1) as oracle:
+        result = Campaign(oracle, None, CampaignPlan(1), cut_power=cut_power).run()
+    assert result.failures == []
+    after = [cell for row, column, cell in result.matrix if row.damage is Damage.NONE and column.phase is Phase.AFTER]
+    assert [(cell.tried, cell.right) for cell in after] == [(2 * LOCAL_BLOCKS, 2 * LOCAL_BLOCKS)]
 
 
 @pytest.mark.nightly

@@ -83,6 +83,20 @@ def test_a_torn_sector_with_a_damaged_piece_is_wrong() -> None:
         assert "(torn, some damaged)" in reason
 
 
+@pytest.mark.parametrize(("atomic_bytes", "is_wrong"), [(512, False), (1024, True), (2048, True), (BLOCK, True)])
+def test_a_piece_that_is_written_as_a_whole_is_of_one_write(atomic_bytes: int, *, is_wrong: bool) -> None:
+    blocks = MemoryBlocks(8 * BLOCK)
+    with oracle_of(plain(blocks, atomic_bytes)) as oracle:
+        oracle.write(0, 8)
+        oracle.flush()
+        before = bytes(blocks.content)
+        oracle.write(3, 1)
+        oracle.power_was_cut()
+        old = slice(3 * BLOCK + 512, 4 * BLOCK)
+        blocks.content[old] = before[old]
+        assert bool(wrongs(oracle)) is is_wrong
+
+
 def test_a_block_may_be_mixed_of_runs_of_sectors_that_are_written_as_a_whole() -> None:
     for mixed, is_wrong in (((2, 4), False), ((2, 3), True), ((0, 2), False), ((3, 4), True), ((4, 6), False)):
         blocks = MemoryBlocks(4 * 6 * BLOCK)
