@@ -60,8 +60,8 @@ def _places(lab: Lab, parameters: Mapping[str, Any]) -> list[Place]:
     never = [drive for drive in named if drive in lab.drives and not _ph(lab, drive)]
     if never or not (named or failing):
         raise NotSupported(
-            f"nothing would fail: {', '.join(never) or f'all scratch drives at servers of {lab.name}'} have a "
-            "read_error_probability of 0 in the lab description"
+            f"nothing would fail: the description of lab {lab.name} gives no read_error_probability to "
+            f"{', '.join(never) or 'any scratch drive at a server'}"
         )
     return drive_places(lab, {"drives": named or failing})
 
