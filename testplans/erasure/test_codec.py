@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput
 from rackloop.lab import Lab
-from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_fixtures import Measure, Progress, Rack, code_of, require_counts
 from rackloop_models.erasure import Code
 
 # Codes as k+m; ``rounds`` is how often each is timed.
@@ -40,10 +39,11 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def test_codec(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Per code: encode, lose one sector, lose as many as may be lost, each at places drawn anew every round."""
+    require_counts(parameters, "rounds", "sector_bytes")
     noise = np.random.default_rng(rack.chance.getrandbits(64))
     for number, text in enumerate(parameters["codes"]):
         progress(number, len(parameters["codes"]), "codes")
-        code = _code_of(text)
+        code = Code(*code_of(text))
         original = _page_aligned(code.k + code.m, int(parameters["sector_bytes"]))
         original[: code.k] = noise.integers(0, 256, (code.k, original.shape[1]), np.uint8)
         size = code.k * original.shape[1]
@@ -66,13 +66,6 @@ def test_codec(rack: Rack, parameters: Mapping[str, Any], measure: Measure, prog
         for erased, speeds in decoding.items():
             measure("codec.throughput", speeds, code=text, act=f"decode, {'m' if erased > 1 else 1} erased")
         measure("codec.wrong", wrong, code=text)
-
-
-def _code_of(text: str) -> Code:
-    k, plus, m = text.partition("+")
-    if not (plus and k.isdigit() and m.isdigit()):
-        raise BadInput(f"codes: expected k+m, such as 246+9, found {text!r}")
-    return Code(int(k), int(m))
 
 
 def _page_aligned(sectors: int, sector_bytes: int) -> Bytes:

@@ -13,7 +13,17 @@ import pytest
 from rackloop.errors import LabError, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
-from rackloop_fixtures import ErasureRack, ErasureTenant, Labels, Measure, Progress, Rack, StorageParts
+from rackloop_fixtures import (
+    ErasureRack,
+    ErasureTenant,
+    Labels,
+    Measure,
+    Progress,
+    Rack,
+    StorageParts,
+    require_among,
+    require_counts,
+)
 from rackloop_models.disaggregation import Shape
 from rackloop_models.rack_erasure import Health, RecoveryController, ServerLoss, StripeCode, Throttle
 
@@ -101,6 +111,8 @@ def test_server_loss(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per policy: a server fails, objects are read and some written without it, and all is made whole again."""
+    require_counts(parameters, "objects")
+    require_among(parameters, "policies", list(ServerLoss))
     shape = _shape(rack.lab, parameters)
     for name in parameters["policies"]:
         policy = ServerLoss(name)
@@ -139,6 +151,8 @@ def test_throttle(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per throttle: a drive fails under a tenant, and a spare is filled while the tenant goes on."""
+    require_counts(parameters, "objects")
+    require_among(parameters, "throttles", ["none", "throttled"])
     shape = _shape(rack.lab, parameters)
     for name in parameters["throttles"]:
         controller = RecoveryController(shape, ServerLoss.MOVE)

@@ -24,8 +24,10 @@ from rackloop_fixtures import (
     Rack,
     SectorEraser,
     StorageParts,
+    code_of,
     drive_places,
     reached_drive,
+    require_counts,
 )
 from rackloop_models.disaggregation import Shape
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
@@ -95,9 +97,10 @@ def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
 
 def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Per drive and code: a file of some groups, the last of them shortened."""
+    require_counts(parameters, "groups")
     for place in drive_places(rack.lab, parameters):
         for code in parameters["codes"]:
-            k, m = (int(number) for number in code.split("+"))
+            k, m = code_of(code)
             blocks = parameters["groups"] * k - k // 2
             size_bytes = (parameters["groups"] + 4) * (k + m) * SECTOR_BYTES + (16 << 20)
             with reached_drive(rack, labels, place, size_bytes) as reached:
@@ -133,6 +136,7 @@ def test_drives(
 
 
 def _striped(rack: Rack, labels: Labels, parameters: Mapping[str, Any]) -> ErasureRack:
+    require_counts(parameters, "objects")
     controller = RecoveryController(_shape(rack.lab, parameters), ServerLoss.MOVE)
     code = StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
     return ErasureRack(rack, labels, controller, code)
@@ -152,6 +156,8 @@ def _judge(
     progress: Progress,
 ) -> None:
     """Raise ProductFailed where the oracle says fail, LimitsUnknown where it does not know."""
+    require_counts(parameters, "erasures", "drive_erasures", "beyond", "corruptions", least=0)
+    require_counts(parameters, "together", "within_s")
     plan = CampaignPlan(
         rack.seed,
         erasures=parameters["erasures"],

@@ -11,7 +11,7 @@ from rackloop.blocks import FailFastBlocks, Part, part_of
 from rackloop.distribution import Distribution
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
-from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
+from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive, require_counts
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, ReadMode, format_drive
 
 # ``request_sectors`` is what the store is asked for at once: 1 MiB, as by the kernel where it is mounted.
@@ -60,8 +60,8 @@ def _places(lab: Lab, parameters: Mapping[str, Any]) -> list[Place]:
     never = [drive for drive in named if drive in lab.drives and not _ph(lab, drive)]
     if never or not (named or failing):
         raise NotSupported(
-            f"{', '.join(never) or f'no scratch drive at a server of {lab.name}'} has a read_error_probability above 0 "
-            "in the lab description: no sector would fail"
+            f"nothing would fail: the description of lab {lab.name} gives no read_error_probability to "
+            f"{', '.join(never) or 'any scratch drive at a server'}"
         )
     return drive_places(lab, {"drives": named or failing})
 
@@ -111,6 +111,7 @@ def test_tail_latency(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per drive: a file is written to a store, then read in turns with the drive's retries and failing fast."""
+    require_counts(parameters, "sectors", "trials", "request_sectors")
     places = _places(rack.lab, parameters)
     for number, place in enumerate(places):
         drive, server, _ = place

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import BadInput
 from rackloop.lab import Lab
-from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
+from rackloop_fixtures import Labels, Measure, Progress, Rack, code_of, drive_places, reached_drive, require_counts
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, UpdateMethod, format_drive
 
 # Figure 11 of the paper on local erasure coding: codewords of 255 sectors, 50 or 200 of which are updated.
@@ -40,6 +41,7 @@ def test_update(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per code, number of sectors and method: write a file, then update each of its codewords once."""
+    require_counts(parameters, "codewords")
     turns = list(_turns(parameters))
     for place in drive_places(rack.lab, parameters):
         for number, (code, updated) in enumerate(turns):
@@ -63,7 +65,9 @@ def _update(
     measure: Measure,
 ) -> None:
     """The same sectors of the same file by each method; and once as if there were no redundancy."""
-    k, m = (int(number) for number in code.split("+"))
+    k, m = code_of(code)
+    if not 0 < updated <= k:
+        raise BadInput(f"updated: code {code} has 1 to {k} sectors to update in a codeword, found {updated}")
     codewords = int(parameters["codewords"])
     content = bytearray(rack.chance.randbytes(codewords * k * SECTOR_BYTES))
     starts = [group * k + rack.chance.randrange(k - updated + 1) for group in range(codewords)]
