@@ -40,6 +40,16 @@ if [[ $1 == --version ]]; then echo "cargo ${CARGO_IS:-1.85.0}"; exit; fi
 echo "cargo $*" >>"$LOG"
 mkdir -p native/target/release
 """
+# A kernel's package is found by the name of another, and unpacks to a file of its own name.
+APT_CACHE = """#!/bin/bash
+if [[ $1 == depends && $2 == linux-image-* ]]; then echo "  Depends: linux-image-6.1.0-1-cloud"; fi
+test ! -e "$UNKNOWN"
+"""
+APT_GET = """#!/bin/bash
+echo "apt-get $*" >>"$LOG"
+if [[ $1 == download ]]; then touch "${@:2}" && for name in "${@:2}"; do mv "$name" "$name.deb"; done; fi
+"""
+DPKG_DEB = '#!/bin/bash\ntouch "$3/${2##*/}"\n'
 NODE = '#!/bin/bash\necho "${NODE_IS:-v20.1.0}"\n'
 NPM = """#!/bin/bash
 echo "npm $*" >>"$LOG"
@@ -107,7 +117,8 @@ def machine(tmp_path: Path) -> Machine:
         (where / tool).symlink_to(found)
     log = tmp_path / "log"
     log.touch()
-    environment = {"PATH": str(where), "HOME": str(tmp_path), "LOG": str(log), "FAIL": str(tmp_path / "fail")}
+    environment = {"PATH": str(where), "HOME": str(tmp_path), "LOG": str(log)}
+    environment |= {name: str(tmp_path / name.lower()) for name in ("FAIL", "UNKNOWN")}
     machine = Machine(root=root, bin=where, log=log, environment=environment)
     for name, text in {"python3": PYTHON, "cargo": CARGO, "node": NODE, "npm": NPM}.items():
         machine.put(name, text)
@@ -144,6 +155,37 @@ def test_test_adds_the_tests_packages_and_calls_tox(machine: Machine) -> None:
     assert any("--require-hashes -r requirements/dev.txt" in call for call in calls)
     assert not any("run.txt" in call or "cargo build" in call or "npm ci" in call for call in calls)
     assert machine.start("test")[1] == "tox: --current-env\n"
+
+
+def test_nightly_alone_has_a_guest_unpacked(machine: Machine) -> None:
+    machine.put("sudo", '#!/bin/bash\n"${@:2}"\n')
+    for name, text in {"apt-cache": APT_CACHE, "apt-get": APT_GET, "dpkg-deb": DPKG_DEB}.items():
+        machine.put(name, text)
+    machine.put("qemu-system-x86_64", "#!/bin/bash\n")
+    unpacked = machine.root / ".rackloop" / "guest" / "unpacked"
+    machine.start("test", "unit")
+    assert not any("apt-get" in call for call in machine.calls())
+    status, out, err = machine.start("test", "nightly")
+    assert (status, out) == (0, "tox: --current-env -e nightly\n"), err
+    downloaded = "linux-image-6.1.0-1-cloud busybox-static mdadm"
+    assert [call for call in machine.calls() if "apt-get" in call] == [
+        "apt-get update",
+        f"apt-get download {downloaded}",
+    ]
+    assert sorted(path.name for path in unpacked.iterdir()) == sorted(f"{name}.deb" for name in downloaded.split())
+    machine.start("test", "nightly")
+    assert not any("apt-get" in call for call in machine.calls())
+
+
+def test_nightly_goes_on_where_a_distribution_has_no_such_guest(machine: Machine) -> None:
+    machine.put("apt-cache", APT_CACHE)
+    machine.put("apt-get", APT_GET)
+    machine.put("qemu-system-x86_64", "#!/bin/bash\n")
+    machine.environment["UNKNOWN"] = str(machine.root)
+    status, out, err = machine.start("test", "nightly")
+    assert (status, out) == (0, "tox: --current-env -e nightly\n"), err
+    assert not any("download" in call for call in machine.calls())
+    assert not (machine.root / ".rackloop" / "guest" / "unpacked").exists()
 
 
 def test_it_starts_from_anywhere_and_through_a_link(machine: Machine, tmp_path: Path) -> None:
