@@ -16,7 +16,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop_drivers.host import SshAccess
 from tests.linux_guest.initramfs import Initramfs
 from tests.linux_guest.packages import UNPACKED, GuestPackages
-from tests.linux_guest.qemu import QEMU, READY, Qemu, running_qemu
+from tests.linux_guest.qemu import QEMU, READY, running_qemu
 from tests.sshd_process import SSHD, make_key
 
 SSH_PORT = 22
@@ -59,10 +59,8 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class LinuxGuest:
-    """A guest that is up. ``access`` logs in to it as root, and knows its host key."""
+    """A guest that is up. ``access`` logs in to it as root and knows its key; ``nbd`` leads to its ``NBD_PORT``."""
 
-    qemu: Qemu
-    kernel_release: str
     access: SshAccess
     nbd: tuple[str, int]
 
@@ -125,7 +123,7 @@ def running_guest(
             public = " ".join(host_key.with_name("host_key.pub").read_text().split()[:2])
             known_hosts.write_text(f"[127.0.0.1]:{ports[SSH_PORT]} {public}\n")
             access = SshAccess("guest", "127.0.0.1", known_hosts, ports[SSH_PORT], "root", key)
-            yield LinuxGuest(qemu, packages.release, access, ("127.0.0.1", ports[NBD_PORT]))
+            yield LinuxGuest(access, ("127.0.0.1", ports[NBD_PORT]))
 
 
 def _nbdkit_plugin(name: str) -> Path:

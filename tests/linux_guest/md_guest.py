@@ -19,14 +19,17 @@ PROGRAMS = ("sbin/mdadm",)
 
 _COMMAND_S = 60.0
 _FOLDER = "/sys/block/md0/md"
-# In a session of its own, or it would end with the command that starts it. It answers once it is in the background;
+# In a session of its own, or it would end with the command that starts it. It listens before it goes to the background;
 # setsid waits for that only where it is not all that the shell has to do.
-_SERVE = (
-    f"setsid nbdkit --ipaddr 0.0.0.0 --port {NBD_PORT} --pidfile /run/nbdkit.pid file /dev/md0"
-    " && test -s /run/nbdkit.pid"
-)
-# Killed, it is gone only once the kernel says so, and only then is the array free.
-_WITHDRAW = "read pid </run/nbdkit.pid && kill -9 $pid && while [ -d /proc/$pid ]; do :; done"
+_SERVE = f"setsid nbdkit --ipaddr 0.0.0.0 --port {NBD_PORT} --pidfile /run/nbdkit.pid file /dev/md0 || exit"
+# It writes its number once it is in the background. Killed, it is gone only when the kernel says so, and only then is
+# the array free.
+_WITHDRAW = """
+until read pid </run/nbdkit.pid; do :; done 2>/dev/null
+kill -9 $pid
+while [ -d /proc/$pid ]; do :; done
+rm /run/nbdkit.pid
+"""
 
 
 class MdGuest:

@@ -30,15 +30,10 @@ class GuestPackages:
         (kernel,) = self.root.glob("boot/vmlinuz-*")
         return kernel
 
-    @property
-    def release(self) -> str:
-        """The kernel's, as ``uname -r`` says it."""
-        return self.kernel.name.removeprefix("vmlinuz-")
-
     def modules(self, names: Iterable[str]) -> list[Path]:
         """The modules of these names and all that they depend on, in the order in which they can be loaded."""
         # A name may have - in the file and _ in what depends on it.
-        found = {path.stem.replace("-", "_"): path for path in (self.root / "lib/modules" / self.release).rglob("*.ko")}
+        found = {path.stem.replace("-", "_"): path for path in self.root.glob("lib/modules/*/kernel/**/*.ko")}
         return list(dict.fromkeys(path for name in names for path in _with_dependencies(found, name.replace("-", "_"))))
 
 
