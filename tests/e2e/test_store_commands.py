@@ -188,7 +188,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
     for asked, (status, said) in refused.items():
         started[asked].end().refused(status, said)
     (tmp_path / "file").write_bytes(b"x")
-    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "no folder is named 'a'")
+    store("put", "d03", tmp_path / "file", "--name", "a/b").refused(2, "no folder of the store is named 'a'; make it")
     longest = "é" * 127
     assert store("put", "d03", tmp_path / "file", "--name", longest).status == 0
     os.truncate(tmp_path / "file", 1 << 40)
@@ -212,6 +212,7 @@ def test_a_mounted_store_is_a_folder_until_it_is_interrupted(rack: CommandLine, 
     folder = tmp_path / "mnt"
     with mounted(rack, "d05", folder) as running:
         (folder / "file").write_bytes(content(GROUP))
+        (folder / "results").mkdir()
         done = subprocess.run(("df", "--output=source", folder), capture_output=True, text=True, check=True)
         assert done.stdout.split()[-1] == "mock/d05"
         store("status", "d05").refused(3, "lab mock is not free", "store mount d05")
@@ -222,6 +223,10 @@ def test_a_mounted_store_is_a_folder_until_it_is_interrupted(rack: CommandLine, 
     assert not folder.is_mount()
     assert store("get", "d05", "file", tmp_path / "copy").status == 0
     assert (tmp_path / "copy").read_bytes() == content(GROUP)
+    store("put", "d05", tmp_path / "copy", "--name", "results").refused(2, "'results' is a folder of the store")
+    assert store("put", "d05", tmp_path / "copy", "--name", "results/first").status == 0
+    assert store("get", "d05", "results/first", folder).status == 0
+    assert (folder / "first").read_bytes() == content(GROUP)
 
 
 @needs_fuse

@@ -26,7 +26,7 @@ from rackloop_cli.store_by_hand import (
     tell,
 )
 from rackloop_cli.store_place import Place
-from rackloop_models.local_erasure import LocalStore, NoRoom, require_name
+from rackloop_models.local_erasure import LocalStore, NoRoom, NoSuchFile, require_name
 
 STANDARD = "-"
 """The name of standard input and standard output."""
@@ -42,6 +42,7 @@ def put(place: Place, source: str, name: str | None) -> int:
     with _source(source) as (reading, length):
         _require_name(name)
         with opened(place, "store put") as (drive, store):
+            _require_place(store, name)
             room = room_for_data(store)
             if length is not None and length > room:
                 raise NoRoom(f"{source} has {size(length)}, and {place.drive} has room for {size(room)}; remove files")
@@ -211,8 +212,17 @@ def _writing_to(path: Path | str) -> Iterator[None]:
 def _require_name(name: str) -> None:
     """Raise BadInput where no file may be called so."""
     require_name(name)
-    if name in (".", "..", HALF_PUT):
+    if name == HALF_PUT:
         raise BadInput(f"a file of a store cannot be called {name!r}; give another --name")
+
+
+def _require_place(store: LocalStore, name: str) -> None:
+    """Raise BadInput where the store has no folder for a file of that name, or a folder that is called so."""
+    folder = name.rpartition("/")[0]
+    if not store.is_folder(folder):
+        raise NoSuchFile(f"no folder of the store is named {folder!r}; make it first, where the store is mounted")
+    if store.is_folder(name):
+        raise BadInput(f"{name!r} is a folder of the store; give another --name")
 
 
 def _of_degraded(reads: int) -> str:
