@@ -239,6 +239,7 @@ def test_redundancy_follows_when_nobody_asks_and_then_all_is_written(mounted: Mo
     while work.step():
         pass
     assert mounted.store.stat("file").unprotected_groups == 0
+    assert not files.is_changed
     commits = mounted.store.statistics.commits
     assert not work.step()
     assert mounted.store.statistics.commits == commits, "there was nothing left to do"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from fractions import Fraction
+from math import comb
 from pathlib import Path
 
 import pytest
@@ -24,8 +27,11 @@ from rackloop_models.local_erasure import (
     UnknownSuperblock,
     format_drive,
 )
-from rackloop_models.local_erasure._owner import Owner
+from rackloop_models.local_erasure._drive import Drive
+from rackloop_models.local_erasure._owner import Owner, started
 from rackloop_models.local_erasure._replicas import Sealed, seal, unseal
+from rackloop_models.local_erasure._statistics import Statistics
+from rackloop_models.local_erasure._superblock import Superblock
 from tests.unit.faulty_drive import FaultyDrive
 from tests.unit.local_erasure_case import LAYOUT, SECTOR, formatted, on_drive, opened, pattern, with_file
 
@@ -246,6 +252,18 @@ def test_layouts_for_a_failure_probability_are_those_of_table_1(
     assert layout.sector_bytes == SECTOR
 
 
+def test_a_layout_for_a_probability_that_doubles_do_not_tell_from_0_beside_1() -> None:
+    ph, ps, codeword = Fraction(1, 1000), Fraction(1, 10**20), 255
+
+    def fails(m: int) -> Fraction:
+        terms = (comb(codeword, lost) * ph**lost * (1 - ph) ** (codeword - lost) for lost in range(m + 1, codeword + 1))
+        return sum(terms, Fraction(0))
+
+    layout = Layout.for_failure_probability(1e-3, codeword, 1e-20)
+    assert fails(layout.m) <= ps < fails(layout.m - 1)
+    assert ph**layout.replicas <= ps < ph ** (layout.replicas - 1)
+
+
 @pytest.mark.parametrize(("ph", "codeword", "ps"), [(0, 255, 1e-6), (1, 255, 1e-6), (0.1, 255, 0), (0.1, 1, 1e-6)])
 def test_what_is_no_probability_or_codeword_is_refused(ph: float, codeword: int, ps: float) -> None:
     with pytest.raises(BadInput):
@@ -308,6 +326,35 @@ def test_the_mark_of_a_process_that_is_gone_does_not_count(closes: bool, tmp_pat
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=closes)
     with FileBlocks(path, 4 << 20) as drive, LocalStore(drive, VirtualClock()) as store:
         assert store.open("a").read(0, 3) == b"abc"
+
+
+def test_an_owner_that_has_ended_and_is_still_waited_for_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        owner = replace(Owner.here("it"), process=process.pid, started=started(process.pid) or 0)
+        assert not owner.is_gone()
+        assert process.stdin
+        process.stdin.close()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert owner.is_gone()
+        process.stdin = None
+
+
+def test_of_two_that_open_at_once_the_one_whose_mark_was_overwritten_does_not_have_it() -> None:
+    drive = formatted()
+    rival = Superblock.read(Drive(drive, Statistics()))
+    rival = replace(rival, generation=rival.generation + 1, owner=Owner.here("rival"))
+
+    class Raced(FaultyDrive):
+        def flush(self) -> None:
+            super().flush()
+            for place in rival.places():
+                self.memory.write(place * SECTOR, rival.sealed())
+
+    raced = Raced(drive.size_bytes)
+    raced.memory = drive.memory
+    with pytest.raises(StoreInUse, match="'rival'"):
+        opened(raced, owner="late")
+    assert Superblock.read(Drive(drive, Statistics())).owner == rival.owner
 
 
 def test_only_an_owner_that_is_certainly_dead_is_gone() -> None:
