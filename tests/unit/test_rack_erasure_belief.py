@@ -21,6 +21,13 @@ def records(store: StripedStore, made: Case, slot: int) -> list[tuple[Drive, int
     return [(drives[unit.drive], store.layout.record_offset(unit.place, slot)) for unit in store.layout.stripes[0]]
 
 
+def replaced(store: StripedStore, made: Case, drive: str) -> None:
+    spare = Drive(made.drives[drive].size_bytes, made.power)
+    store.replace(drive, f"x{drive}", spare)
+    made.drives = {(f"x{name}" if name == drive else name): (spare if name == drive else one)
+                   for name, one in made.drives.items()}  # fmt: skip
+
+
 @pytest.mark.parametrize(("k", "m", "took_it"), [(1, 1, ["d0"]), (1, 2, ["d0", "d2"]), (2, 2, ["d0", "d1"])])
 def test_a_write_that_came_to_nothing_is_not_seen_after_that_was_read(k: int, m: int, took_it: list[str]) -> None:
     """k drives took it and said that they did not."""
@@ -84,15 +91,55 @@ def test_all_drives_of_a_stripe_may_take_a_write_however_many_lack_something() -
     for number in range(2):
         store.put(number, OLD * 2)
     for drive in ("d0", "d1"):
-        spare = Drive(made.drives[drive].size_bytes, made.power)
-        store.replace(drive, f"x{drive}", spare)
-        del made.drives[drive]
-        made.drives[f"x{drive}"] = spare
+        replaced(store, made, drive)
     with pytest.raises(StripeLost):
         store.get(0)
     store.put(0, NEW * 2)
     for without in ((), ("d2",), ("xd0",), ("xd1",)):
         assert made.open(without=without).get(0) == NEW * 2
+
+
+def test_those_that_missed_a_write_are_not_believed_once_those_that_took_it_were_replaced() -> None:
+    made = case(2, 2, 4, places=1)
+    store = made.open()
+    store.put(0, OLD * 2)
+    for drive in ("d2", "d3"):
+        made.drives[drive].is_dead = True
+    store.put(0, NEW * 2)
+    for drive in ("d2", "d3"):
+        made.drives[drive].is_dead = False
+        store.drive_back(drive, made.drives[drive])
+    for drive in ("d0", "d1"):
+        replaced(store, made, drive)
+    for again in (store, made.open()):
+        with pytest.raises(StripeLost):
+            again.get(0)
+
+
+def test_an_object_of_which_all_drives_were_replaced_is_lost_and_not_said_never_to_have_been() -> None:
+    made = case(2, 1, 3, places=1)
+    store = made.open()
+    store.put(0, OLD * 2)
+    for drive in ("d0", "d1", "d2"):
+        replaced(store, made, drive)
+    for again in (store, made.open()):
+        with pytest.raises(StripeLost):
+            again.get(0)
+
+
+def test_a_write_that_failed_is_settled_when_drives_come_back_and_nothing_is_said_to_be_lost() -> None:
+    made = case(3, 2, 5, places=1)
+    store = made.open()
+    store.put(0, OLD * 3)
+    for drive in ("d0", "d1", "d2"):
+        made.drives[drive].drops_after = 1
+    with pytest.raises(TooFewDrives):
+        store.put(0, NEW * 3)
+    assert store.recovery_state().lost == (0,)
+    made.drives["d0"].is_dead = False
+    store.drive_back("d0", made.drives["d0"])
+    assert store.recovery_state().lost == ()
+    assert store.get(0) in {OLD * 3, NEW * 3}
 
 
 def test_a_drive_that_comes_back_amid_a_write_it_missed_is_out() -> None:
