@@ -116,6 +116,21 @@ def test_those_that_missed_a_write_are_not_believed_once_those_that_took_it_were
             again.get(0)
 
 
+def test_those_that_left_last_are_believed_where_too_few_are_in() -> None:
+    made = case(2, 2, 4, places=1)
+    store = made.open()
+    store.put(0, b"first")
+    on = [drive for drive, _, _ in store.places(0)]
+    for leaving, content in ((on[3], b"second"), (on[1], b"third")):
+        made.drives[leaving].is_dead = True
+        store.put(0, content)
+    for drive in made.drives.values():
+        drive.is_dead = False
+    # Opened without one of the two that have all, then without the other: it has redundancy, and that suffices.
+    assert made.open(without=[on[2]]).get(0) == b"third"
+    assert made.open(without=[on[0]]).get(0) == b"third"
+
+
 def test_an_object_of_which_all_drives_were_replaced_is_lost_and_not_said_never_to_have_been() -> None:
     made = case(2, 1, 3, places=1)
     store = made.open()
@@ -214,6 +229,7 @@ def test_units_that_could_not_be_read_for_a_while_are_not_lost() -> None:
     for blocks in made.drives.values():
         blocks.unreadable.clear()
     assert store.get(0) == content
+    assert store.recovery_state().lost == ()
     store.rebuild()
     assert store.recovery_state().health is Health.HEALTHY
     assert store.scrub().repaired == 0
