@@ -217,6 +217,29 @@ def _generation(record: tuple[Drive, int]) -> int:
     return int.from_bytes(drive.content[at : at + 8], "big")
 
 
+def test_a_drive_that_comes_back_with_a_unit_and_no_record_of_it_is_asked_for_it() -> None:
+    """A write was cut off when one drive had a record of it, and its units went with other drives."""
+    made = case(3, 2, 5, places=1)
+    store = made.open()
+    store.put(0, OLD)
+    on = [drive for drive, _, _ in store.places(0)]
+    offsets = {offset for slot in (0, 1) for _, offset in records(store, made, slot)}
+    for at in (0, 2, 3, 4):
+        made.drives[on[at]].refuses_writes_at = offsets
+    with pytest.raises(TooFewDrives, match="or what was written"):
+        store.put(0, NEW)
+    for drive in made.drives.values():
+        drive.refuses_writes_at = set()
+    # The unit of the write that is here is bad; the data unit and the other redundancy are away.
+    slot = store.layout.unit_offset(store.layout.stripes[0][3].place, 0)
+    made.drives[on[3]].unreadable.add(slot)
+    again = made.open(without=[on[0], on[4]])
+    assert again.recovery_state().lost == (0,)
+    again.drive_back(on[4], made.drives[on[4]])
+    assert again.recovery_state().lost == ()
+    assert again.get(0) == NEW
+
+
 def test_units_that_could_not_be_read_for_a_while_are_not_lost() -> None:
     made = case(3, 2, 5, places=1)
     store = made.open()
