@@ -21,6 +21,13 @@ def records(store: StripedStore, made: Case, slot: int) -> list[tuple[Drive, int
     return [(drives[unit.drive], store.layout.record_offset(unit.place, slot)) for unit in store.layout.stripes[0]]
 
 
+def replaced(store: StripedStore, made: Case, drive: str) -> None:
+    spare = Drive(made.drives[drive].size_bytes, made.power)
+    store.replace(drive, f"x{drive}", spare)
+    made.drives = {(f"x{name}" if name == drive else name): (spare if name == drive else one)
+                   for name, one in made.drives.items()}  # fmt: skip
+
+
 @pytest.mark.parametrize(("k", "m", "took_it"), [(1, 1, ["d0"]), (1, 2, ["d0", "d2"]), (2, 2, ["d0", "d1"])])
 def test_a_write_that_came_to_nothing_is_not_seen_after_that_was_read(k: int, m: int, took_it: list[str]) -> None:
     """k drives took it and said that they did not."""
@@ -84,15 +91,70 @@ def test_all_drives_of_a_stripe_may_take_a_write_however_many_lack_something() -
     for number in range(2):
         store.put(number, OLD * 2)
     for drive in ("d0", "d1"):
-        spare = Drive(made.drives[drive].size_bytes, made.power)
-        store.replace(drive, f"x{drive}", spare)
-        del made.drives[drive]
-        made.drives[f"x{drive}"] = spare
+        replaced(store, made, drive)
     with pytest.raises(StripeLost):
         store.get(0)
     store.put(0, NEW * 2)
     for without in ((), ("d2",), ("xd0",), ("xd1",)):
         assert made.open(without=without).get(0) == NEW * 2
+
+
+def test_those_that_missed_a_write_are_not_believed_once_those_that_took_it_were_replaced() -> None:
+    made = case(2, 2, 4, places=1)
+    store = made.open()
+    store.put(0, OLD * 2)
+    for drive in ("d2", "d3"):
+        made.drives[drive].is_dead = True
+    store.put(0, NEW * 2)
+    for drive in ("d2", "d3"):
+        made.drives[drive].is_dead = False
+        store.drive_back(drive, made.drives[drive])
+    for drive in ("d0", "d1"):
+        replaced(store, made, drive)
+    for again in (store, made.open()):
+        with pytest.raises(StripeLost):
+            again.get(0)
+
+
+def test_those_that_left_last_are_believed_where_too_few_are_in() -> None:
+    made = case(2, 2, 4, places=1)
+    store = made.open()
+    store.put(0, b"first")
+    on = [drive for drive, _, _ in store.places(0)]
+    for leaving, content in ((on[3], b"second"), (on[1], b"third")):
+        made.drives[leaving].is_dead = True
+        store.put(0, content)
+    for drive in made.drives.values():
+        drive.is_dead = False
+    # Opened without one of the two that have all, then without the other: it has redundancy, and that suffices.
+    assert made.open(without=[on[2]]).get(0) == b"third"
+    assert made.open(without=[on[0]]).get(0) == b"third"
+
+
+def test_an_object_of_which_all_drives_were_replaced_is_lost_and_not_said_never_to_have_been() -> None:
+    made = case(2, 1, 3, places=1)
+    store = made.open()
+    store.put(0, OLD * 2)
+    for drive in ("d0", "d1", "d2"):
+        replaced(store, made, drive)
+    for again in (store, made.open()):
+        with pytest.raises(StripeLost):
+            again.get(0)
+
+
+def test_a_write_that_failed_is_settled_when_drives_come_back_and_nothing_is_said_to_be_lost() -> None:
+    made = case(3, 2, 5, places=1)
+    store = made.open()
+    store.put(0, OLD * 3)
+    for drive in ("d0", "d1", "d2"):
+        made.drives[drive].drops_after = 1
+    with pytest.raises(TooFewDrives):
+        store.put(0, NEW * 3)
+    assert store.recovery_state().lost == (0,)
+    made.drives["d0"].is_dead = False
+    store.drive_back("d0", made.drives["d0"])
+    assert store.recovery_state().lost == ()
+    assert store.get(0) in {OLD * 3, NEW * 3}
 
 
 def test_a_drive_that_comes_back_amid_a_write_it_missed_is_out() -> None:
@@ -155,6 +217,29 @@ def _generation(record: tuple[Drive, int]) -> int:
     return int.from_bytes(drive.content[at : at + 8], "big")
 
 
+def test_a_drive_that_comes_back_with_a_unit_and_no_record_of_it_is_asked_for_it() -> None:
+    """A write was cut off when one drive had a record of it, and its units went with other drives."""
+    made = case(3, 2, 5, places=1)
+    store = made.open()
+    store.put(0, OLD)
+    on = [drive for drive, _, _ in store.places(0)]
+    offsets = {offset for slot in (0, 1) for _, offset in records(store, made, slot)}
+    for at in (0, 2, 3, 4):
+        made.drives[on[at]].refuses_writes_at = offsets
+    with pytest.raises(TooFewDrives, match="or what was written"):
+        store.put(0, NEW)
+    for drive in made.drives.values():
+        drive.refuses_writes_at = set()
+    # The unit of the write that is here is bad; the data unit and the other redundancy are away.
+    slot = store.layout.unit_offset(store.layout.stripes[0][3].place, 0)
+    made.drives[on[3]].unreadable.add(slot)
+    again = made.open(without=[on[0], on[4]])
+    assert again.recovery_state().lost == (0,)
+    again.drive_back(on[4], made.drives[on[4]])
+    assert again.recovery_state().lost == ()
+    assert again.get(0) == NEW
+
+
 def test_units_that_could_not_be_read_for_a_while_are_not_lost() -> None:
     made = case(3, 2, 5, places=1)
     store = made.open()
@@ -167,6 +252,7 @@ def test_units_that_could_not_be_read_for_a_while_are_not_lost() -> None:
     for blocks in made.drives.values():
         blocks.unreadable.clear()
     assert store.get(0) == content
+    assert store.recovery_state().lost == ()
     store.rebuild()
     assert store.recovery_state().health is Health.HEALTHY
     assert store.scrub().repaired == 0

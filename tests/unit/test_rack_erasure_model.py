@@ -73,12 +73,12 @@ class StoreMachine(RuleBasedStateMachine):
         return (self.down | self.stale[number] | self.damaged[number]) & set(self.on(number))
 
     def may_be_lost(self, number: int) -> bool:
-        """Too little is left, too many have not been asked, or nobody who is there has been in the store before."""
+        """Too little is left, too many have not been asked, or too few who are there have been in the store before."""
         on = set(self.on(number))
         self.fresh &= {state.name for state in self.store.recovery_state().drives if state.is_out}
         if number in self.untold or len(self.unusable(number)) > self.m:
             return True
-        return len(self.unseen & on) >= self.k or on <= self.fresh | self.down
+        return len(self.unseen & on) >= self.k or len(on & (self.fresh | self.down)) >= self.k
 
     def made(self, content: tuple[int, int]) -> bytes:
         letter, length = content

@@ -151,6 +151,30 @@ def test_what_was_seen_after_a_power_cut_stays() -> None:
         assert len(wrongs(oracle)) == 1
 
 
+def test_a_first_write_that_failed_and_was_not_seen_does_not_come_later() -> None:
+    class Late(BlockSystem):
+        """Refuses writes, and does them when it likes."""
+
+        kept: tuple[int, bytes] | None = None
+
+        def put(self, first: int, data: bytes) -> None:
+            self.kept = first, data
+            raise IoFailed("write: media error", errno.EIO)
+
+        def do(self) -> None:
+            assert self.kept is not None
+            super().put(*self.kept)
+
+    for is_seen in (True, False):
+        system = Late(MemoryBlocks(BLOCKS * BLOCK), "late")
+        with oracle_of(system) as oracle:
+            assert oracle.write(3, 1) == 0
+            if is_seen:
+                assert not wrongs(oracle)
+            system.do()
+            assert bool(wrongs(oracle)) is is_seen
+
+
 def test_a_write_that_failed_may_be_seen_or_not_and_torn_only_below_the_atomic_unit() -> None:
     for atomic_bytes, is_wrong in ((512, False), (BLOCK, True)):
         blocks = VolatileBlocks(BLOCKS * BLOCK, stream(3, "drive"))

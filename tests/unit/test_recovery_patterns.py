@@ -93,6 +93,22 @@ def test_beyond_is_one_more_than_m_and_always_hits_data() -> None:
         assert min(case.positions) < (4, 1)[case.stripe]
 
 
+def test_a_stripe_that_is_hit_along_with_another_is_not_beyond_m() -> None:
+    made = patterns((4, 2), (4, 2))
+    assert made.beyond(6)
+    made.note(1, frozenset({3, 4}), Damage.BEYOND)
+    assert made.coverage.share("beyond m") == 0
+    made.note(1, frozenset({3, 4, 5}), Damage.BEYOND)
+    assert made.coverage.share("beyond m") == 0.5
+
+
+def test_corruptions_beyond_m_are_one_more_and_always_hit_data() -> None:
+    for case in patterns((4, 2)).corruptions_beyond(3):
+        assert case.damage is Damage.CORRUPTED
+        assert len(case.positions) == 3
+        assert min(case.positions) < 4
+
+
 def test_corruptions_are_of_data_of_parity_and_of_both() -> None:
     made = patterns((4, 2)).corruptions(6)
     assert {Mix.of(case.positions, 4) for case in made} == {Mix.DATA, Mix.PARITY, Mix.MIXED}

@@ -269,12 +269,11 @@ class RecoveryOracle:
         candidates = self.history.candidates(block, began, ended)
         has_newest = len(founds) < self._sectors and founds[0][1].content not in LOUD
         observation = Observation(block, tuple(founds), has_newest, newest, candidates, where, self._sectors)
-        # A block that is whole and of one write has shown which of the candidates it is.
-        generations = {found.generation for _, found in founds if found.content in {Content.STALE, Content.NEWER}}
-        if len(founds) == self._sectors and len(generations) == 1 and candidates.issuperset(generations - {None}):
-            generation = next(iter(generations))
-            if generation is not None and all(found.generation == generation for _, found in founds):
-                self.history.note_seen(np.array([block]), np.array([generation], np.uint64), began)
+        # A block that is whole and of one write, or of zeros, has shown which of the candidates it is.
+        shown = {_shown(found) for _, found in founds}
+        generation = next(iter(shown))
+        if len(founds) == self._sectors and len(shown) == 1 and generation in candidates:
+            self.history.note_seen(np.array([block]), np.array([generation], np.uint64), began)
         return observation
 
     def _batches(self, first: int, count: int) -> Iterator[tuple[int, int]]:
@@ -304,6 +303,17 @@ def require_loud(error: BlocksUnreadable | IoFailed) -> None:
     """Raise ``error`` on where it does not say that data cannot be read: it is the lab's then."""
     if isinstance(error, IoFailed) and not error.is_unreadable:
         raise error
+
+
+def _shown(found: Found) -> int | None:
+    """The generation of a whole sector, 0 of zeros."""
+    match found.content:
+        case Content.STALE | Content.NEWER:
+            return found.generation
+        case Content.BLANK:
+            return 0
+        case _:
+            return None
 
 
 def _not_given(answer: bytes | Exception, expected_bytes: int) -> Found:

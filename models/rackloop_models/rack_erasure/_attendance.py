@@ -11,9 +11,10 @@ from rackloop_models.rack_erasure._drives import Drives, Gone
 from rackloop_models.rack_erasure._label import Label, Member, write_label
 from rackloop_models.rack_erasure._layout import Unit
 
-# A drive that was never in, or without which so much was written that it must not be asked what the others had. No
-# change has this number, the first being that of formatting.
-NOT_BELIEVED = 1
+# A drive that was never in: no change has this number, the first being that of formatting.
+NEVER_IN = 1
+# One that was left out, and is not to be believed however few are in.
+_DISBELIEVED = -1
 
 
 class Attendance:
@@ -47,9 +48,9 @@ class Attendance:
     def disbelieve_who_is_out(self) -> None:
         """Have drives that are out not be believed, however few are in."""
         with self.lock:
-            believed = {number: member for number, member in enumerate(self.members) if member.out > NOT_BELIEVED}
+            believed = {number: member for number, member in enumerate(self.members) if member.out > NEVER_IN}
             if believed:
-                self._write({number: replace(member, out=NOT_BELIEVED) for number, member in believed.items()})
+                self._write({number: replace(member, out=_DISBELIEVED) for number, member in believed.items()})
 
     def join(self, numbers: Sequence[int]) -> None:
         """These drives have everything as it is now, and are in again."""
@@ -65,7 +66,7 @@ class Attendance:
     def enter(self, number: int, member: Member) -> None:
         """Another drive has this number from now on, and nothing on it yet."""
         with self.lock:
-            self._write({number: replace(member, out=NOT_BELIEVED)})
+            self._write({number: replace(member, out=NEVER_IN)})
 
     def moved(self, number: int, server: str) -> None:
         """A drive is at another server now. Its label says so from the next change on."""
@@ -94,5 +95,5 @@ def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[in
     out = [members[unit.drive].out or None for unit in units]
     left = sorted((float("inf") if change is None else change for change in out), reverse=True)
     since = left[k - 1]
-    least = max(since, NOT_BELIEVED + 1)
+    least = max(since, NEVER_IN + 1)
     return {position for position, change in enumerate(out) if change is None or change >= least}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 from types import TracebackType
@@ -14,7 +14,7 @@ from rackloop.clock import Clock
 from rackloop.errors import BadInput
 from rackloop_models.rack_erasure._attendance import Attendance
 from rackloop_models.rack_erasure._drives import Drives, Gone
-from rackloop_models.rack_erasure._errors import NoStripedStore
+from rackloop_models.rack_erasure._errors import NoStripedStore, StripeLost
 from rackloop_models.rack_erasure._label import Member, read_label
 from rackloop_models.rack_erasure._layout import Layout, needed_bytes
 from rackloop_models.rack_erasure._opening import find_store, require_member, wipe
@@ -221,10 +221,13 @@ class StripedStore:
             with known.lock:
                 if known.blind:
                     self._stripes.vote(stripe)
-                elif position not in known.holds and known.tried is None:
+                elif known.tried is not None:
+                    self._settle(stripe)
+                elif position not in known.holds:
                     self._stripes.clean(stripe, {position: slots})
                     if holds(slots, known.version):
                         known.holds = known.holds | {position}
+                    self._stripes.ask_again(stripe)
         self._join()
 
     def replace(self, drive: str, spare: str, blocks: Blocks, *, server: str | None = None) -> None:
@@ -243,13 +246,16 @@ class StripedStore:
         before = self._attendance.members[number]
         self._drives.leave(number, f"was replaced by {spare}")
         self._take_out(number)
+        self._stripes.give_up(number)
         self._attendance.enter(number, Member(spare, server or before.server, before.incarnation + 1))
         self._drives.come(number, blocks)
         self._attendance.repeat(number)
         for stripe, position in self.layout.on_drive[number]:
             known = self._stripes.known[stripe]
             with known.lock:
-                if known.version is None and known.tried is None and not known.blind:
+                if known.tried is not None:
+                    self._settle(stripe)
+                elif known.version is None and not known.blind:
                     known.holds = known.holds | {position}
         self._join()
 
@@ -329,6 +335,11 @@ class StripedStore:
             if known.blind or known.tried is not None or position not in known.holds:
                 return True
         return False
+
+    def _settle(self, stripe: int) -> None:
+        """Settle what a write that failed left, if enough drives are there for it now."""
+        with suppress(StripeLost):
+            self._stripes.decide(stripe)
 
     def _take_out(self, number: int) -> None:
         """Have no stripe believe that a drive has its unit."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from rackloop.errors import ProductFailed
 from rackloop_models import erasure
-from rackloop_models.rack_erasure._attendance import Attendance, believed
+from rackloop_models.rack_erasure._attendance import NEVER_IN, Attendance, believed
 from rackloop_models.rack_erasure._drives import Drives
 from rackloop_models.rack_erasure._errors import NoSuchObject, StripeLost, TooFewDrives
 from rackloop_models.rack_erasure._layout import SLOTS
@@ -161,15 +161,15 @@ class Stripes:
         seen = [slot for slots in records.values() for slot in slots if isinstance(slot, Version)]
         told = {slot for at in voters for slot in records[at] if isinstance(slot, Version)}
         if not voters:
-            # None of those who know all is here. Of what was written last some record is here, where k have it.
-            clean = {at for at in records if _is_clean(records[at])}
+            # None of those who know all is here. What was written last is hidden where k do not tell, or some have it.
+            clean = {at for at in records if self._tells(number, at, records[at])}
             told = set(seen)
         known.newest = max((slot.generation for slot in seen), default=0)
         known.version = max(told, default=None)
         known.blind = not clean or (self._unseen(number) >= self.code.k and not self._trusts)
-        if not voters and known.version is not None:
-            hidden = self.code.units - len(clean)
-            known.blind |= seen.count(known.version) < self.code.k or hidden >= self.code.k
+        if not voters:
+            has_few = known.version is not None and seen.count(known.version) < self.code.k
+            known.blind |= has_few or self.code.units - len(clean) >= self.code.k
         known.holds = frozenset(at for at, slots in records.items() if holds(slots, known.version))
         if known.blind:
             return
@@ -178,6 +178,13 @@ class Stripes:
         if version is not None and voters - known.holds:
             # Its writer was stopped while it wrote records: all units are there, and the other records follow.
             self._adopt(number, version, voters if len(known.holds) >= self.code.k else here, records)
+
+    def ask_again(self, number: int) -> None:
+        """Where a stripe cannot be read: see whether drives have units of it, though they have no record of it."""
+        known, here = self.known[number], self.reachable(number)
+        if known.version is not None and not self.is_readable(number):
+            records = {at: self.units.records(number, at) for at in sorted(here)}
+            self._adopt(number, known.version, here, records)
 
     def clean(self, number: int, records: Mapping[int, Records]) -> None:
         """Take out records of writes that did not come to pass, newer than what the stripe holds."""
@@ -226,6 +233,14 @@ class Stripes:
             written = sum(len(made[at]) for at in done)
             self._counts.add(rebuilt_units=len(done), rebuilt_read_bytes=read, rebuilt_written_bytes=written)
             return (len(done), read, written)
+
+    def give_up(self, drive: int) -> None:
+        """Before another takes the place of a drive: where too few are left that are in, no others are believed."""
+        for number, _ in self.layout.on_drive[drive]:
+            others = [unit.drive for unit in self.layout.stripes[number] if unit.drive != drive]
+            if sum(not self._attendance.members[other].out for other in others) < self.code.k:
+                self._attendance.disbelieve_who_is_out()
+                return
 
     def check(self, number: int) -> tuple[dict[int, Wrong], bool]:
         """Read all units and records of a stripe that should be there: what is wrong, and whether the code agrees."""
@@ -349,6 +364,11 @@ class Stripes:
             else codeword[row_of[at], : self.code.stored_bytes(at, version.length)].tobytes()
             for at in wanted
         }
+
+    def _tells(self, number: int, at: int, slots: Records) -> bool:
+        """Whether a drive would have a record of a write that it took: not one that came in the place of another."""
+        member = self._attendance.members[self.layout.stripes[number][at].drive]
+        return _is_clean(slots) and (member.out != NEVER_IN or any(isinstance(slot, Version) for slot in slots))
 
     def _unseen(self, number: int) -> int:
         return sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
