@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rackloop.abilities import Completed
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop.guard import WritableDrive
@@ -36,6 +37,19 @@ def soon() -> Deadline:
 def fio() -> Iterator[Fio]:
     with LocalExecutor(CLOCK) as executor:
         yield Fio(executor, CLOCK)
+
+
+class OnceTooLate(LocalExecutor):
+    """Does the first command that prints fio's report, and has no time left to say what it printed."""
+
+    was_late = False
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        done = super().run(argv, deadline, stdin=stdin)
+        if not self.was_late and any(word.endswith(".json") for word in argv):
+            self.was_late = True
+            raise DeadlineExceeded("the answer came too late")
+        return done
 
 
 @pytest.fixture
@@ -81,6 +95,15 @@ def writable() -> Iterator[Mint]:
 
 def once(job: FioJob) -> FioRun:
     return FioRun(jobs=(job,), seed=1)
+
+
+def test_a_report_that_comes_too_late_is_asked_for_again(on_file: DevicePath) -> None:
+    run = FioRun(jobs=(FioJob(name="once", device=on_file, rw=ReadWrite.READ, size_bytes=MIB),), seed=1)
+    with OnceTooLate(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon()) as running:
+        with pytest.raises(DeadlineExceeded, match="came too late"):
+            running.wait(soon())
+        assert running.wait(soon()).jobs[0].io_bytes == MIB
+        assert running.shell("ls", soon()).stdout == ""
 
 
 def test_reads_go_once_over_the_region(fio: Fio, on_file: DevicePath) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
@@ -43,14 +44,15 @@ _LOG_ERROR_S = 0.002
 
 # The first line says which process to interrupt, what time the host has, and what the preparation left to say.
 _START = 'cd "$1" && eval "$2" && echo "$$ $(date +%s%N) $said" && shift 2 && exec "$@"'
-# The logs that exist, each after a line with its name, then fio's report after a line of its own; all are removed.
+# The logs that exist, each after a line with its name, then fio's report after a line of its own. All stay there: who
+# had no time to hear it asks again.
 _COLLECT = """
 cd "$1" && report="$2" && from="$3" && shift 3 || exit
 for log; do echo "@$log"; cat "$log" 2>/dev/null; done
 echo "@"
 tail -c "+$from" "$report"
-rm -f "${report%json}"* "$@"
 """
+_REMOVE = 'cd "$1" && name="$2" && shift 2 && rm -f "$name".* "$@"'
 
 # A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
 # SIGINT, bit 1, and SIGUSR1, bit 9. While fio makes a thread its first one blocks all signals, SigBlk, and another gets
@@ -276,6 +278,10 @@ class RunningFio:
                 verify_err=verify_errors(ended.stderr, jobs),
                 failed=failed_by(reports, self._start.unix_s),
             )
+            # What is left for want of time goes with the folder.
+            with suppress(DeadlineExceeded):
+                names = self._run.log_names(self._name)
+                self._executor.run(("sh", "-c", _REMOVE, "sh", self._folder, self._name, *names), deadline)
         return self._final
 
     def kill(self) -> None:
@@ -288,7 +294,7 @@ class RunningFio:
         return self._executor.run(argv, deadline).status == 0
 
     def _collect(self, deadline: Deadline) -> tuple[dict[str, str], str]:
-        """Fetch and remove what fio wrote: its logs by name, and its report."""
+        """Fetch what fio wrote: its logs by name, and its report."""
         names = self._run.log_names(self._name)
         report = f"{self._name}.json"
         argv = ("sh", "-c", _COLLECT, "sh", self._folder, report, str(self._reported + 1), *names)
