@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,16 +65,16 @@ class MockRack:
 
     def becomes(self, server: str, state: HostState) -> None:
         """Wait until the server is in ``state``."""
-        deadline = soon()
-        while (now := self.control.states(soon())[server]) is not state:
-            assert not deadline.is_over(), f"{server} is still {now}"
-            CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+        self._wait(server, lambda now: now is state)
 
     def follows_power(self, server: str, *, is_on: bool) -> None:
         """Wait until the server is off exactly where it has no power, for which it takes a moment to boot."""
+        self._wait(server, lambda now: (now is not HostState.OFF) is is_on)
+
+    def _wait(self, server: str, fits: Callable[[HostState], bool]) -> None:
         deadline = soon()
-        while ((now := self.control.states(soon())[server]) is not HostState.OFF) is not is_on:
-            assert not deadline.is_over(), f"{server} is still {now}, and its power is {'on' if is_on else 'off'}"
+        while not fits(now := self.control.states(soon())[server]):
+            assert not deadline.is_over(), f"{server} is still {now}"
             CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
 
     @contextmanager

@@ -60,15 +60,16 @@ class Rack:
 
     def wait_held(self, requests: int) -> None:
         """Return once rackd holds that many requests; they come from a socket, and not all at once."""
-        deadline = Deadline.after(CLOCK, SLOW_S)
-        while (held := int(self.ask("stats")["held"])) != requests:
-            assert not deadline.is_over(), f"rackd holds {held} requests, not {requests}"
+        self._wait_stats(lambda stats: stats["held"] == requests)
 
     def wait_lateness(self, acts: int) -> None:
         """Return once rackd has said of that many acts how late they were, which it does behind them."""
+        self._wait_stats(lambda stats: stats["lateness"]["n"] >= acts)
+
+    def _wait_stats(self, fits: Callable[[dict[str, Any]], bool]) -> None:
         deadline = Deadline.after(CLOCK, SLOW_S)
-        while (told := int(self.ask("stats")["lateness"]["n"])) < acts:
-            assert not deadline.is_over(), f"rackd told the lateness of {told} acts, not of {acts}"
+        while not fits(stats := self.ask("stats")):
+            assert not deadline.is_over(), f"rackd still says {stats}"
 
 
 Start = Callable[..., Rack]

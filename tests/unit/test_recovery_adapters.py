@@ -12,14 +12,11 @@ from rackloop.recovery import (
     Campaign,
     CampaignPlan,
     Damage,
-    Eraser,
     Forgets,
     Phase,
     Placed,
     RecoveryOracle,
-    RecoveryResult,
     Repairs,
-    SystemUnderTest,
 )
 from rackloop.seed import Stream, stream
 from rackloop.verdict import Verdict
@@ -28,16 +25,12 @@ from rackloop_models.local_erasure import LocalStore, format_drive
 from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store
 from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
 from tests.unit.faulty_blocks import DriveEraser, FaultyBlocks, SectorEraser, faulty_drives
+from tests.unit.judged_system import judged
 from tests.unit.recovery_doubles import VolatileBlocks
 
 SECTOR = 4096
 LOCAL_BLOCKS = 21  # four groups of five, and one of a single sector
 UNIT = 2 * SECTOR
-
-
-def judged(system: SystemUnderTest, eraser: Eraser, plan: CampaignPlan) -> RecoveryResult:
-    with RecoveryOracle(system, Deadline.after(RealClock(), 300), seed=plan.seed) as oracle:
-        return Campaign(oracle, eraser, plan).run()
 
 
 def local_store(k: int = 5, m: int = 2, blocks: int = LOCAL_BLOCKS) -> tuple[LocalStoreUnderTest, FaultyBlocks]:
@@ -61,7 +54,7 @@ def test_the_local_store_brings_back_every_pattern() -> None:
         assert isinstance(system, Placed)
         assert isinstance(system, Repairs)
         assert isinstance(system, Forgets)
-        result = judged(system, SectorEraser({"drive": drive}), CampaignPlan(3, beyond=6, corruptions=6))
+        result = judged(system, SectorEraser({"drive": drive}), CampaignPlan(3, beyond=6, corruptions=6), seconds=300)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.is_exhaustive
     assert result.coverage.share("shortened stripes") == 1
@@ -72,7 +65,7 @@ def test_the_local_store_brings_back_every_pattern() -> None:
 
 def test_the_striped_store_brings_back_every_pattern_and_corrects_silent_corruption() -> None:
     system, drives = striped_store()
-    result = judged(system, SectorEraser(drives), CampaignPlan(3, beyond=6, corruptions=9))
+    result = judged(system, SectorEraser(drives), CampaignPlan(3, beyond=6, corruptions=9), seconds=300)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.is_exhaustive
     assert (result.corrupted, result.corrupted_found) == (6, 6)
@@ -80,7 +73,9 @@ def test_the_striped_store_brings_back_every_pattern_and_corrects_silent_corrupt
 
 def test_the_striped_store_is_rebuilt_on_spares_when_drives_go() -> None:
     system, drives = striped_store(drives=7, spares=4)
-    result = judged(system, DriveEraser(drives, corrupts=False), CampaignPlan(3, erasures=20, beyond=3, corruptions=0))
+    result = judged(
+        system, DriveEraser(drives, corrupts=False), CampaignPlan(3, erasures=20, beyond=3, corruptions=0), seconds=300
+    )
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     after = [cell for row, column, cell in result.matrix if row.damage is Damage.ERASED and column.phase is Phase.AFTER]
     assert sum(cell.right + cell.degraded_right for cell in after) > 0
@@ -137,7 +132,7 @@ def test_the_local_store_of_the_paper_is_sampled() -> None:
     system, drive = local_store(251, 4, blocks=600)
     with system:
         plan = CampaignPlan(3, erasures=300, beyond=12, corruptions=6)
-        result = judged(system, SectorEraser({"drive": drive}), plan)
+        result = judged(system, SectorEraser({"drive": drive}), plan, seconds=300)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert not result.is_exhaustive
     assert result.coverage.share("sizes") == 1

@@ -18,7 +18,6 @@ from rackloop.recovery import (
     Campaign,
     CampaignPlan,
     Damage,
-    Eraser,
     Health,
     Mix,
     Phase,
@@ -28,27 +27,13 @@ from rackloop.recovery import (
     RecoveryState,
     SelfDescription,
     SilentCorruption,
-    SystemUnderTest,
 )
 from rackloop.verdict import Verdict
 from tests.unit.coded_store import CodedStore
 from tests.unit.faulty_blocks import SECTOR, DriveEraser, SectorEraser
+from tests.unit.judged_system import judged
 
 PLAN = CampaignPlan(7, beyond=9, corruptions=9)
-
-
-def judged(
-    system: SystemUnderTest,
-    eraser: Eraser | None,
-    plan: CampaignPlan = PLAN,
-    *,
-    limit_s: float = 60.0,
-    seconds: float = 120.0,
-    progress: Callable[[Progress], None] = lambda _: None,
-) -> RecoveryResult:
-    deadline = Deadline.after(RealClock(), seconds)
-    with RecoveryOracle(system, deadline, seed=plan.seed, call_limit_s=limit_s) as oracle:
-        return Campaign(oracle, eraser, plan, progress).run()
 
 
 def of_store(store: CodedStore, plan: CampaignPlan = PLAN) -> RecoveryResult:
@@ -58,7 +43,7 @@ def of_store(store: CodedStore, plan: CampaignPlan = PLAN) -> RecoveryResult:
 def test_a_right_store_passes_every_pattern() -> None:
     heard: list[Progress] = []
     store = CodedStore()
-    result = judged(store, SectorEraser(store.drives), progress=heard.append)
+    result = judged(store, SectorEraser(store.drives), PLAN, progress=heard.append)
     assert (result.verdict, result.reasons, result.not_covered) == (Verdict.PASS, (), ["loss of power: nobody cuts it"])
     assert result.is_exhaustive
     assert (
@@ -318,7 +303,7 @@ def test_a_store_that_hangs_is_unknown() -> None:
 
     try:
         store = Hangs()
-        result = judged(store, SectorEraser(store.drives), limit_s=0.3)
+        result = judged(store, SectorEraser(store.drives), PLAN, limit_s=0.3)
     finally:
         let_go.set()
     assert result.verdict is Verdict.UNKNOWN
@@ -385,7 +370,7 @@ def test_without_places_nothing_can_be_erased() -> None:
     plain = BlockSystem(MemoryBlocks(40 * SECTOR), "plain")
     store = CodedStore()
     for eraser, said in ((None, "nothing to erase with"), (SectorEraser(store.drives), "does not say where")):
-        result = judged(plain, eraser)
+        result = judged(plain, eraser, PLAN)
         assert result.verdict is Verdict.UNKNOWN
         assert said in result.reasons[0]
         assert result.matrix.total([Damage.NONE]).right == 40
@@ -398,7 +383,7 @@ def test_a_system_that_is_wrong_undamaged_is_not_damaged() -> None:
 
     store = Wrong()
     eraser = SectorEraser(store.drives)
-    result = judged(store, eraser)
+    result = judged(store, eraser, PLAN)
     assert result.verdict is Verdict.FAIL
     assert "(undamaged)" in result.reasons[0]
     assert eraser.erasures == []

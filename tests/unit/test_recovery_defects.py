@@ -15,7 +15,6 @@ from rackloop.recovery import (
     Campaign,
     CampaignPlan,
     Damage,
-    Eraser,
     Health,
     Phase,
     Place,
@@ -25,7 +24,6 @@ from rackloop.recovery import (
     SelfDescription,
     SilentCorruption,
     Stripe,
-    SystemUnderTest,
 )
 from rackloop.seed import stream
 from rackloop.verdict import Verdict
@@ -48,21 +46,10 @@ from tests.unit.defective_stores import (
     WrongForOnePattern,
 )
 from tests.unit.faulty_blocks import SECTOR, SectorEraser, faulty_drives
+from tests.unit.judged_system import judged
 from tests.unit.recovery_doubles import VolatileBlocks
 
 PLAN = CampaignPlan(7, beyond=6, corruptions=6)
-
-
-def judged(
-    system: SystemUnderTest,
-    eraser: Eraser | None,
-    plan: CampaignPlan = PLAN,
-    *,
-    limit_s: float = 60.0,
-    cut_power: Callable[[], None] | None = None,
-) -> RecoveryResult:
-    with RecoveryOracle(system, Deadline.after(RealClock(), 120), seed=plan.seed, call_limit_s=limit_s) as oracle:
-        return Campaign(oracle, eraser, plan, cut_power=cut_power).run()
 
 
 FAILS: dict[str, tuple[type[CodedStore], str]] = {
@@ -88,7 +75,7 @@ FAILS: dict[str, tuple[type[CodedStore], str]] = {
 def test_each_fails_and_is_named(defect: str) -> None:
     make, said = FAILS[defect]
     store = make()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert result.verdict is Verdict.FAIL
     assert any(said in reason for reason in result.failures), result.failures[:3]
 
@@ -178,14 +165,14 @@ class GivesABuffer(CodedStore):
 @pytest.mark.parametrize("make", [RepairsBeforeItGives, WithholdsTheStripe, WritesElsewhere, GivesABuffer])
 def test_what_is_odd_and_right_passes(make: type[CodedStore]) -> None:
     store = make()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.not_covered == ["loss of power: nobody cuts it"]
 
 
 def test_rebuilds_of_who_never_says_healthy_are_not_covered() -> None:
     store = NeverHealthy()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert result.verdict is Verdict.PASS
     (said,) = [text for text in result.not_covered if text.startswith("what repairs brought back")]
     assert "it did not say healthy" in said
@@ -210,7 +197,7 @@ def test_an_eraser_without_effect_is_unknown_and_not_held_against_the_system(
     make: type[SectorEraser], what: str
 ) -> None:
     store = CodedStore()
-    result = judged(store, make(store.drives))
+    result = judged(store, make(store.drives), PLAN)
     assert result.verdict is Verdict.UNKNOWN
     assert f"with more than m units {what} a stripe was given whole" in result.reasons[0]
 
@@ -230,7 +217,7 @@ def test_stripes_of_another_shape_than_it_says_are_unknown() -> None:
             return replace(stripe, units=stripe.units[:-1])
 
     store = Understates()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert result.verdict is Verdict.UNKNOWN
     assert "k = 4 and m = 2, and stripe 0 lies in 4 + 1 units" in result.reasons[0]
 
@@ -251,7 +238,7 @@ class Cached(BlockSystem):
 @pytest.mark.parametrize("flushes", [True, False])
 def test_a_flush_that_does_not_flush_is_found_where_power_can_be_cut(*, flushes: bool) -> None:
     system = Cached(flushes=flushes)
-    result = judged(system, None, cut_power=system.cache.cut_power)
+    result = judged(system, None, PLAN, cut_power=system.cache.cut_power)
     assert not any("loss of power" in text for text in result.not_covered)
     assert any(row.damage is Damage.NONE and column.phase is Phase.AFTER for row, column, _ in result.matrix)
     if flushes:
@@ -267,7 +254,7 @@ def test_a_description_may_say_nothing_of_the_code() -> None:
             return replace(super().describe(), k=None, m=None)
 
     store = Silent()
-    assert judged(store, SectorEraser(store.drives)).verdict is Verdict.PASS
+    assert judged(store, SectorEraser(store.drives), PLAN).verdict is Verdict.PASS
 
 
 class ForgetsBadly(CodedStore):
@@ -297,7 +284,7 @@ class ForgetsBadly(CodedStore):
 
 def test_what_is_in_memory_is_forgotten_before_each_look_at_damage() -> None:
     store = ForgetsBadly()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.matrix.total([Damage.BEYOND]).loud > 0
 
@@ -322,12 +309,12 @@ class DetectsOnly(CodedStore):
 
 def test_who_promises_to_detect_may_withhold_and_who_promises_to_correct_may_not() -> None:
     store = DetectsOnly()
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.matrix.total([Damage.CORRUPTED]).loud > 0
     store = DetectsOnly()
     store.said = SilentCorruption.CORRECTED
-    result = judged(store, SectorEraser(store.drives))
+    result = judged(store, SectorEraser(store.drives), PLAN)
     assert result.verdict is Verdict.FAIL
     assert "is wrong" in result.reasons[0]
 

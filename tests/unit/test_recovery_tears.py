@@ -35,6 +35,19 @@ def interrupted(before: bytes, atomic_bytes: int, left: Callable[[BlockSystem, i
         return wrongs(oracle)
 
 
+def half_done(block: int, old: slice, atomic_bytes: int, *, blocks: int = 4, sectors: int = 1) -> list[str]:
+    """What is wrong when a second write of ``block`` is cut off and leaves what was in the bytes ``old`` of all."""
+    memory = MemoryBlocks(blocks * sectors * BLOCK)
+    with oracle_of(plain(memory, atomic_bytes, sectors)) as oracle:
+        oracle.write(0, blocks)
+        oracle.flush()
+        before = bytes(memory.content)
+        oracle.write(block, 1)
+        oracle.power_was_cut()
+        memory.content[old] = before[old]
+        return wrongs(oracle)
+
+
 def other_run(lba: int) -> bytes:
     return sectors_of(plain(MemoryBlocks(8 * BLOCK)), lba, 4, seed=77)
 
@@ -85,41 +98,15 @@ def test_a_torn_sector_with_a_damaged_piece_is_wrong() -> None:
 
 @pytest.mark.parametrize(("atomic_bytes", "is_wrong"), [(512, False), (1024, True), (2048, True), (BLOCK, True)])
 def test_a_piece_that_is_written_as_a_whole_is_of_one_write(atomic_bytes: int, *, is_wrong: bool) -> None:
-    blocks = MemoryBlocks(8 * BLOCK)
-    with oracle_of(plain(blocks, atomic_bytes)) as oracle:
-        oracle.write(0, 8)
-        oracle.flush()
-        before = bytes(blocks.content)
-        oracle.write(3, 1)
-        oracle.power_was_cut()
-        old = slice(3 * BLOCK + 512, 4 * BLOCK)
-        blocks.content[old] = before[old]
-        assert bool(wrongs(oracle)) is is_wrong
+    old = slice(3 * BLOCK + 512, 4 * BLOCK)
+    assert bool(half_done(3, old, atomic_bytes, blocks=8)) is is_wrong
 
 
 def test_a_block_may_be_mixed_of_runs_of_sectors_that_are_written_as_a_whole() -> None:
     for mixed, is_wrong in (((2, 4), False), ((2, 3), True), ((0, 2), False), ((3, 4), True), ((4, 6), False)):
-        blocks = MemoryBlocks(4 * 6 * BLOCK)
-        system = plain(blocks, 2 * BLOCK, sectors=6)
-        with oracle_of(system) as oracle:
-            oracle.write(0, 4)
-            oracle.flush()
-            before = bytes(blocks.content)
-            oracle.write(1, 1)
-            oracle.power_was_cut()
-            old = slice((6 + mixed[0]) * BLOCK, (6 + mixed[1]) * BLOCK)
-            blocks.content[old] = before[old]
-            assert bool(wrongs(oracle)) is is_wrong, mixed
+        old = slice((6 + mixed[0]) * BLOCK, (6 + mixed[1]) * BLOCK)
+        assert bool(half_done(1, old, 2 * BLOCK, sectors=6)) is is_wrong, mixed
 
 
 def test_the_last_run_of_a_block_may_be_shorter() -> None:
-    blocks = MemoryBlocks(4 * 3 * BLOCK)
-    system = plain(blocks, 2 * BLOCK, sectors=3)
-    with oracle_of(system) as oracle:
-        oracle.write(0, 4)
-        oracle.flush()
-        before = bytes(blocks.content)
-        oracle.write(1, 1)
-        oracle.power_was_cut()
-        blocks.content[5 * BLOCK : 6 * BLOCK] = before[5 * BLOCK : 6 * BLOCK]
-        assert wrongs(oracle) == []
+    assert half_done(1, slice(5 * BLOCK, 6 * BLOCK), 2 * BLOCK, sectors=3) == []

@@ -18,6 +18,7 @@ from rackloop.local_executor import LocalExecutor
 from rackloop.profiles import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.model_output import bar, make_directory
+from rackloop_cli.whole_table import table_of_figures
 
 if TYPE_CHECKING:
     from rackloop_models.drives import Check, Curve
@@ -76,7 +77,7 @@ def _size(text: str) -> int:
 
 
 def _verdicts(checks: Sequence[Check]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = table_of_figures()
     for name in ("figure", "model", "published", "within", "off by", "verdict"):
         table.add_column(name, justify="left" if name in {"figure", "verdict"} else "right", no_wrap=True)
     for check in checks:

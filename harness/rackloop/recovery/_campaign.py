@@ -101,9 +101,10 @@ class Campaign:
             self._doubt_eraser("with more than m units erased nothing was loud")
 
     def _doubt_eraser(self, text: str) -> None:
-        doubt = f"{text}: is the eraser in effect, or does {self._description.name} answer from a cache?"
-        if doubt not in self._result.doubts:
-            self._result.doubts.append(doubt)
+        _note(
+            self._result.doubts,
+            f"{text}: is the eraser in effect, or does {self._description.name} answer from a cache?",
+        )
 
     def _conclude(self) -> None:
         """What can only be said in the end."""
@@ -166,8 +167,7 @@ class Campaign:
             try:
                 goes_on = carry_out(hits, places)
             except NotSupported as error:
-                if (text := f"{part}: {error}") not in self._result.not_covered:
-                    self._result.not_covered.append(text)
+                _note(self._result.not_covered, f"{part}: {error}")
                 return
             for hit in hits:
                 patterns.note(hit.number, hit.positions, lot[0].damage)
@@ -249,9 +249,7 @@ class Campaign:
                     self._read(hits, Damage.CORRUPTED, Phase.AFTER)
                     self._strike_again(eraser, hits, Damage.CORRUPTED)
             elif wrong:
-                text = f"silent corruption: it gave wrong bytes, and what it promises is: {promise}"
-                if text not in result.not_covered:
-                    result.not_covered.append(text)
+                _note(result.not_covered, f"silent corruption: it gave wrong bytes, and what it promises is: {promise}")
         finally:
             eraser.mend()
         if promise in _PROMISED:
@@ -418,3 +416,9 @@ class Campaign:
     def _within(self, stripe: Stripe) -> int:
         """How many of a stripe's blocks are of those that are written."""
         return min(stripe.addresses.stop, self._blocks) - stripe.addresses.start
+
+
+def _note(texts: list[str], text: str) -> None:
+    """Add a text that is not there yet."""
+    if text not in texts:
+        texts.append(text)
