@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from rackloop.health._counters import health_changes
 from rackloop.health._disturbance import Disturbed
@@ -182,16 +183,18 @@ def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) ->
     hosts: dict[str, str] = {}
     for line in now.kernel:
         hosts |= {name: f"host{number}" for number, name in _LETTER.findall(line.text)}
-        rule = next((rule for rule in KERNEL_MESSAGES.values() if _matches(rule, line.text)), None)
-        if rule is not None:
+        if (rule := _rule_of(line.text)) is not None:
             found.setdefault((rule.name, _about(line.text, hosts, was, now)), []).append(line)
     for (name, ports), lines in found.items():
         rule, excuses = KERNEL_MESSAGES[name], judge.of_ports(server, ports)
         yield judge(rule, excuses, " ".join((server, *sorted(ports))), name, None, len(lines), lines[0].text.strip())
 
 
-def _matches(rule: Rule, text: str) -> bool:
-    return rule.pattern is not None and rule.pattern.search(text) is not None
+# A thousand remaps say the same few hundred things a thousand times.
+@lru_cache(maxsize=4096)
+def _rule_of(text: str) -> Rule | None:
+    """The first rule that a kernel message breaks."""
+    return next((rule for rule in KERNEL_MESSAGES.values() if rule.pattern and rule.pattern.search(text)), None)
 
 
 def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:

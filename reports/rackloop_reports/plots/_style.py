@@ -126,7 +126,9 @@ def encode(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
 
 def _settle(figure: Figure) -> None:
     """Lay the figure out and round the result: the last bits that the solver gives differ from time to time."""
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
     for axes in figure.get_axes():
         left, bottom, width, height = (round(edge, 4) for edge in axes.get_position().bounds)
