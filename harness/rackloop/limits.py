@@ -24,3 +24,7 @@ class Limit:
     unit: str = "1"
     text: str = ""
     on: Mapping[str, str] = field(default_factory=dict)
+
+    def holds_in(self, facts: Mapping[str, str]) -> bool:
+        """Whether it is for a run with these facts."""
+        return all(facts.get(key) == value for key, value in self.on.items())

@@ -61,6 +61,6 @@ def _measured(measurement: MeasurementSummary) -> str:
     limit = limit_text(measurement.limits, unit)
     return (
         f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} {value}"
-        + (f" [{interval}]" if interval != f"{value} to {value}" else "")
+        + (f" [{interval}]" if interval not in {"", f"{value} to {value}"} else "")
         + (f", limit {limit}: {measurement.verdict}" if limit else "")
     )

@@ -23,8 +23,10 @@ def value_text(value: float | None, unit: str) -> str:
     return "not claimed" if value is None else format_quantity(value, unit)
 
 
-def interval_text(ci95: Sequence[float | None], unit: str) -> str:
-    """``1.02 ms to 1.11 ms``; an end that the number of samples cannot bound is open."""
+def interval_text(ci95: Sequence[float | None] | None, unit: str) -> str:
+    """``1.02 ms to 1.11 ms``; open at an end that the samples cannot bound, and empty for what has no interval."""
+    if ci95 is None:
+        return ""
     low, high = ci95
     if low is None and high is None:
         return "too few samples"
