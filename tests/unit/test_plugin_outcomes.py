@@ -50,6 +50,39 @@ def test_limits_decide(
     assert {event.verdict for event in measured} == {judged}
 
 
+HELPED = "from harness_of_theirs import helped\ndef test_it():\n    helped()\n"
+OWN_FIXTURE = (
+    "@pytest.fixture\ndef servers():\n    assert [], 'no server has the stack'\ndef test_it(servers):\n    pass\n"
+)
+OWN_HELPER = "def checked(found):\n    assert found\ndef test_it():\n    checked([])\n"
+INNER = "def test_it():\n    def check(value):\n        assert value == 1, 'the drive says 2'\n    check(2)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "cause", "reason"),
+    [
+        ("def test_it():\n    assert 1 == 2, 'the drive says 2'\n", "fail", "product", "the drive says 2"),
+        (INNER, "fail", "product", "the drive says 2"),
+        ("def test_it():\n    pytest.fail('it is slow')\n", "fail", "product", "it is slow"),
+        ("def test_it():\n    with pytest.raises(OSError):\n        pass\n", "fail", "product", "DID NOT RAISE"),
+        ("def test_it():\n    {}['x']\n", "unknown", "test", "KeyError"),
+        ("def test_it():\n    int('x' * 9, base=99)\n", "unknown", "test", "ValueError"),
+        ("def test_it(nobody):\n    pass\n", "unknown", "test", "nobody"),
+        (HELPED, "unknown", "harness", "harness_of_theirs.py, helped: no server"),
+        (OWN_FIXTURE, "unknown", "test", "servers: no server has the stack"),
+        (OWN_HELPER, "unknown", "test", "checked"),
+    ],
+)
+def test_only_what_the_test_asks_is_the_products(
+    pytester: pytest.Pytester, body: str, verdict: str, cause: str, reason: str
+) -> None:
+    pytester.makepyfile(harness_of_theirs="def helped():\n    assert [], 'no server'\n")
+    pytester.syspathinsert()
+    ended = run_one(pytester, body).only()
+    assert (ended.verdict, ended.cause) == (verdict, cause)
+    assert reason in str(ended.reason)
+
+
 ROBBED = """
 from threading import Event
 from rackloop.clock import RealClock
