@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rackloop.health import HealthChange
+from rackloop.machine_load import MachineLoad
 
 SCHEMA = 1
 
@@ -302,7 +303,10 @@ class Attached:
 
 @dataclass(frozen=True)
 class TestFinished:
-    """A test ended with a verdict and, unless it passed, a cause and a reason."""
+    """A test ended with a verdict and, unless it passed, a cause and a reason.
+
+    ``load`` is how busy the machine of the harness was meanwhile, None for what is no test's body.
+    """
 
     kind: ClassVar[str] = "test.finished"
     __test__: ClassVar[bool] = False
@@ -311,6 +315,7 @@ class TestFinished:
     cause: str | None
     reason: str | None
     duration_s: float
+    load: MachineLoad | None = None
 
 
 @dataclass(frozen=True)

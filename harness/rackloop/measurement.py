@@ -8,14 +8,19 @@ what lies outside a limit with all of it fails, and only what lies inside with a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rackloop.distribution import Distribution, Interval
 from rackloop.limits import Limit
+from rackloop.machine_load import MachineLoad
 from rackloop.units import format_quantity
 from rackloop.verdict import Cause, Verdict
+
+_RATES = frozenset({"B/s", "1/s", "IOPS"})
+# Of a rate that was taken in no time at all nothing is known, not even that it is finite.
+_MOST_STARVED = 0.99
 
 Statistic = float | Literal["max", "min", "mean"]
 
@@ -103,6 +108,15 @@ class Measurement:
         readings = [Reading(value, value / (1 - share), None, count) for value, count in pairs]
         return replace(_corrected(self, readings), starved=share)
 
+    def doubted(self, load: MachineLoad) -> Measurement:
+        """The same with what a machine under this ``load`` may have done to it: added to times, taken from rates.
+
+        Counts, sizes and ratios are what they are on any machine.
+        """
+        if self.unit == "s":
+            return self.late_by(load.late_s)
+        return self.slowed_by(min(load.starved, _MOST_STARVED)) if self.unit in _RATES else self
+
     @property
     def error(self) -> float:
         """The most that the machine may have added to, or taken from, a sample."""
@@ -152,14 +166,23 @@ class Finding:
     cause: Cause | None = None
 
 
-def judge(measurement: Measurement, limits: Iterable[Limit], facts: Mapping[str, str]) -> list[Finding]:
+def judge(
+    measurement: Measurement,
+    limits: Iterable[Limit],
+    facts: Mapping[str, str],
+    load: Callable[[], MachineLoad] | None = None,
+) -> list[Finding]:
     """One finding for every limit that applies to ``measurement``, or a single one without a verdict.
 
     ``facts`` are what a limit's ``on`` is held against, such as ``{"lab_kind": "mock"}``. Judged from the interval:
     pass when all of it is inside the limit, fail when all of it is outside, unknown otherwise. What cannot be decided
     for the machine's lateness is the harness's, what too few samples do not show the test's.
+
+    ``load`` says how busy the machine was that took the measurement, where its samples do not say it themselves.
     """
     applying = [limit for limit in limits if _applies(limit, measurement, facts)]
+    if applying and load is not None:
+        measurement = measurement.doubted(load())
     return [_find(measurement, limit) for limit in applying] or [_find(measurement, None)]
 
 
