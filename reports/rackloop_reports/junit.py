@@ -68,6 +68,8 @@ def _case(suite: ET.Element, test: TestRecord) -> None:
             f"{what} = {value_text(measured.value, measured.unit)}"
             f" ({_interval(measured)}n = {measured.n})" + (f", limit {limit}: {measured.verdict}" if limit else "")
         )
+    if test.load is not None:
+        properties["machine.load"] = str(test.load)
     if properties:
         _properties(case, properties)
     outcome = _OUTCOMES.get(test.verdict)

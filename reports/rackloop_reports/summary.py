@@ -12,6 +12,7 @@ from typing import Any
 
 from rackloop.distribution import Interval
 from rackloop.events import Measured
+from rackloop.machine_load import MachineLoad
 from rackloop.verdict import Cause, Verdict
 from rackloop_reports.record import RunRecord, TestRecord
 
@@ -60,7 +61,7 @@ class MeasurementSummary:
 
 @dataclass(frozen=True)
 class TestSummary:
-    """One test: ``cause`` and ``reason`` say why it is not a pass."""
+    """One test: ``cause`` and ``reason`` say why it is not a pass, ``load`` how busy the harness's machine was."""
 
     __test__ = False
     id: str
@@ -69,6 +70,7 @@ class TestSummary:
     reason: str | None
     labels: Mapping[str, str]
     measurements: Sequence[MeasurementSummary]
+    load: MachineLoad | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _dut(dut: Mapping[str, Any]) -> DutSummary:
 
 def _test(test: TestRecord) -> TestSummary:
     measurements = [_measurement(measured) for measured in test.measurements]
-    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements)
+    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements, test.load)
 
 
 def _measurement(measured: Measured) -> MeasurementSummary:

@@ -11,7 +11,7 @@ from rich.text import Text
 from rackloop.units import counted
 from rackloop.verdict import Verdict
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
-from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
+from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
 _STYLES = {
     Verdict.PASS: "green",
@@ -32,7 +32,8 @@ def render(summary: Summary) -> RenderableType:
     for test in summary.tests:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
-        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in _findings(test))
+        findings = _findings(test, is_simulated=bool(simulated))
+        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in findings)
     if summary.out_of_service:
         lines.append(Text("\nnot used"))
         lines.extend(Padding(Text(out.reason), (0, 0, 0, 2)) for out in summary.out_of_service)
@@ -41,10 +42,10 @@ def render(summary: Summary) -> RenderableType:
     return Group(*lines)
 
 
-def _findings(test: TestSummary) -> Iterator[str]:
+def _findings(test: TestSummary, *, is_simulated: bool) -> Iterator[str]:
     """Why it is not a pass; then what has a limit, worst first, or the first few measurements where nothing has."""
     if test.reason:
-        yield f"{test.cause}: {test.reason}" if test.cause else test.reason
+        yield f"{cause_text(test.cause, is_simulated=is_simulated)}: {test.reason}" if test.cause else test.reason
     judged = [measurement for measurement in test.measurements if measurement.verdict]
     judged.sort(key=lambda measurement: _WORST_FIRST.index(measurement.verdict or Verdict.PASS))
     chosen = judged or test.measurements

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackloop.units import format_quantity
+from rackloop.verdict import Cause
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -33,6 +34,11 @@ def interval_text(ci95: Sequence[float | None] | None, unit: str) -> str:
     if low is None or high is None:
         return f"at most {format_quantity(high, unit)}" if high is not None else f"at least {value_text(low, unit)}"
     return f"{format_quantity(low, unit)} to {format_quantity(high, unit)}"
+
+
+def cause_text(cause: Cause, *, is_simulated: bool) -> str:
+    """Whose fault it is, for people: on a mock lab there is no product but a simulated one."""
+    return f"simulated {cause}" if cause is Cause.PRODUCT and is_simulated else str(cause)
 
 
 def limit_text(limits: Mapping[str, Any] | None, unit: str) -> str:
