@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -29,9 +30,12 @@ def render(summary: Summary) -> RenderableType:
     """The list, to be printed by a rich console: what does not fit in a line goes on below its beginning."""
     simulated = " (simulated)" if summary.lab_kind == "mock" else ""
     lines: list[RenderableType] = [Text(f"Plan {summary.plan} on lab {summary.lab}{simulated}\n")]
+    blocked: dict[str, str] = {}
     for test in summary.tests:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
+        if test.verdict is Verdict.BLOCKED and blocked.setdefault(str(test.reason), test.id) != test.id:
+            test = replace(test, reason=f"as {blocked[str(test.reason)]}")
         findings = _findings(test, is_simulated=bool(simulated))
         lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in findings)
     if summary.out_of_service:

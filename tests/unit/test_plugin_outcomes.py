@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rackloop.data import data_path
 from rackloop.events import Measured
 from tests.unit.plugin_case import Ran, run_plan
 
@@ -201,7 +202,20 @@ def test_a_broken_bench_is_told_once(pytester: pytest.Pytester) -> None:
     assert ran.verdicts == [("a/b::one", "blocked", "lab"), ("a/b::two", "blocked", "lab")]
     assert {event.reason for event in ran.finished} == {"the pdu is dead"}
     assert "raise BenchBroken" not in ran.result.stdout.str()
-    assert "blocked: the pdu is dead" in ran.result.stdout.str().splitlines()
+    assert ran.result.stdout.str().splitlines().count("blocked: the pdu is dead") == 1
+    assert "blocked as a/b::one is" in ran.result.stdout.str()
+
+
+def test_a_lab_that_cannot_be_leased_from_here_is_bad_input_once(pytester: pytest.Pytester) -> None:
+    described = data_path("labs").joinpath("direct-attached.yaml").read_text()
+    lab = pytester.path / "das1.yaml"
+    lab.write_text("".join(line for line in described.splitlines(keepends=True) if "controllers:" not in line))
+    body = "def test_one(rack): ...\ndef test_two(rack): ...\n"
+    ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"}, lab=str(lab))
+    said = ran.result.stderr.str() + ran.result.stdout.str()
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said.count("say `controllers: [") == 1
+    assert ran.finished == []
 
 
 def test_a_rack_that_is_refused_is_told_in_a_line(pytester: pytest.Pytester) -> None:
