@@ -9,6 +9,7 @@
     │   └── FaultRefused      a fault would not be made: it might do harm, or could not be told from another
     ├── LabError              the bench failed, not the product                 exit 3
     │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
+    │   │   └── NameUnknown       its name does not resolve to an address
     │   ├── DeadlineExceeded  it answers too late
     │   ├── LoginRefused      it answers, but does not let this account in
     │   ├── HostKeyUnknown    it answers with an SSH host key that nobody has vouched for
@@ -107,6 +108,10 @@ class NotConnected(LabError):
         self.children = dict(children or {})
         tree = "".join(f"\n  {name}: {error}" for name, error in self.children.items())
         super().__init__(message + tree)
+
+
+class NameUnknown(NotConnected):
+    """The name of an endpoint does not resolve to an address: a spelling mistake, or a name service that lacks it."""
 
 
 class DeadlineExceeded(LabError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rackloop.health import HealthChange
+from rackloop.machine_load import MachineLoad
 
 SCHEMA = 1
 
@@ -159,8 +160,10 @@ class TaskRan:
 class Measured:
     """A measurement was taken and judged; ``values`` and ``counts`` are its distribution.
 
-    ``statistic`` is ``p99``-like for quantiles, else ``max``, ``min`` or ``mean``; ``limits`` is None where the plan
-    has none, else ``{"text", "min", "max"}``.
+    ``quantile`` is ``p99``-like for quantiles, else ``max``, ``min`` or ``mean``; ``limits`` is None where the plan
+    has none, else ``{"text", "min", "max"}``. ``ci95`` is None for what has no interval, a maximum or a minimum.
+    ``cause`` says whose fault a verdict that is no pass is. ``clusters`` is how many independent draws the samples come
+    from, None where each is one; ``error`` is the most that the measuring machine may have added to one of them.
     """
 
     kind: ClassVar[str] = "measured"
@@ -171,7 +174,7 @@ class Measured:
     n: int
     quantile: str
     value: float
-    ci95: tuple[float | None, float | None]
+    ci95: tuple[float | None, float | None] | None
     p50: float | None
     p99: float | None
     limits: Mapping[str, Any] | None
@@ -179,6 +182,9 @@ class Measured:
     reason: str | None
     values: Sequence[float]
     counts: Sequence[int]
+    cause: str | None = None
+    clusters: int | None = None
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -297,7 +303,10 @@ class Attached:
 
 @dataclass(frozen=True)
 class TestFinished:
-    """A test ended with a verdict and, unless it passed, a cause and a reason."""
+    """A test ended with a verdict and, unless it passed, a cause and a reason.
+
+    ``load`` is how busy the machine of the harness was meanwhile, None for what is no test's body.
+    """
 
     kind: ClassVar[str] = "test.finished"
     __test__: ClassVar[bool] = False
@@ -306,6 +315,7 @@ class TestFinished:
     cause: str | None
     reason: str | None
     duration_s: float
+    load: MachineLoad | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
-from rackloop.errors import LabError, NotSupported, RackloopError
+from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
 from rackloop.identity import mismatches, once_online
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def mend_unexplained(
     for answer in asked:
         try:
             broken = answer.result()
+        except NameUnknown:
+            # The server itself is asked as well, and says so.
+            continue
         except RackloopError as error:
             problems.append(f"what stands broken cannot be read: {error}")
             continue
@@ -117,6 +120,8 @@ def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> st
         rack.host(server).reconnect(deadline)
     except NotSupported:
         return None
+    except NameUnknown as error:
+        return f"server {server}: {error}"
     except LabError as error:
         remedy = f"start it anew with `rackloop power {lab.name} cycle {server}`"
         return f"server {server} does not answer: {error}; {remedy}"
@@ -128,7 +133,8 @@ def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> st
 def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, deadline: Deadline) -> str | None:
     try:
         identity = once_online(rack.drive(server, port), deadline)
-    except NotSupported:
+    except (NotSupported, NameUnknown):
+        # A name that does not resolve is its server's, which says so.
         return None
     except LabError as error:
         return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"

@@ -24,3 +24,16 @@ class Limit:
     unit: str = "1"
     text: str = ""
     on: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        labels = ", ".join(f"{key}={value}" for key, value in self.where.items())
+        measure = f"{self.measure}{{{labels}}}" if labels else self.measure
+        statistic = f"p{self.quantile * 100:g}" if isinstance(self.quantile, float) else self.quantile
+        return " ".join(filter(None, (measure, statistic, self.text)))
+
+    def __hash__(self) -> int:
+        return hash((self.measure, self.quantile, self.text, *sorted(self.where.items())))
+
+    def holds_in(self, facts: Mapping[str, str]) -> bool:
+        """Whether it is for a run with these facts."""
+        return all(facts.get(key) == value for key, value in self.on.items())

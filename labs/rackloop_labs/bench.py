@@ -26,7 +26,8 @@ class Bench(Protocol):
     by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
     management controller keeps one. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
     drives coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
-    ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them. Each
+    ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
+    ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing.
     """
 
@@ -45,6 +46,7 @@ class Bench(Protocol):
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]: ...  # noqa: D102
+    def lateness_s(self) -> float | None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 

@@ -178,6 +178,11 @@ class MockBench:
         finally:
             self.rackd.record_io(drive, self._soon(), on=False)
 
+    def lateness_s(self) -> float | None:
+        """How long after it was due rackd did something, at most. Raises LabError where it does not answer."""
+        found = self.rackd.request("stats", self._soon())["lateness"]["max"]
+        return float(found) / 1e9
+
     def _soon(self) -> Deadline:
         return Deadline.after(self.clock, _CONNECT_S)
 

@@ -104,6 +104,9 @@ class PhysicalBench:
         """Not supported: a real drive keeps no record of its requests."""
         raise NotSupported(f"{drive} is a real drive, and keeps no record of its requests")
 
+    def lateness_s(self) -> None:
+        """Nobody knows: equipment keeps its own time."""
+
     def close(self) -> None:
         """End what still runs on servers, let go of the switch's lock and close every connection."""
         for host in self._hosts.values():

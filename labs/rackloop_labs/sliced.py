@@ -81,6 +81,10 @@ class SlicedBench:
             raise BadInput(f"drive {drive} is not in the lease, which has {self._slice}")
         return self._bench.recording_io(drive)
 
+    def lateness_s(self) -> float | None:
+        """How late the whole rack was."""
+        return self._bench.lateness_s()
+
     def close(self) -> None:
         """Close the whole rack's bench; the switch's lock is not held between acts."""
         self._bench.close()

@@ -22,7 +22,7 @@ from rackloop_reports.gallery import Gallery, Plot
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.steps import is_ours, steps_of
-from rackloop_reports.tables import description_html, exchanges_text, remaps_csv
+from rackloop_reports.tables import description_html, exchanges_text, remaps_csv, verdict_text
 
 TEST_LABEL = "rackloop_test"
 _OURS = "rackloop-"
@@ -37,6 +37,7 @@ _TREE = ("epic", "feature", "story")
 # What a reader looks for first: whose fault it is. The message of a result begins with these words.
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
     {"name": "The product failed", "messageRegex": r"^fail, cause product:[\s\S]*"},
+    {"name": "The simulated product failed", "messageRegex": r"^fail, cause simulated product:[\s\S]*"},
     {"name": "The test is at fault", "messageRegex": r"^(fail|unknown), cause test:[\s\S]*"},
     {"name": "The harness is at fault", "messageRegex": r"^(fail|unknown), cause harness:[\s\S]*"},
     {"name": "The lab is at fault", "messageRegex": r"^(fail|unknown), cause lab:[\s\S]*"},
@@ -104,7 +105,8 @@ def _complete_test(
         "attachments": theirs + ours,
         "steps": [step for step in result.get("steps", ()) if not is_ours(step)] + steps_of(test, run),
     }
-    result["statusDetails"] = {**result.get("statusDetails", {}), "message": _message(test)} if test.reason else {}
+    message = f"{verdict_text(test, run)}: {test.reason}"
+    result["statusDetails"] = {**result.get("statusDetails", {}), "message": message} if test.reason else {}
     _write_json(path, result)
 
 
@@ -138,11 +140,6 @@ def _words(name: str) -> str:
 
 def _is_own_label(label: Mapping[str, Any]) -> bool:
     return label.get("name") in {"rackloop_verdict", "rackloop_cause"} or label == {"name": "tag", "value": "simulated"}
-
-
-def _message(test: TestRecord) -> str:
-    cause = f", cause {test.cause}" if test.cause else ""
-    return f"{test.verdict}{cause}: {test.reason}"
 
 
 def _attachments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
+from rackloop.events import Measured
 from rackloop.verdict import Verdict
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
@@ -65,9 +66,10 @@ def _case(suite: ET.Element, test: TestRecord) -> None:
         limit = limit_text(measured.limits, measured.unit)
         lines.append(
             f"{what} = {value_text(measured.value, measured.unit)}"
-            f" (95 %: {interval_text(measured.ci95, measured.unit)}; n = {measured.n})"
-            + (f", limit {limit}: {measured.verdict}" if limit else "")
+            f" ({_interval(measured)}n = {measured.n})" + (f", limit {limit}: {measured.verdict}" if limit else "")
         )
+    if test.load is not None:
+        properties["machine.load"] = str(test.load)
     if properties:
         _properties(case, properties)
     outcome = _OUTCOMES.get(test.verdict)
@@ -77,6 +79,11 @@ def _case(suite: ET.Element, test: TestRecord) -> None:
         ET.SubElement(case, outcome, {"type": kind, "message": reason}).text = reason
     if lines:
         ET.SubElement(case, "system-out").text = _clean("\n".join(lines))
+
+
+def _interval(measured: Measured) -> str:
+    interval = interval_text(measured.ci95, measured.unit)
+    return f"95 %: {interval}; " if interval else ""
 
 
 def _properties(parent: ET.Element, values: dict[str, str]) -> None:

@@ -32,6 +32,7 @@ from rackloop.events import (
     TestFinished,
     TestStarted,
 )
+from rackloop.machine_load import MachineLoad
 from rackloop.verdict import Cause, Verdict, worst
 
 EVENTS_FILE = "events.jsonl"
@@ -82,6 +83,7 @@ class TestRecord:
     health: HealthCompared | None = None
     evidence: EvidenceGathered | None = None
     retests: list[RetestDone] = field(default_factory=list)
+    load: MachineLoad | None = None
     is_finished: bool = False
 
 
@@ -258,5 +260,6 @@ class _Reader:
         test.verdict = Verdict(event.verdict)
         test.cause = Cause(event.cause) if event.cause else None
         test.reason = event.reason
+        test.load = event.load
         test.ended_ns = at_ns
         test.is_finished = True

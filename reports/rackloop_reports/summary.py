@@ -12,6 +12,7 @@ from typing import Any
 
 from rackloop.distribution import Interval
 from rackloop.events import Measured
+from rackloop.machine_load import MachineLoad
 from rackloop.verdict import Cause, Verdict
 from rackloop_reports.record import RunRecord, TestRecord
 
@@ -35,7 +36,10 @@ class MeasurementSummary:
     """One statistic of one measurement, in SI units; ``limits`` and ``verdict`` are None where the plan has no limit.
 
     ``quantile`` is ``p99``-like, or ``max``, ``min`` or ``mean``. ``ci95`` bounds ``value`` at 95 %, with None where
-    ``n`` samples cannot; ``p50`` and ``p99`` are None where they cannot be bounded.
+    ``n`` samples cannot; it is None for a maximum and a minimum, which are facts and no estimates. ``p50`` and ``p99``
+    are None where they cannot be bounded. ``clusters`` is how many independent draws the samples come from, None where
+    each is one; ``error`` is the most that the measuring machine may have added to one of them. ``cause`` and
+    ``reason`` say why a verdict is not a pass.
     """
 
     name: str
@@ -44,16 +48,20 @@ class MeasurementSummary:
     n: int
     quantile: str
     value: float
-    ci95: Interval
+    ci95: Interval | None
     p50: float | None
     p99: float | None
     limits: Mapping[str, Any] | None
     verdict: Verdict | None
+    cause: Cause | None = None
+    reason: str | None = None
+    clusters: int | None = None
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
 class TestSummary:
-    """One test: ``cause`` and ``reason`` say why it is not a pass."""
+    """One test: ``cause`` and ``reason`` say why it is not a pass, ``load`` how busy the harness's machine was."""
 
     __test__ = False
     id: str
@@ -62,6 +70,7 @@ class TestSummary:
     reason: str | None
     labels: Mapping[str, str]
     measurements: Sequence[MeasurementSummary]
+    load: MachineLoad | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +154,7 @@ def _dut(dut: Mapping[str, Any]) -> DutSummary:
 
 def _test(test: TestRecord) -> TestSummary:
     measurements = [_measurement(measured) for measured in test.measurements]
-    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements)
+    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements, test.load)
 
 
 def _measurement(measured: Measured) -> MeasurementSummary:
@@ -161,4 +170,8 @@ def _measurement(measured: Measured) -> MeasurementSummary:
         p99=measured.p99,
         limits=measured.limits,
         verdict=Verdict(measured.verdict) if measured.verdict else None,
+        cause=Cause(measured.cause) if measured.cause else None,
+        reason=measured.reason,
+        clusters=measured.clusters,
+        error=measured.error,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -11,7 +12,7 @@ from rich.text import Text
 from rackloop.units import counted
 from rackloop.verdict import Verdict
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
-from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
+from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
 _STYLES = {
     Verdict.PASS: "green",
@@ -29,10 +30,14 @@ def render(summary: Summary) -> RenderableType:
     """The list, to be printed by a rich console: what does not fit in a line goes on below its beginning."""
     simulated = " (simulated)" if summary.lab_kind == "mock" else ""
     lines: list[RenderableType] = [Text(f"Plan {summary.plan} on lab {summary.lab}{simulated}\n")]
+    blocked: dict[str, str] = {}
     for test in summary.tests:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
-        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in _findings(test))
+        if test.verdict is Verdict.BLOCKED and blocked.setdefault(str(test.reason), test.id) != test.id:
+            test = replace(test, reason=f"as {blocked[str(test.reason)]}")
+        findings = _findings(test, is_simulated=bool(simulated))
+        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in findings)
     if summary.out_of_service:
         lines.append(Text("\nnot used"))
         lines.extend(Padding(Text(out.reason), (0, 0, 0, 2)) for out in summary.out_of_service)
@@ -41,10 +46,10 @@ def render(summary: Summary) -> RenderableType:
     return Group(*lines)
 
 
-def _findings(test: TestSummary) -> Iterator[str]:
+def _findings(test: TestSummary, *, is_simulated: bool) -> Iterator[str]:
     """Why it is not a pass; then what has a limit, worst first, or the first few measurements where nothing has."""
     if test.reason:
-        yield f"{test.cause}: {test.reason}" if test.cause else test.reason
+        yield f"{cause_text(test.cause, is_simulated=is_simulated)}: {test.reason}" if test.cause else test.reason
     judged = [measurement for measurement in test.measurements if measurement.verdict]
     judged.sort(key=lambda measurement: _WORST_FIRST.index(measurement.verdict or Verdict.PASS))
     chosen = judged or test.measurements
@@ -61,6 +66,6 @@ def _measured(measurement: MeasurementSummary) -> str:
     limit = limit_text(measurement.limits, unit)
     return (
         f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} {value}"
-        + (f" [{interval}]" if interval != f"{value} to {value}" else "")
+        + (f" [{interval}]" if interval not in {"", f"{value} to {value}"} else "")
         + (f", limit {limit}: {measurement.verdict}" if limit else "")
     )

@@ -13,14 +13,16 @@ from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
 from rackloop_reports.gallery import Plot
 from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
+from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
 STAGES = ("commanded", "executed", "phy_up", "online", "verified")
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:
-    """What a reader sees first of a test: its purpose, its drive, what it measured, and a plot of it."""
-    parts = [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
+    """What a reader sees first of a test: why it is no pass, its purpose, its drive, what it measured, and a plot."""
+    # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
+    parts = [f"<p><b>{escape(verdict_text(test, run))}:</b> {escape(test.reason)}</p>"] if test.reason else []
+    parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
     parts += [identity_card_html(seen) for seen in test.drives]
     if health := health_html(test.measurements):
         parts.append(health)
@@ -28,12 +30,20 @@ def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str
         parts.append(health_compared_html(test.health))
     if listed := [measured for measured in test.measurements if measured.limits or measured.name not in HEALTH]:
         parts.append(measurements_html(listed, is_simulated=run.is_simulated))
+    if test.load is not None:
+        parts.append(f"<p>The machine of the harness meanwhile: {escape(str(test.load))}.</p>")
     if plot:
         data = base64.b64encode(plot.data).decode("ascii")
         parts.append(
             f'<img alt="{escape(plot.name)}" style="max-width:100%" src="data:{plot.media_type};base64,{data}">'
         )
     return "\n".join(parts)
+
+
+def verdict_text(test: TestRecord, run: RunRecord) -> str:
+    """``unknown, cause harness``."""
+    cause = f", cause {cause_text(test.cause, is_simulated=run.is_simulated)}" if test.cause else ""
+    return f"{test.verdict}{cause}"
 
 
 def measurements_html(measurements: Sequence[Measured], *, is_simulated: bool) -> str:

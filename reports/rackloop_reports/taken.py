@@ -11,7 +11,7 @@ from rackloop_reports.record import TestRecord
 
 def samples_of(measured: Measured) -> Distribution:
     """The distribution that a statistic was taken from."""
-    return Distribution(tuple(measured.values), tuple(measured.counts))
+    return Distribution(tuple(measured.values), tuple(measured.counts), measured.clusters)
 
 
 def taken(test: TestRecord, name: str, labels: Collection[str]) -> Iterator[tuple[Mapping[str, str], Distribution]]:

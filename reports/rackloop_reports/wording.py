@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackloop.units import format_quantity
+from rackloop.verdict import Cause
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -23,14 +24,21 @@ def value_text(value: float | None, unit: str) -> str:
     return "not claimed" if value is None else format_quantity(value, unit)
 
 
-def interval_text(ci95: Sequence[float | None], unit: str) -> str:
-    """``1.02 ms to 1.11 ms``; an end that the number of samples cannot bound is open."""
+def interval_text(ci95: Sequence[float | None] | None, unit: str) -> str:
+    """``1.02 ms to 1.11 ms``; open at an end that the samples cannot bound, and empty for what has no interval."""
+    if ci95 is None:
+        return ""
     low, high = ci95
     if low is None and high is None:
         return "too few samples"
     if low is None or high is None:
         return f"at most {format_quantity(high, unit)}" if high is not None else f"at least {value_text(low, unit)}"
     return f"{format_quantity(low, unit)} to {format_quantity(high, unit)}"
+
+
+def cause_text(cause: Cause, *, is_simulated: bool) -> str:
+    """Whose fault it is, for people: on a mock lab there is no product but a simulated one."""
+    return f"simulated {cause}" if cause is Cause.PRODUCT and is_simulated else str(cause)
 
 
 def limit_text(limits: Mapping[str, Any] | None, unit: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
@@ -46,6 +47,8 @@ def _kinds(lab: Lab, drive: str) -> list[str]:
 def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Lose and find each drive in turn."""
     drives = AttachedDrives(rack, int(parameters["checked"]))
+    if not drives.servers:
+        raise NotSupported(f"no drive of {rack.lab.name} that a server is described to have is scratch: true")
     for done, drive in enumerate(drives.servers):
         progress(done, len(drives.servers), drive)
         drives.identify(drive)

@@ -1,4 +1,4 @@
-"""Power that goes and comes back: of a server by what feeds it, of a drive by its slot; no drive has changed."""
+"""Power of servers that goes and comes back, by what feeds them; no drive has changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
@@ -14,14 +15,12 @@ from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
 PARAMETERS: dict[str, Any] = {"times": 1, "checked": 1 << 20}
 MEASURES = {
     "power.still_answers": "1",
-    "power.still_seen": "1",
     "power.boot": "s",
-    "power.return": "s",
     "power.wrong": "1",
 }
 
 pytestmark = pytest.mark.rackloop(
-    purpose="cut the power of each server and of each slot that can be switched, and find every drive and byte again",
+    purpose="cut the power of each server, and find every drive and byte again",
     requires=["host.links", "probe"],
     destructive=True,
     time_class="minutes",
@@ -34,28 +33,21 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """The servers, then the drives whose slots can be switched."""
-    slots = {drive: kind for drive, its in lab.drives.items() if its.scratch and (kind := _kind(lab, drive))}
-    lost = [*(f"power_loss of {server}" for server in lab.servers), *(f"{kind} of {at}" for at, kind in slots.items())]
-    return [f"{parameters['times']} {each}" for each in lost]
+    """Every server."""
+    return [f"{parameters['times']} power_loss of {server}" for server in lab.servers]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """A server boots in a minute, a disk spins up in ten seconds; a simulated one is faster."""
+    """A server boots in a minute; a simulated one is faster."""
     each_s = 4.0 if lab.kind == "mock" else 60.0
     return each_s * len(faults(lab, parameters)) * float(parameters["times"])
 
 
-def _kind(lab: Lab, drive: str) -> str | None:
-    """The fault that cuts a drive's power by its slot; None where a slot has no switch."""
-    if lab.drives[drive].expander is not None:
-        return "device_off"
-    return "slot_power_loss" if lab.drives[drive].traits.protocol == "nvme" else None
-
-
 def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
-    """Cut the power of each server, then of each slot."""
+    """Cut the power of each server."""
     drives = AttachedDrives(rack, int(parameters["checked"]))
+    if not drives.servers:
+        raise NotSupported(f"no drive of {rack.lab.name} that a server is described to have is scratch: true")
     for drive in drives.servers:
         drives.identify(drive)
     servers = list(rack.lab.servers) * int(parameters["times"])
@@ -64,13 +56,6 @@ def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure,
         with rack.faults.injected(FaultSpec("power_loss", server)):
             measure("power.still_answers", int(drives.answers(server)))
         measure("power.boot", drives.await_server(server))
-    slots = [(drive, kind) for drive in drives.servers if (kind := _kind(rack.lab, drive)) is not None]
-    slots *= int(parameters["times"])
-    for done, (drive, kind) in enumerate(slots):
-        progress(done, len(slots), f"{kind} of {drive}")
-        with rack.faults.injected(FaultSpec(kind, drive)):
-            measure("power.still_seen", int(drives.is_seen(drive)), fault=kind)
-        measure("power.return", drives.await_return(drive), fault=kind)
     for drive in drives.servers:
         if (wrong := drives.wrong_sectors(drive)) is not None:
             measure("power.wrong", wrong)

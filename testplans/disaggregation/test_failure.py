@@ -248,7 +248,7 @@ def test_failure(
         _measure(failover, policy, measure, spare_s, alone)
         rules = failure_rules(shape, policy, within_s=parameters["within_s"], drives_fail=bool(spare_s), with_io=True)
         require_rules(measure, "failover.rule_broken", rules, storage.history, policy=policy)
-    measure("failover.rebuild_modelled", _rebuild(shape, parameters).seconds, drives=str(shape.k // 2))
+    measure("failover.rebuild_modelled", _rebuild(shape, parameters).seconds, errors=0, drives=str(shape.k // 2))
 
 
 def _deployed(storage: StorageRack, controller: FailureController, parameters: Mapping[str, Any]) -> Failover:

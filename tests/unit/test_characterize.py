@@ -168,7 +168,7 @@ def test_a_drive_that_is_never_steady_is_unknown_and_says_how_far_from_it_it_is(
     with pytest.raises(NeverSteady) as never:
         rounds.in_window(WRITES)
     outcome = of_exception(never.value)
-    assert (outcome.verdict, outcome.cause) == (Verdict.UNKNOWN, Cause.TEST)
+    assert (outcome.verdict, outcome.cause) == (Verdict.UNKNOWN, Cause.PRODUCT)
     assert outcome.reason is not None
     assert outcome.reason.startswith(
         "no steady state in 24 rounds of 4 KiB at 0/100: rounds 20 to 24 range over 62.5% of their average"

@@ -78,3 +78,29 @@ def test_mean_interval_is_students() -> None:
     assert low == pytest.approx(2.5 - 3.18245 * 1.290994 / 2, rel=1e-4)
     assert high == pytest.approx(2.5 + 3.18245 * 1.290994 / 2, rel=1e-4)
     assert Distribution.of([1.0]).mean_ci95() == (None, None)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_finite_number_is_no_sample(bad: float) -> None:
+    """Sorted with a NaN among them, [5, NaN, 1] had a maximum of 1."""
+    with pytest.raises(ValueError, match="finite"):
+        Distribution.of([5.0, bad, 1.0])
+
+
+@given(n=st.integers(1, 60), size=st.integers(1, 5), q=st.sampled_from([0.1, 0.5, 0.9]))
+def test_clusters_of_one_value_are_bounded_as_that_many_samples(n: int, size: int, q: float) -> None:
+    alone = Distribution.of(map(float, range(n)))
+    together = Distribution.of([float(value) for value in range(n) for _ in range(size)], clusters=n)
+    assert together.quantile_ci95(q) == alone.quantile_ci95(q)
+
+
+def test_the_interval_of_clusters_covers_where_that_of_samples_does_not() -> None:
+    draws = stream(20261122, "clusters")
+    hits = {None: 0, 100: 0}
+    for _ in range(300):
+        values = [value + draws.random() / 100 for value in [draws.random() for _ in range(100)] for _ in range(4)]
+        for clusters in hits:
+            low, high = Distribution.of(values, clusters).quantile_ci95(0.9)
+            hits[clusters] += (low is None or low <= 0.905) and (high is None or high >= 0.905)
+    assert hits[100] >= 0.93 * 300
+    assert hits[None] < 0.85 * 300

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rackloop.errors import ProductFailed, ToolError
+from rackloop.errors import ToolError
 from rackloop.native import BIN_VARIABLE, find_library
 from rackloop_models.erasure import Code, GfniEngine, IsalEngine, LoopedIsalEngine, engines
 from rackloop_models.erasure._native import ABI, Library
@@ -94,7 +94,7 @@ def test_what_is_refused_leaves_isal_and_is_told(
     [
         ("1", MemoryError, "no memory for 3 workers"),
         ("2", ToolError, "lacks GFNI or AVX-512"),
-        ("1000 + workers", ProductFailed, "failed with status 1003"),
+        ("1000 + workers", ToolError, "failed with status 1003"),
     ],
 )
 def test_a_status_is_told_as_an_error(status: str, error: type[Exception], said: str, made: Made) -> None:

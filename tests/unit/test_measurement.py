@@ -1,11 +1,13 @@
 """Judging: pass, fail and unknown come from the interval, never from the point estimate alone."""
 
+from collections.abc import Hashable
+
 import pytest
 
 from rackloop.distribution import Distribution
 from rackloop.limits import Limit
 from rackloop.measurement import Finding, Measurement, judge
-from rackloop.verdict import Verdict
+from rackloop.verdict import Cause, Verdict
 
 MOCK = {"lab_kind": "mock"}
 
@@ -61,7 +63,7 @@ def test_a_single_count_is_judged_as_the_fact_it_is(count: float, verdict: Verdi
 def test_the_maximum_is_a_fact_about_the_run() -> None:
     limit = Limit("remap.latency", quantile="max", maximum=0.5, text="max 500 ms")
     found = finding([0.1, 0.6], limit)
-    assert (found.verdict, found.value, found.ci95) == (Verdict.FAIL, 0.6, (0.6, 0.6))
+    assert (found.verdict, found.value, found.ci95) == (Verdict.FAIL, 0.6, None)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +84,113 @@ def test_each_limit_that_applies_gives_a_finding() -> None:
     measurement = Measurement("remap.latency", "s", Distribution.of([0.001] * 400), {"stack": "comreset"})
     limits = [at_most(0.002), at_most(0.0005, 0.5), Limit("remap.latency", where={"stack": "vanilla"}, maximum=9.0)]
     assert [found.verdict for found in judge(measurement, limits, MOCK)] == [Verdict.PASS, Verdict.FAIL]
+
+
+def late(
+    samples: list[float], errors: float | list[float], limit: Limit, clusters: list[Hashable] | None = None
+) -> Finding:
+    taken = Measurement.of("remap.latency", "s", samples, {}, errors=errors, clusters=clusters)
+    (found,) = judge(taken, [limit], MOCK)
+    return found
+
+
+def test_what_the_machine_added_is_not_held_against_the_product() -> None:
+    """Four of a hundred map changes, of four samples each, in which the machine was late: the findings' own case."""
+    samples = [0.003] * 1584 + [0.141] * 16
+    errors = [0.0005] * 1584 + [0.138] * 16
+    clusters: list[Hashable] = [index // 4 for index in range(1600)]
+    assert finding(samples, at_most(0.020)).verdict is Verdict.UNKNOWN
+    found = late(samples, errors, at_most(0.020), clusters)
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
+    assert str(found.reason).endswith(
+        "the measuring machine was late by up to 138 ms in 4 of 400 changes: run it on a quieter machine"
+    )
+
+
+def test_what_raw_samples_alone_would_fail_is_unknown_where_the_machine_may_be_why() -> None:
+    samples = [0.003] * 360 + [0.030] * 40
+    assert finding(samples, at_most(0.020)).verdict is Verdict.FAIL
+    found = late(samples, [0.0] * 360 + [0.028] * 40, at_most(0.020))
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
+    assert "in 40 of 400 samples" in str(found.reason)
+
+
+def test_a_product_that_is_too_slow_even_without_the_machine_fails() -> None:
+    found = late([0.030] * 400, [0.005] * 400, at_most(0.020))
+    assert (found.verdict, found.cause) == (Verdict.FAIL, Cause.PRODUCT)
+
+
+def test_a_lateness_makes_no_pass() -> None:
+    samples = [0.003] * 396 + [0.030] * 4
+    assert late(samples, [0.0] * 396 + [0.029] * 4, at_most(0.020)).verdict is Verdict.UNKNOWN
+    assert late(samples, 1.0, at_most(0.020)).verdict is Verdict.UNKNOWN
+
+
+def test_too_few_samples_are_the_tests_however_late_the_machine() -> None:
+    found = late([0.001] * 100, 0.0005, at_most(0.002))
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.TEST)
+    assert "take more" in str(found.reason)
+
+
+def test_the_interval_begins_with_the_corrected_samples_and_ends_with_the_raw_ones() -> None:
+    found = late([float(number) for number in range(2, 402)], 1.0, at_most(500.0, 0.5))
+    plain = Distribution.of(float(number) for number in range(2, 402)).quantile_ci95(0.5)
+    assert found.ci95 == (plain[0] - 1.0 if plain[0] else None, plain[1])
+    assert found.value == 201.0
+
+
+@pytest.mark.parametrize(
+    ("limit", "error", "verdict", "cause"),
+    [
+        (Limit("remap.latency", quantile="max", maximum=1.0, text="max 1 s"), 0.0, Verdict.FAIL, Cause.PRODUCT),
+        (Limit("remap.latency", quantile="max", maximum=1.0, text="max 1 s"), 0.1, Verdict.FAIL, Cause.PRODUCT),
+        (Limit("remap.latency", quantile="max", maximum=1.0, text="max 1 s"), 0.3, Verdict.UNKNOWN, Cause.HARNESS),
+        (Limit("remap.latency", quantile="max", maximum=1.3, text="max 1.3 s"), 0.3, Verdict.PASS, None),
+        (Limit("remap.latency", quantile="min", minimum=1.0, text="min 1 s"), 0.1, Verdict.PASS, None),
+        (Limit("remap.latency", quantile="min", minimum=1.0, text="min 1 s"), 0.3, Verdict.UNKNOWN, Cause.HARNESS),
+        (Limit("remap.latency", quantile="min", minimum=1.5, text="min 1.5 s"), 0.3, Verdict.FAIL, Cause.PRODUCT),
+        (Limit("remap.latency", quantile="mean", maximum=1.0, text="max 1 s"), 0.3, Verdict.UNKNOWN, Cause.HARNESS),
+    ],
+)
+def test_extremes_means_and_minimum_limits_are_judged_with_the_error(
+    limit: Limit, error: float, verdict: Verdict, cause: Cause | None
+) -> None:
+    found = late([1.2, 1.2, 1.2], error, limit)
+    assert (found.verdict, found.cause) == (verdict, cause)
+
+
+def test_a_machine_that_was_starved_makes_a_rate_too_low() -> None:
+    limit = Limit("remap.latency", quantile="max", minimum=100.0, text="min 100 B/s")
+    rate = Measurement.of("remap.latency", "B/s", [90.0], {})
+    verdicts = {share: judge(rate.slowed_by(share), [limit], {})[0] for share in (0.0, 0.05, 0.2)}
+    assert [(found.verdict, found.cause) for found in verdicts.values()] == [
+        (Verdict.FAIL, Cause.PRODUCT),
+        (Verdict.FAIL, Cause.PRODUCT),
+        (Verdict.UNKNOWN, Cause.HARNESS),
+    ]
+    assert "short of cores for 20.0% of the time" in str(verdicts[0.2].reason)
+
+
+def test_samples_taken_together_are_one_draw() -> None:
+    """Three late changes of a hundred are twelve samples of 400: no independent ones, and no failure."""
+    samples = [0.001] * 388 + [0.009] * 12
+    assert finding(samples, at_most(0.002)).verdict is Verdict.FAIL
+    clustered = late(samples, 0.0, at_most(0.002), [index // 4 for index in range(400)])
+    assert (clustered.verdict, clustered.cause) == (Verdict.UNKNOWN, Cause.TEST)
+    assert "400 samples of 100 changes do not carry p99" in str(clustered.reason)
+
+
+def test_a_cluster_that_has_most_samples_is_worth_few_draws() -> None:
+    taken = Measurement.of("a.b", "s", [1.0] * 400, {}, clusters=[*range(100), *[100] * 300])
+    assert taken.samples.clusters == 1
+
+
+@pytest.mark.parametrize(
+    ("samples", "errors", "clusters"),
+    [([1.0, 2.0], [0.0], None), ([1.0], -1.0, None), ([1.0], [float("nan")], None), ([1.0, 2.0], None, [1])],
+)
+def test_errors_and_clusters_that_do_not_fit_are_refused(
+    samples: list[float], errors: float | list[float] | None, clusters: list[Hashable] | None
+) -> None:
+    with pytest.raises(ValueError, match=r"a\.b: "):
+        Measurement.of("a.b", "s", samples, {}, errors=errors, clusters=clusters)

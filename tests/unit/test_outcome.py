@@ -3,7 +3,7 @@
 import pytest
 
 from rackloop.distribution import Distribution
-from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ProductFailed, ToolError
 from rackloop.health import HealthChange, Judgement
 from rackloop.limits import Limit
 from rackloop.measurement import Measurement, judge
@@ -23,15 +23,17 @@ from rackloop_fixtures._outcome import (
 @pytest.mark.parametrize(
     ("error", "verdict", "cause"),
     [
-        (AssertionError("x"), Verdict.FAIL, Cause.PRODUCT),
+        (AssertionError("x"), Verdict.UNKNOWN, Cause.HARNESS),
+        (ProductFailed("x"), Verdict.FAIL, Cause.PRODUCT),
         (LimitsFailed("x"), Verdict.FAIL, Cause.PRODUCT),
         (LimitsUnknown("x"), Verdict.UNKNOWN, Cause.TEST),
+        (LimitsUnknown("x", Cause.HARNESS), Verdict.UNKNOWN, Cause.HARNESS),
         (BenchBroken("x"), Verdict.BLOCKED, Cause.LAB),
         (DeadlineExceeded("x"), Verdict.UNKNOWN, Cause.LAB),
         (ToolError("x"), Verdict.UNKNOWN, Cause.HARNESS),
         (BadInput("x"), Verdict.UNKNOWN, Cause.TEST),
         (GuardRefused("d01", ["x"]), Verdict.UNKNOWN, Cause.TEST),
-        (ZeroDivisionError("x"), Verdict.UNKNOWN, Cause.TEST),
+        (ZeroDivisionError("x"), Verdict.UNKNOWN, Cause.HARNESS),
         (KeyboardInterrupt(), Verdict.UNKNOWN, Cause.HARNESS),
         (NotSupported("x"), Verdict.SKIPPED, None),
         (pytest.skip.Exception("x"), Verdict.SKIPPED, None),

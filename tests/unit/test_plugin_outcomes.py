@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rackloop.data import data_path
 from rackloop.events import Measured
 from tests.unit.plugin_case import Ran, run_plan
 
@@ -27,7 +28,6 @@ def run_one(pytester: pytest.Pytester, body: str, **entry: object) -> Ran:
         ({"quantile": "p50", "max": "2 ms"}, "passed", "pass", None, None),
         ({"quantile": "p50", "max": "1 us"}, "failed", "fail", "product", "p50 is 1 ms, outside the limit max 1 us"),
         ({"quantile": "p99", "max": "2 ms"}, "failed", "unknown", "test", "50 samples do not carry p99: take more"),
-        ({"quantile": "p50", "max": "1 us", "where": {"stack": "z"}}, "passed", "pass", None, None),
         ({"quantile": "p50", "max": "1 us", "on": {"lab_kind": "virtual"}}, "passed", "pass", None, None),
     ],
 )
@@ -46,8 +46,41 @@ def test_limits_decide(
         assert str(ran.only().reason).count(reason) == 2, "one for each stack"
     measured = [event for event in ran.events if isinstance(event, Measured)]
     assert [(event.labels, event.n) for event in measured] == [({"stack": "x"}, 50), ({"stack": "y"}, 50)]
-    judged = None if "where" in limit or "on" in limit else verdict
+    judged = None if "on" in limit else verdict
     assert {event.verdict for event in measured} == {judged}
+
+
+HELPED = "from harness_of_theirs import helped\ndef test_it():\n    helped()\n"
+OWN_FIXTURE = (
+    "@pytest.fixture\ndef servers():\n    assert [], 'no server has the stack'\ndef test_it(servers):\n    pass\n"
+)
+OWN_HELPER = "def checked(found):\n    assert found\ndef test_it():\n    checked([])\n"
+INNER = "def test_it():\n    def check(value):\n        assert value == 1, 'the drive says 2'\n    check(2)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "cause", "reason"),
+    [
+        ("def test_it():\n    assert 1 == 2, 'the drive says 2'\n", "fail", "product", "the drive says 2"),
+        (INNER, "fail", "product", "the drive says 2"),
+        ("def test_it():\n    pytest.fail('it is slow')\n", "fail", "product", "it is slow"),
+        ("def test_it():\n    with pytest.raises(OSError):\n        pass\n", "fail", "product", "DID NOT RAISE"),
+        ("def test_it():\n    {}['x']\n", "unknown", "test", "KeyError"),
+        ("def test_it():\n    int('x' * 9, base=99)\n", "unknown", "test", "ValueError"),
+        ("def test_it(nobody):\n    pass\n", "unknown", "test", "nobody"),
+        (HELPED, "unknown", "harness", "harness_of_theirs.py, helped: no server"),
+        (OWN_FIXTURE, "unknown", "test", "servers: no server has the stack"),
+        (OWN_HELPER, "unknown", "test", "checked"),
+    ],
+)
+def test_only_what_the_test_asks_is_the_products(
+    pytester: pytest.Pytester, body: str, verdict: str, cause: str, reason: str
+) -> None:
+    pytester.makepyfile(harness_of_theirs="def helped():\n    assert [], 'no server'\n")
+    pytester.syspathinsert()
+    ended = run_one(pytester, body).only()
+    assert (ended.verdict, ended.cause) == (verdict, cause)
+    assert reason in str(ended.reason)
 
 
 ROBBED = """
@@ -169,7 +202,20 @@ def test_a_broken_bench_is_told_once(pytester: pytest.Pytester) -> None:
     assert ran.verdicts == [("a/b::one", "blocked", "lab"), ("a/b::two", "blocked", "lab")]
     assert {event.reason for event in ran.finished} == {"the pdu is dead"}
     assert "raise BenchBroken" not in ran.result.stdout.str()
-    assert "blocked: the pdu is dead" in ran.result.stdout.str().splitlines()
+    assert ran.result.stdout.str().splitlines().count("blocked: the pdu is dead") == 1
+    assert "blocked as a/b::one is" in ran.result.stdout.str()
+
+
+def test_a_lab_that_cannot_be_leased_from_here_is_bad_input_once(pytester: pytest.Pytester) -> None:
+    described = data_path("labs").joinpath("direct-attached.yaml").read_text()
+    lab = pytester.path / "das1.yaml"
+    lab.write_text("".join(line for line in described.splitlines(keepends=True) if "controllers:" not in line))
+    body = "def test_one(rack): ...\ndef test_two(rack): ...\n"
+    ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"}, lab=str(lab))
+    said = ran.result.stderr.str() + ran.result.stdout.str()
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said.count("say `controllers: [") == 1
+    assert ran.finished == []
 
 
 def test_a_rack_that_is_refused_is_told_in_a_line(pytester: pytest.Pytester) -> None:

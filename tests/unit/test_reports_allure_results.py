@@ -73,7 +73,7 @@ def test_what_pytest_wrote_is_kept_and_completed(tmp_path: Path) -> None:
     assert (result["steps"], result["fullName"]) == (PLAIN["steps"], PLAIN["fullName"])
     assert result["attachments"][0] == PLAIN["attachments"][0]  # type: ignore[index]
     assert (result["name"], result["status"]) == ("B", "failed")
-    assert result["statusDetails"]["message"] == "fail, cause product: too slow"
+    assert result["statusDetails"]["message"] == "fail, cause simulated product: too slow"
     assert label(result, "rackloop_cause") == "product"
     assert "remap.latency (stack=comreset)" in result["descriptionHtml"]
 

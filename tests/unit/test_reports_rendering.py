@@ -225,6 +225,6 @@ def test_allure_itself_makes_the_report(tmp_path: Path) -> None:
     assert len(embedded("metrics")["current"]) == 16
     assert len(embedded("globals")["attachments"]) == 5
     roots = embedded("categories")["nodes"].values()
-    assert {"The product failed", "Blocked by something broken", "The harness is at fault"} <= {
+    assert {"The simulated product failed", "Blocked by something broken", "The harness is at fault"} <= {
         node["name"] for node in roots
     }

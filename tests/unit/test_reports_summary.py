@@ -16,8 +16,9 @@ from rackloop_reports.table import render
 from tests.unit.example_stream import ExampleRun, smoke_run
 
 RUN_KEYS = ["schema", "plan", "lab", "lab_kind", "seed", "started", "wall_s", "verdict", "versions", "duts", "tests"]
-TEST_KEYS = ["id", "verdict", "cause", "reason", "labels", "measurements"]
+TEST_KEYS = ["id", "verdict", "cause", "reason", "labels", "measurements", "load"]
 MEASUREMENT_KEYS = ["name", "labels", "unit", "n", "quantile", "value", "ci95", "p50", "p99", "limits", "verdict"]
+MEASUREMENT_KEYS += ["cause", "reason", "clusters", "error"]
 
 
 def test_the_fields_are_those_of_schema_1(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NameUnknown, NotConnected, ProtocolError
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._known_hosts import KnownHosts
 from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
@@ -173,6 +173,9 @@ def _dial(access: SshAccess, deadline: Deadline) -> socket.socket:
         wire = socket.create_connection((access.host, access.port), timeout=max(deadline.remaining_s(), 0.001))
     except TimeoutError as error:
         raise DeadlineExceeded(f"{access}: nothing answered in time; is the server on, and the network up?") from error
+    except socket.gaierror as error:
+        said = f"{access}: the name {access.host!r} does not resolve ({error.strerror})"
+        raise NameUnknown(f"{said}; look at it in the lab description, or ask the name service") from error
     except OSError as error:
         raise NotConnected(f"{access}: {error.strerror or error}; is the server on, and its sshd running?") from error
     except UnicodeError as error:

@@ -12,7 +12,7 @@ from typing import Self
 
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected, RackloopError
+from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.names import require_file_name
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
@@ -153,11 +153,13 @@ class SshHost:
         """Drop the connection, and wait until the server lets us in again.
 
         Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
-        not mend: an unknown or changed host key, a refused login.
+        not mend: an unknown or changed host key, a refused login, a name that never resolved.
         """
         pause_s = _FIRST_PAUSE_S
         with self._connecting_by(deadline):
             self._must_be_open()
+            # The name of a server that boots may come back with it; one that never led anywhere will not.
+            was_known = self._connection is not None
             self._drop()
             self._refusal = None
             while True:
@@ -165,6 +167,8 @@ class SshHost:
                     self._connect(deadline.sooner(_ATTEMPT_S))
                     return
                 except (NotConnected, DeadlineExceeded) as error:
+                    if isinstance(error, NameUnknown) and not was_known:
+                        raise
                     if deadline.remaining_s() <= pause_s:
                         raise DeadlineExceeded(f"{self.name} did not come back in time; at last: {error}") from error
                 self._clock.sleep_until_ns(self._clock.now_ns() + round(pause_s * 1e9))

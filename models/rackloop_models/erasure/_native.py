@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.errors import ProductFailed, ToolError
+from rackloop.errors import ToolError
 from rackloop_models.erasure._engines import Engine, IsalEngine, Pointer, check
 from rackloop_models.erasure._field import Bytes
 from rackloop_models.erasure._sectors import address
@@ -111,7 +111,7 @@ class Library:
     def run(self, works: Works, workers: int, multiply: int | None) -> None:
         """Do ``works``, with ISA-L's ``ec_encode_data`` at the address ``multiply`` or the library's own kernels.
 
-        Raises MemoryError, ToolError where the processor lacks what the kernels need, and ProductFailed for a fault.
+        Raises MemoryError, and ToolError where the processor lacks what the kernels need or they have a fault.
         """
         self._judge(self._run(address(works), len(works), workers, multiply), workers)
 
@@ -125,7 +125,7 @@ class Library:
         if status == _NO_KERNEL:
             raise ToolError(f"native erasure coding at {self.path}: this processor lacks GFNI or AVX-512")
         if status:
-            raise ProductFailed(f"native erasure coding at {self.path} failed with status {status}: a fault in it")
+            raise ToolError(f"native erasure coding at {self.path} failed with status {status}: a fault in it")
 
 
 class GfniEngine:

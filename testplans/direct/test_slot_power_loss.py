@@ -1,0 +1,73 @@
+"""Power of drives that goes and comes back, by their slots; no drive has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.errors import NotSupported
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab
+from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
+
+PARAMETERS: dict[str, Any] = {"times": 1, "checked": 1 << 20}
+MEASURES = {
+    "power.still_seen": "1",
+    "power.return": "s",
+    "power.wrong": "1",
+}
+
+pytestmark = pytest.mark.rackloop(
+    purpose="cut the power of each slot that can be switched, and find every drive and byte again",
+    requires=["host.links", "probe"],
+    destructive=True,
+    time_class="minutes",
+)
+
+
+def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
+    """Those that a server port has to itself: they carry identified sectors."""
+    return [drive for drive in lab.places if lab.drives[drive].scratch]
+
+
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drives whose slots can be switched."""
+    return [
+        f"{parameters['times']} {kind} of {drive}"
+        for drive, described in lab.drives.items()
+        if described.scratch and (kind := _kind(lab, drive))
+    ]
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A disk spins up in ten seconds; a simulated one is faster."""
+    each_s = 4.0 if lab.kind == "mock" else 15.0
+    return each_s * len(faults(lab, parameters)) * float(parameters["times"])
+
+
+def _kind(lab: Lab, drive: str) -> str | None:
+    """The fault that cuts a drive's power by its slot; None where a slot has no switch."""
+    if lab.drives[drive].expander is not None:
+        return "device_off"
+    return "slot_power_loss" if lab.drives[drive].traits.protocol == "nvme" else None
+
+
+def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
+    """Cut the power of each slot."""
+    drives = AttachedDrives(rack, int(parameters["checked"]))
+    slots = [(drive, kind) for drive in drives.servers if (kind := _kind(rack.lab, drive)) is not None]
+    if not slots:
+        raise NotSupported(f"no scratch drive of {rack.lab.name} is in a slot whose power can be switched")
+    for drive in drives.servers:
+        drives.identify(drive)
+    slots *= int(parameters["times"])
+    for done, (drive, kind) in enumerate(slots):
+        progress(done, len(slots), f"{kind} of {drive}")
+        with rack.faults.injected(FaultSpec(kind, drive)):
+            measure("power.still_seen", int(drives.is_seen(drive)), fault=kind)
+        measure("power.return", drives.await_return(drive), fault=kind)
+    for drive in drives.servers:
+        if (wrong := drives.wrong_sectors(drive)) is not None:
+            measure("power.wrong", wrong)
