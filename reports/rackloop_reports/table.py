@@ -34,9 +34,9 @@ def render(summary: Summary) -> RenderableType:
     for test in summary.tests:
         verdict = test.verdict
         lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
-        if test.verdict is Verdict.BLOCKED and blocked.setdefault(str(test.reason), test.id) != test.id:
-            test = replace(test, reason=f"as {blocked[str(test.reason)]}")
-        findings = _findings(test, is_simulated=bool(simulated))
+        first = blocked.setdefault(str(test.reason), test.id) if test.verdict is Verdict.BLOCKED else test.id
+        told = test if first == test.id else replace(test, reason=f"as {first}")
+        findings = _findings(told, is_simulated=bool(simulated))
         lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in findings)
     if summary.out_of_service:
         lines.append(Text("\nnot used"))
