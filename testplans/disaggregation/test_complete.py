@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rackloop.blocks import BLOCK_BYTES
+from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, require_rules
 from rackloop_models.disaggregation import (
@@ -199,7 +200,8 @@ def _beside_direct(
         address = timed("lwfs", "append", lambda payload=payload: file.append(payload))  # type: ignore[misc]
         assert isinstance(address, Address)
         timed("direct", "append", write_raw)
-        assert timed("lwfs", "read", lambda address=address: file.read(address)) == payload  # type: ignore[misc]
+        if timed("lwfs", "read", lambda address=address: file.read(address)) != payload:  # type: ignore[misc]
+            raise ProductFailed(f"{drive} does not read back what was appended at {address}")
         timed("direct", "read", lambda: session.read(raw_offset, BLOCK_BYTES))
     for op in ("append", "read"):
         measure("lwfs.io", times["lwfs", op], op=op, policy=policy)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop_fixtures import Measure, Progress, Rack, side_by_side
 
@@ -47,7 +48,8 @@ def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Rotate the drives of each server among its ports, all servers side by side."""
     servers = _servers(rack.lab, parameters)
-    assert servers, f"no server of lab {rack.lab.name} has one of the stacks {parameters['stacks']}"
+    if not servers:
+        raise NotSupported(f"no server of lab {rack.lab.name} has one of the stacks {', '.join(parameters['stacks'])}")
     with rack.remapping(servers) as remapping:
 
         def rotate(server: str, stop: Event) -> None:

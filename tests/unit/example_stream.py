@@ -24,6 +24,7 @@ from rackloop.events import (
     TestFinished,
     TestStarted,
 )
+from rackloop.machine_load import MachineLoad
 from rackloop.seed import stream
 from rackloop.units import format_quantity
 
@@ -76,9 +77,16 @@ class ExampleRun:
         self.write(TestStarted(test, purpose, {"epic": subject, "feature": name, "story": purpose, **labels}))
 
     def finish(
-        self, test: str, verdict: str = "pass", cause: str | None = None, reason: str | None = None, took_s: float = 1.0
+        self,
+        test: str,
+        verdict: str = "pass",
+        cause: str | None = None,
+        reason: str | None = None,
+        took_s: float = 1.0,
+        *,
+        load: MachineLoad | None = None,
     ) -> None:
-        self.write(TestFinished(test, verdict, cause, reason, took_s))
+        self.write(TestFinished(test, verdict, cause, reason, took_s, load))
 
     def act(self, test: str | None, ability: str, what: dict[str, Any]) -> None:
         self.acts += 1

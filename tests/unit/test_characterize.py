@@ -10,6 +10,7 @@ import pytest
 from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, NotSupported
 from rackloop.lab import Lab, load_lab
+from rackloop.machine_load import MachineLoad
 from rackloop.steady_state import PTS, Criteria
 from rackloop.verdict import Cause, Verdict
 from rackloop_drivers.workload import FioJobResult, FioTransfer, ReadWrite
@@ -173,6 +174,17 @@ def test_a_drive_that_is_never_steady_is_unknown_and_says_how_far_from_it_it_is(
     assert outcome.reason.startswith(
         "no steady state in 24 rounds of 4 KiB at 0/100: rounds 20 to 24 range over 62.5% of their average"
     )
+
+
+def test_a_machine_short_of_cores_is_why_a_simulated_drive_is_not_steady() -> None:
+    unsteady = NeverSteady("no steady state in 24 rounds")
+    quiet, busy = (MachineLoad(wall_s=60.0, wait_s=0.02, late_share=0.02, pressure=share) for share in (0.05, 0.4))
+    assert unsteady.doubted(quiet) is unsteady
+    told = of_exception(unsteady.doubted(busy))
+    assert (told.verdict, told.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
+    assert "for 40.0% of the time some task waited for one" in str(told.reason)
+    few = NeverSteady("4 rounds were measured", Cause.TEST)
+    assert few.doubted(busy) is few
 
 
 def test_quantities_follow_from_what_fio_did() -> None:
