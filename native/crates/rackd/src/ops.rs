@@ -129,7 +129,7 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
         "settle" => {
             let Nothing {} = read(fields)?;
             floor.settle();
-            now(json!({}))
+            now(json!({"lost": floor.shared().truth.lost()}))
         }
         "subscribe" => {
             let Nothing {} = read(fields)?;
