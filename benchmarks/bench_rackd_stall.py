@@ -1,8 +1,8 @@
 """What one client of rackd that erases gigabytes, or one that reads no answers, costs the others and the machine.
 
-Run with ``python benchmarks/bench_rackd_stall.py [--json FILE] [--rounds N] [--runtime SECONDS]``. Needs a release build
-of native/. The latency of 4 KiB random reads, one at a time, of a drive beside a client of another drive, and alone, in
-turns within one run; a ratio of 1 is a client that nobody notices.
+Run with ``python benchmarks/bench_rackd_stall.py [--json FILE] [--rounds N] [--runtime SECONDS]``. Needs a release
+build of native/. The latency of 4 KiB random reads, one at a time, of a drive beside a client of another drive, and
+alone, in turns within one run; a ratio of 1 is a client that nobody notices.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ use crate::request::{
     RecordFields, RecordedFields, SanitizeFields, StickFields, TrainingFields,
 };
 
-/// Drops and flaps last no longer: eleven days.
+/// A drop lasts no longer than eleven days, a flap than thirty years: nanoseconds have room for more.
 const MOST_DROPPED_MS: f64 = 1e9;
+const MOST_FLAPPED_MS: f64 = 1e12;
 
 /// When it was executed, and the fields of the answer.
 pub type Answer = Result<(u64, Fields), OpError>;
@@ -195,10 +196,10 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
             "count must be between 1 and 10000",
         ));
     }
-    if f64::from(count) * (down_ms + up_ms) > MOST_DROPPED_MS {
+    if f64::from(count) * (down_ms + up_ms) > MOST_FLAPPED_MS {
         return Err(OpError::new(
             "out_of_range",
-            "count times down_ms and up_ms must be 1e9 at most",
+            "count times down_ms and up_ms must be 1e12 at most",
         ));
     }
     let ports = floor.rack(|rack| ports.list(rack))?;
