@@ -17,6 +17,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -74,7 +75,7 @@ def compared(rackd: RunningRackd, load: tuple[int, int, int], runtime_s: float, 
     """One round."""
     alone = latencies_ns(rackd, runtime_s, seed)
     busy = beside(rackd, load, runtime_s, seed)
-    row = {}
+    row: dict[str, float] = {}
     for key, quantile in (("p50", 0.5), ("p99", 0.99), ("worst", 1.0)):
         row |= {f"busy_{key}_ms": quantile_ms(busy, quantile), f"alone_{key}_ms": quantile_ms(alone, quantile)}
     return row | {"ratio_p99": row["busy_p99_ms"] / row["alone_p99_ms"]}
@@ -105,7 +106,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runtime", type=float, default=2.0, metavar="SECONDS")
     options = parser.parse_args()
-    model = {"timing": dict(load_profile("nvme-ssd").timing), "bytes": SIZE}
+    model: dict[str, Any] = {"timing": dict(load_profile("nvme-ssd").timing), "bytes": SIZE}
     config = small_rack() | {"drives": [drive(1, **model), drive(2, **model)]}
     figures: dict[str, dict[str, float]] = {}
     print(f"{'':32} {'p50':>8} {'alone':>8} {'p99':>8} {'alone':>8} {'worst':>8} {'alone':>8} ms   ratio of p99")
