@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import redfish  # type: ignore[import-untyped]
-import requests  # type: ignore[import-untyped]
+import requests
 import sushy  # type: ignore[import-untyped]
 from pyghmi.ipmi.command import Command  # type: ignore[import-untyped]
 from sushy.auth import SessionAuth  # type: ignore[import-untyped]
@@ -213,6 +213,19 @@ def test_ipmitool_switches_a_chassis(suite: int, boxes: PowerBoxes) -> None:
     assert re.search(r"System Power +: off", ipmitool(boxes, "chassis", "status", suite=suite))
     assert re.search(r"IPMI Version +: 2.0", ipmitool(boxes, "mc", "info", suite=suite))
     assert "System GUID" in ipmitool(boxes, "mc", "guid", suite=suite)
+
+
+def test_ipmitool_may_do_what_its_privilege_level_allows(boxes: PowerBoxes) -> None:
+    host, port = boxes.ipmi_bmc.address.split(":")
+    argv = ["ipmitool", "-I", "lanplus", "-H", host, "-p", port, "-U", USER, "-P", PASSWORD, "-C", "17", "-L"]
+    assert printed(*argv, "USER", "power", "status") == "Chassis Power is on\n"
+    for command in (["power", "off"], ["sel", "clear"]):
+        refused = run(*argv, "USER", *command)
+        assert refused.returncode != 0
+        assert "nsufficient privilege" in refused.stderr + refused.stdout
+    assert boxes.is_on()
+    printed(*argv, "OPERATOR", "power", "off")
+    assert not boxes.is_on()
 
 
 def test_ipmitool_cannot_cycle_what_is_off(boxes: PowerBoxes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
+import json
 import secrets
 import ssl
 import uuid
@@ -112,6 +114,9 @@ class _RedfishPeer:
             await asyncio.get_running_loop().create_future()
         path, _, query = request.target.partition("?")
         path = path.rstrip("/")
+        if (request.method, path) == ("POST", f"{codec.SESSIONS}/Members"):
+            # A POST to the members of a collection is one to the collection.
+            path = codec.SESSIONS
         try:
             _require_version(request)
             if (request.method, path) not in _OPEN_TO_ALL:
@@ -150,6 +155,9 @@ class _RedfishPeer:
         headers = {"Allow": ", ".join(allow)}
         if (described := service.described_by(found)) is not None:
             headers["Link"] = described
+        if path.startswith(f"{service.ACCOUNTS}/"):
+            digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
+            headers["ETag"] = f'W/"{digest[:16]}"'
         return Response(HTTPStatus.OK, found, headers)
 
     def _methods(self, path: str) -> list[str]:
