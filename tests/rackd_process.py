@@ -84,11 +84,11 @@ def running_rackd(directory: Path, config: Mapping[str, Any] | None = None) -> I
     """
     with tempfile.TemporaryDirectory(prefix="rackd", dir="/tmp") as short:
         full = {
+            "truth_log": "truth.jsonl",
             **(small_rack() if config is None else config),
             "state_dir": str(directory),
             "control": f"{short}/control.sock",
             "nbd": f"{short}/nbd.sock",
-            "truth_log": "truth.jsonl",
         }
         path = directory / "rackd.json"
         path.write_text(json.dumps(full))

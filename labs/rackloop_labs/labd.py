@@ -24,10 +24,11 @@ from rackloop.native import find_binary
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_drivers.rackd_link import RackdLink
+from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs.labd_control import LABD_SOCKET
-from rackloop_labs.mock_faults.ledger import FaultLedger
+from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
 from rackloop_labs.mock_hosts._line_server import LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--ready-fd", type=int, required=True, help="written to once the lab is up")
     parser.add_argument("--leash-fd", type=int, help="the lab ends when the other end of this pipe is closed")
     options = parser.parse_args()
+    complain_briefly(sys.stderr)
     state = LabState(options.state)
     lock = state.take()
     if lock is None:
@@ -83,7 +85,8 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
         servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
-        control = await LineServer.at(state.directory / LABD_SOCKET, _answers(lab, peer, link, servers, power))
+        answers = _answers(lab, peer, link, servers, power)
+        control = await LineServer.at(state.directory / LABD_SOCKET, answers, bad_request)
         stack.callback(control.close)
         switch = await _switch_lines(lab, state, peer) if described.has_switch else None
         endpoints = _endpoints(lab, state, switch, servers, power)
@@ -102,7 +105,10 @@ def _answers(lab: Lab, peer: SwitchPeer, link: RackdLink, servers: MockServers, 
     ledger = FaultLedger(faulty_parts(lab, peer, link, servers, power))
 
     async def answer(request: dict[str, Any]) -> dict[str, Any]:
-        return await (ledger.answer if request.get("op") in ledger.ops else servers.answer)(request)
+        op = request.get("op")
+        if not isinstance(op, str):
+            return bad_request("the request has no op that is a text")
+        return await (ledger.answer if op in ledger.ops else servers.answer)(request)
 
     return answer
 

@@ -68,11 +68,16 @@ class MockLab:
         _daemon.wait_until_gone(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
 
     def status(self) -> dict[str, Any]:
-        """Every endpoint, with the drive that each server port sees now. Raises LabError where the lab is not up."""
+        """Every endpoint, with the drive that each server port sees now.
+
+        ``truth_lost`` is how many records of what the rack did its truth log lacks. Raises LabError where the lab is
+        not up.
+        """
         endpoints = self.state.endpoints()
         control = RackdControl(Path(endpoints["control"]), self.clock)
         try:
             live = dict(control.request("get_map", Deadline.after(self.clock, _CONNECT_S))["pairs"])
+            endpoints["truth_lost"] = control.request("stats", Deadline.after(self.clock, _CONNECT_S))["truth_lost"]
         finally:
             control.close()
         behind = {drive["port"]: name for name, drive in endpoints["drives"].items()}

@@ -217,6 +217,20 @@ def test_a_half_line_dies_with_its_connection(switch: SwitchThread) -> None:
         assert read_lines(sock, 1) == [b"1;0"]
 
 
+def test_a_controller_that_has_said_all_is_answered_and_hung_up_on(switch: SwitchThread) -> None:
+    address = switch.call(lambda peer: peer.serve_tcp())
+    with socket.create_connection(address, timeout=20) as sock:
+        sock.sendall(b"ROUT:LOAD (@1!17);:TRIG\nROUT:MAP?\nROUT:OPEN:ALL")
+        sock.shutdown(socket.SHUT_WR)
+        heard = b""
+        while piece := sock.recv(4096):
+            heard += piece
+        assert heard == b"(@1!17)\n"
+    with socket.create_connection(address, timeout=20) as sock:
+        sock.sendall(b"ROUT:MAP?\n")
+        assert read_lines(sock, 1) == [b"(@1!17)"]
+
+
 def test_a_power_cut_sets_the_power_on_event_of_the_serial_port(switch: SwitchThread) -> None:
     descriptor = os.open(serve_pty(switch), os.O_RDWR | os.O_NOCTTY)
     os.write(descriptor, b"ROUT:LOAD (@1!2)\n*OPC?\n")

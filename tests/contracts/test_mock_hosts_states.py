@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -226,12 +227,33 @@ def test_a_lab_that_is_down_cannot_be_asked(rack: MockRack) -> None:
         control.states(Deadline.after(CLOCK, 5))
 
 
-def test_nonsense_ends_the_connection_alone(rack: MockRack) -> None:
-    for line in (b"nonsense\n", b"[]\n", b'{"op":"fly","server":"srv1"}\n'):
-        with socket.socket(socket.AF_UNIX) as wire:
-            wire.settimeout(10)
-            wire.connect(str(rack.state.directory / "labd.sock"))
-            wire.sendall(line)
-            answer = wire.makefile("rb").readline()
-        assert answer == b"" or b"unknown_op" in answer
+NONSENSE: list[tuple[object, str]] = [
+    ([], "bad_request"),
+    ({}, "bad_request"),
+    ({"op": []}, "bad_request"),
+    ({"op": {}}, "bad_request"),
+    ({"op": None}, "bad_request"),
+    ({"op": "fly", "server": "srv1"}, "unknown_op"),
+    ({"op": "crash", "server": ["srv1"]}, "unknown_server"),
+    ({"op": "break", "resource": []}, "bad_request"),
+    ({"op": "break", "resource": "server:srv1", "key": {}}, "bad_request"),
+    ({"op": "break", "resource": "server:srv1", "key": "k", "fault": [[[]]]}, "bad_request"),
+    (
+        {"op": "break", "resource": "cabling", "key": "k", "fault": {"kind": "miswire", "ports": [1e300, 2]}},
+        "bad_request",
+    ),
+]
+
+
+def test_nonsense_is_answered_and_the_next_line_heard(rack: MockRack) -> None:
+    with socket.socket(socket.AF_UNIX) as wire, wire.makefile("rb") as answers:
+        wire.settimeout(10)
+        wire.connect(str(rack.state.directory / "labd.sock"))
+        for line in (b"nonsense", b"\xff", b"[" * 100_000):
+            wire.sendall(line + b"\n")
+            assert json.loads(answers.readline())["error"]["code"] == "bad_request"
+        for request, code in NONSENSE:
+            wire.sendall(json.dumps(request).encode() + b"\n")
+            assert json.loads(answers.readline())["error"]["code"] == code, request
     assert rack.control.states(soon())["srv2"] is HostState.UP
+    assert "Traceback" not in rack.state.log.read_text()

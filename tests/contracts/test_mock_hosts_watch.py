@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rackloop.errors import LabError
+from rackloop.lab import load_lab
+from rackloop_labs._rackd_config import rackd_config
 from rackloop_labs.mock_hosts._view import HostView
+from rackloop_labs.mock_hosts._watch import HostWatch
 from tests.nbd_wire import EIO, NbdWire
-from tests.watched_rack import WatchedRack, names, watched_rack
+from tests.rackd_process import running_rackd
+from tests.watched_rack import CLOCK, LAB, WatchedRack, names, watched_rack
 
 
 @pytest.fixture
@@ -179,3 +184,18 @@ def test_what_rackd_did_is_known_the_moment_it_has_answered(bench: WatchedRack) 
         assert "d01" not in names(bench.watch.view("srv1"))
         bench.ask("map", pairs=[[1, 101]], full=False)
         bench.until(lambda view: "d01" in names(view))
+
+
+def test_a_rack_whose_truth_is_not_whole_is_not_shown(tmp_path: Path) -> None:
+    description = tmp_path / "bench.yaml"
+    description.write_text(LAB)
+    lab = load_lab(description)
+    empty = tmp_path / "truth.jsonl"
+    empty.touch()
+    config = rackd_config(lab, str(tmp_path), 1) | {"truth_log": "/dev/full"}
+    with (
+        running_rackd(tmp_path, config) as rackd,
+        closing(HostWatch(lab, rackd.control, empty, CLOCK)) as watch,
+        pytest.raises(LabError, match=r"could not write [1-9].* records .*make room"),
+    ):
+        watch.boot("srv1", "boot-1")

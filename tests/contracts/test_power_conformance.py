@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redfish  # type: ignore[import-untyped]
+import requests
 import sushy  # type: ignore[import-untyped]
 from pyghmi.ipmi.command import Command  # type: ignore[import-untyped]
 from sushy.auth import SessionAuth  # type: ignore[import-untyped]
@@ -52,6 +54,63 @@ def test_sushy_switches_a_system(boxes: PowerBoxes) -> None:
     assert root.get_chassis_collection().get_members()[0].identity == "1"
     assert set(system.get_allowed_reset_system_values()) >= {sushy.ResetType.NMI, sushy.ResetType.FORCE_RESTART}
     auth.close()
+
+
+def test_sushy_sets_from_where_a_system_boots(boxes: PowerBoxes) -> None:
+    auth = SessionAuth(USER, PASSWORD)
+    root = sushy.Sushy(boxes.redfish_bmc.url, auth=auth, verify=str(boxes.ca_file))
+    system = root.get_system("/redfish/v1/Systems/1")
+    assert sushy.BOOT_SOURCE_TARGET_PXE in system.get_allowed_system_boot_source_values()
+    system.set_system_boot_options(sushy.BOOT_SOURCE_TARGET_PXE, enabled=sushy.BOOT_SOURCE_ENABLED_ONCE)
+    system.refresh(force=True)
+    assert (system.boot.target, system.boot.enabled) == (
+        sushy.BootSource.PXE,
+        sushy.BootSourceOverrideEnabled.ONCE,
+    )
+    system.reset_system(sushy.ResetType.FORCE_RESTART)
+    system.refresh(force=True)
+    assert system.boot.enabled == sushy.BootSourceOverrideEnabled.DISABLED
+    system.set_system_boot_options(sushy.BOOT_SOURCE_TARGET_HDD, enabled=sushy.BOOT_SOURCE_ENABLED_CONTINUOUS)
+    system.reset_system(sushy.ResetType.FORCE_RESTART)
+    system.refresh(force=True)
+    assert system.boot.target == sushy.BootSource.HDD
+    with pytest.raises(sushy.exceptions.BadRequestError, match="Floppy is no BootSourceOverrideTarget"):
+        root._conn.patch(system.path, data={"Boot": {"BootSourceOverrideTarget": "Floppy"}})
+    auth.close()
+
+
+def test_a_redfish_service_keeps_the_protocol(boxes: PowerBoxes) -> None:
+    """What DMTF's protocol validator asks for, and refused before (DSP0266: 6, 7, 13)."""
+    with requests.Session() as session:
+
+        def ask(path: str, method: str = "GET", **options: Any) -> Any:
+            return session.request(method, boxes.redfish_bmc.url + path, verify=str(boxes.ca_file), **options)
+
+        schemas = set(re.findall(r'Namespace="([^"]+)"', ask("/redfish/v1/$metadata").text))
+        assert {entry["name"] for entry in ask("/redfish/v1/odata").json()["value"]} >= {"Service", "Systems"}
+        assert ask("/redfish/v1/Systems/1").headers["WWW-Authenticate"].startswith("Basic ")
+        known: dict[str, Any] = {"auth": (USER, PASSWORD)}
+        for method, path, allow in (
+            ("POST", "/redfish/v1/Systems/1", "GET, HEAD, PATCH"),
+            ("DELETE", "/redfish/v1/", "GET, HEAD"),
+            ("PATCH", "/redfish/v1/SessionService/Sessions", "GET, HEAD, POST"),
+            ("GET", "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset", "POST"),
+        ):
+            answer = ask(path, method, **known)
+            assert (answer.status_code, answer.headers["Allow"]) == (405, allow)
+        assert ask("/redfish/v1/Systems/1", headers={"OData-Version": "3.0"}, **known).status_code == 412
+        system = ask("/redfish/v1/Systems/1", **known)
+        assert system.headers["Link"].endswith("/ComputerSystem.v1_20_0.json>; rel=describedby")
+        for role in ("Administrator", "Operator", "ReadOnly"):
+            assert ask(f"/redfish/v1/AccountService/Roles/{role}", **known).json()["IsPredefined"] is True
+        paths = [
+            "/redfish/v1/",
+            "/redfish/v1/Systems/1",
+            "/redfish/v1/AccountService/Accounts/1",
+            "/redfish/v1/Chassis",
+        ]
+        kinds = {ask(path, **known).json()["@odata.type"].removeprefix("#").rpartition(".")[0] for path in paths}
+        assert kinds <= schemas
 
 
 @pytest.mark.parametrize("auth", ["session", "basic"])
@@ -114,8 +173,8 @@ def test_curl_is_let_in_with_a_password_and_not_without(boxes: PowerBoxes) -> No
 @pytest.mark.parametrize(
     "shown",
     [
-        ("--header", "X-Auth-Token: ü"),
-        ("--header", "Authorization: ü"),
+        ("--header", "X-Auth-Token: nobody's"),
+        ("--header", "Authorization: Basic =="),
         ("--data", r'{"UserName": "\ud800", "Password": "\ud800"}'),
     ],
     ids=["token", "scheme", "account"],
@@ -154,6 +213,19 @@ def test_ipmitool_switches_a_chassis(suite: int, boxes: PowerBoxes) -> None:
     assert re.search(r"System Power +: off", ipmitool(boxes, "chassis", "status", suite=suite))
     assert re.search(r"IPMI Version +: 2.0", ipmitool(boxes, "mc", "info", suite=suite))
     assert "System GUID" in ipmitool(boxes, "mc", "guid", suite=suite)
+
+
+def test_ipmitool_may_do_what_its_privilege_level_allows(boxes: PowerBoxes) -> None:
+    host, port = boxes.ipmi_bmc.address.split(":")
+    argv = ["ipmitool", "-I", "lanplus", "-H", host, "-p", port, "-U", USER, "-P", PASSWORD, "-C", "17", "-L"]
+    assert printed(*argv, "USER", "power", "status") == "Chassis Power is on\n"
+    for command in (["power", "off"], ["sel", "clear"]):
+        refused = run(*argv, "USER", *command)
+        assert refused.returncode != 0
+        assert "nsufficient privilege" in refused.stderr + refused.stdout
+    assert boxes.is_on()
+    printed(*argv, "OPERATOR", "power", "off")
+    assert not boxes.is_on()
 
 
 def test_ipmitool_cannot_cycle_what_is_off(boxes: PowerBoxes) -> None:

@@ -170,6 +170,7 @@ def test_the_generation_guard_refuses_a_stale_controller(rack: Rack) -> None:
         ("phy_drop", {"ports": [1], "down_ms": 1, "count": 2}, "bad_request"),
         ("phy_flap", {"ports": [1], "down_ms": 1, "up_ms": 1, "count": 0}, "out_of_range"),
         ("phy_flap", {"ports": [1], "down_ms": 1}, "bad_request"),
+        ("phy_flap", {"ports": [1], "down_ms": 1e9, "up_ms": 1e9, "count": 10_000}, "out_of_range"),
         ("miswire", {"ports": [1, 1]}, "bad_request"),
         ("power", {"target": "server:nobody", "on": True}, "unknown_server"),
         ("power", {"target": "drive:d99", "on": True}, "unknown_drive"),

@@ -14,19 +14,25 @@ from typing import Any
 import pytest
 
 from rackloop.native import find_binary
+from rackloop.profiles import load_profile
 from rackloop.seed import stream
 from tests import nbd_wire
 from tests.nbd_wire import EINVAL, ENOSPC, NbdWire, info_data
-from tests.rack_session import SLOW_S, Rack, rack_starter
+from tests.rack_session import SLOW_S, Rack, Start, rack_starter
 from tests.rackd_process import drive, small_rack
 
 LARGEST = 64 << 20
 
 
 @pytest.fixture
-def rack(tmp_path: Path) -> Iterator[Rack]:
+def start(tmp_path: Path) -> Iterator[Start]:
     with rack_starter(tmp_path) as start:
-        yield start(drives=[drive(1, bytes=2 * LARGEST)])
+        yield start
+
+
+@pytest.fixture
+def rack(start: Start) -> Rack:
+    return start(drives=[drive(1, bytes=2 * LARGEST)])
 
 
 def still_serves(rack: Rack) -> bool:
@@ -169,6 +175,46 @@ def test_a_client_that_never_reads_holds_nobody_else_up(rack: Rack) -> None:
         for _ in range(20):
             greedy.send(nbd_wire.READ, 0, LARGEST)
         assert still_serves(rack)
+
+
+def test_a_client_that_has_gone_keeps_no_disk_busy(start: Start) -> None:
+    timing = dict(load_profile("sata-hdd").timing)
+    rack = start(drives=[drive(1, bytes=64 << 30, rotational=True, timing=timing)])
+    with rack.open_export("drive.d01") as gone:
+        for _ in range(5):
+            gone.send(nbd_wire.WRITE_ZEROES, 0, (4 << 30) - 4096)
+        # A trim has no place in the queue: its answer says that the disk has all of them.
+        gone.send(nbd_wire.TRIM, 32 << 30, 4096)
+        assert gone.reply()[1] == 0
+    # The zeroes take the disk half a minute each.
+    with rack.open_export("drive.d01") as wire:
+        assert wire.read(48 << 30, 4096)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["ideal", "ssd"])
+@pytest.mark.parametrize("backing", ["sparse", "file"])
+@pytest.mark.parametrize(("command", "flags"), [(nbd_wire.WRITE_ZEROES, nbd_wire.NO_HOLE), (nbd_wire.TRIM, 0)])
+def test_gigabytes_are_erased_to_the_byte(start: Start, kind: str, backing: str, command: int, flags: int) -> None:
+    timing = {"kind": "ideal"} if kind == "ideal" else dict(load_profile("nvme-ssd").timing)
+    where = {"kind": backing} | ({"path": "d01.img"} if backing == "file" else {})
+    rack = start(drives=[drive(1, bytes=1 << 30, timing=timing, backing=where)])
+    piece = 4 << 20
+    with rack.open_export("drive.d01") as wire:
+        for offset in (0, (1 << 30) - piece):
+            assert wire.write(offset, b"\1" * piece, flags=nbd_wire.FUA) == 0
+        assert wire.plain(command, 1000, (1 << 30) - 3000, flags=flags | nbd_wire.FUA) == 0
+        assert wire.read(0, piece) == (0, b"\1" * 1000 + bytes(piece - 1000))
+        assert wire.read((1 << 30) - piece, piece) == (0, bytes(piece - 2000) + b"\1" * 2000)
+
+
+def test_records_that_find_no_room_are_counted(start: Start) -> None:
+    rack = start(truth_log="/dev/full")
+    rack.map((1, 101))
+    rack.ask("settle")
+    stats = rack.ask("stats")
+    assert stats["truth_lost"] > 0
+    # What is lost to the file is heard by those who follow it.
+    assert rack.map((1, 102)) == 3
 
 
 def refusal(tmp_path: Path, config: object, *options: str) -> str:

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from rackloop.clock import VirtualClock
 from rackloop.errors import NotConnected
 from rackloop.portmap import PortMap
-from rackloop.seed import stream
-from rackloop_drivers.fabric.flexfabric import MemoryMatrix, Mischief
-from rackloop_drivers.fabric.flexfabric._connection import Connection
+from rackloop_drivers.fabric.flexfabric import MemoryMatrix
 from rackloop_drivers.fabric.flexfabric._engine import REMEMBERED_IDS, SwitchCore, SwitchSession
 from rackloop_drivers.fabric.flexfabric._line_reader import LONGEST_LINE, LineReader
 from rackloop_drivers.fabric.flexfabric._lock import ControlLock
-from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+from tests.unit.switch_wire import Wire
 
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
 
@@ -205,27 +203,6 @@ def test_the_session_in_the_reference_is_true(bench: Bench) -> None:
     for sent, answered in zip(lines[::2], lines[1::2], strict=True):
         assert (sent[0], answered[0]) == (">", "<")
         assert bench.ask(sent[2:]) == answered[2:]
-
-
-class Wire:
-    """A connection to a switch in memory, fed bytes."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.core = Bench().core
-        self.mischief = Mischief(stream(1, "wire"))
-        self.heard = b""
-        self.connection = Connection(self, PacedLine(self._hear, loop, None))
-
-    def _hear(self, data: bytes) -> None:
-        self.heard += data
-
-    async def power_cycle(self) -> None:
-        raise AssertionError
-
-    def ask(self, data: bytes) -> bytes:
-        self.heard = b""
-        self.connection.feed(data)
-        return self.heard
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from rackloop.clock import VirtualClock
 from rackloop_drivers.login import Account
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
-from rackloop_drivers.power.ipmi._session import Session
+from rackloop_drivers.power.ipmi._session import OPERATOR, Session
 from rackloop_drivers.simulated_power import Chassis, EventKind, MemorySwitching
 
 CYCLE = (0x00, 0x02, b"\x02")
@@ -40,7 +40,7 @@ class Client:
         self.wire = Wire()
         self.bmc.connection_made(self.wire)
         suite = rmcp.SUITES[1]
-        self.session = Session(7, suite, keys=rmcp.Keys.of(suite, b"k" * 32))
+        self.session = Session(7, suite, keys=rmcp.Keys.of(suite, b"k" * 32), privilege=OPERATOR)
         self.bmc._sessions[self.session.controller_id] = self.session
         self.sequence = 0
 

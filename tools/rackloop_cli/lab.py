@@ -97,6 +97,11 @@ def _print(endpoints: dict[str, Any]) -> None:
     console.print(
         f"SSH: -l {login['user']} -i {login['key_file']} -o UserKnownHostsFile={login['known_hosts']}", soft_wrap=True
     )
+    if lost := endpoints["truth_lost"]:
+        console.print(
+            f"{lost} records of what the rack did could not be written: make room on its disk and bring it up again",
+            soft_wrap=True,
+        )
     boxes = Table("server, PDU", "SSH", "controller", "answers at", box=SIMPLE_HEAD, pad_edge=False)
     for name, server in endpoints["servers"].items():
         bmc = server["bmc"] or {}

@@ -52,9 +52,9 @@ class FaultLedger:
         try:
             return {"ok": True, **await self._act(request)}
         except BadInput as error:
-            return _refusal("bad_request", error)
+            return bad_request(str(error))
         except RackloopError as error:
-            return _refusal("refused", error)
+            return _refusal("refused", str(error))
 
     async def _act(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "standing" and "resource" not in request:
@@ -107,5 +107,10 @@ class FaultLedger:
         return self._standing[resource]
 
 
-def _refusal(code: str, error: RackloopError) -> dict[str, Any]:
-    return {"ok": False, "error": {"code": code, "message": str(error)}}
+def bad_request(message: str) -> dict[str, Any]:
+    """What the control socket answers to a request that makes no sense."""
+    return _refusal("bad_request", message)
+
+
+def _refusal(code: str, message: str) -> dict[str, Any]:
+    return {"ok": False, "error": {"code": code, "message": message}}

@@ -25,6 +25,7 @@ from rackloop_labs.mock_hosts.tools import TOOLS
 
 _NOT_FOUND = 127
 _FAILED = 1
+_NO_ANSWER = 125
 # Who asked for a reboot by SSH hears that it was accepted before the connection goes.
 _GRACE_S = 0.1
 
@@ -146,7 +147,7 @@ class MockHost:
         self._folder.boot_id.write_text(f"{boot_id}\n")
         if self._tools is None:
             await self._sysfs.start()
-            self._tools = await LineServer.at(self._folder.tool_socket, self._answer)
+            self._tools = await LineServer.at(self._folder.tool_socket, self._answer, _refuse)
         self._sandbox = await Sandbox.boot(self.name, self._bindings)
         await asyncio.to_thread(self._watch.boot, self.name, boot_id)
         await asyncio.to_thread(self._sysfs.refresh)
@@ -176,7 +177,10 @@ class MockHost:
 
     async def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """What a tool prints that was called on this server."""
-        tool, argv = str(question.get("tool")), [str(word) for word in question.get("argv", ())]
+        given = question.get("argv", [])
+        if not isinstance(given, list):
+            return _refuse("argv is no list")
+        tool, argv = str(question.get("tool")), [str(word) for word in given]
         if tool in POWER_TOOLS:
             answer, planned = plan_power(tool, argv, self._clock.wall())
             if planned is not None:
@@ -221,3 +225,8 @@ class MockHost:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             sys.stderr.write(f"labd: server {self.name}: {error}\n")
+
+
+def _refuse(why: str) -> dict[str, Any]:
+    """What is answered to a question that no tool asks."""
+    return asdict(Answer(stderr=f"hosttool: {why}\n", status=_NO_ANSWER))

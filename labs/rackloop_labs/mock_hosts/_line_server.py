@@ -13,12 +13,14 @@ from typing import Any
 _LONGEST_LINE = 1 << 20
 
 Reply = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+Refuse = Callable[[str], dict[str, Any]]
 
 
 class LineServer:
     """Answers every line of every connection, a JSON object, with what ``reply`` makes of it. Make one by :meth:`at`.
 
-    A line that is no JSON object, or is longer than 1 MiB, ends its connection.
+    A line that is no JSON object is answered with what ``refuse`` makes of the reason; one that is longer than 1 MiB
+    too, and ends its connection.
     """
 
     def __init__(self, server: asyncio.Server, path: Path) -> None:
@@ -26,18 +28,29 @@ class LineServer:
         self._path = path
 
     @classmethod
-    async def at(cls, path: Path, reply: Reply) -> LineServer:
+    async def at(cls, path: Path, reply: Reply, refuse: Refuse) -> LineServer:
         """Listen at ``path``. Raises OSError where that cannot be."""
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer(line: bytes) -> dict[str, Any]:
             try:
-                while line := await reader.readline():
-                    message = json.loads(line)
-                    if not isinstance(message, dict):
-                        break
-                    writer.write(json.dumps(await reply(message)).encode() + b"\n")
-                    await writer.drain()
-            except (ValueError, ConnectionError):
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                message = None
+            if not isinstance(message, dict):
+                return refuse("the line is no JSON object")
+            return await reply(message)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            async def send(said: dict[str, Any]) -> None:
+                writer.write(json.dumps(said).encode() + b"\n")
+                await writer.drain()
+
+            try:
+                while line := await _line(reader):
+                    await send(await answer(line))
+                if line is None:
+                    await send(refuse("the line is longer than 1 MiB"))
+            except ConnectionError:
                 return
             finally:
                 writer.close()
@@ -49,6 +62,14 @@ class LineServer:
         """Listen no more."""
         self._server.close()
         self._path.unlink(missing_ok=True)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes | None:
+    """The next line, empty at the end of the stream; None for one that is too long."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return None
 
 
 def _listening(path: Path) -> socket.socket:

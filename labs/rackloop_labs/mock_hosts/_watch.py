@@ -31,7 +31,8 @@ class HostWatch:
     """The servers of a mock lab, followed through rackd's truth log from its first record.
 
     ``truth_log`` is the file of the rackd behind ``control``; both must be there. Every call returns within
-    milliseconds and is safe from several threads. Raises NotConnected where rackd does not answer.
+    milliseconds and is safe from several threads. Raises NotConnected where rackd does not answer, LabError once its
+    truth log lacks a record: what the servers see is not known then.
     """
 
     def __init__(self, lab: Lab, control: Path, truth_log: Path, clock: Clock) -> None:
@@ -127,8 +128,12 @@ class HostWatch:
         return replace(drive, counters=counters, failed_lbas=self._truth.failed_lbas(drive.drive_id))
 
     def _catch_up(self) -> None:
-        """Apply every record of what rackd did before now."""
-        self.ask("settle")
+        """Apply every record of what rackd did before now. Raises LabError where some never came to be written."""
+        if lost := self.ask("settle")["lost"]:
+            raise LabError(
+                f"rackd could not write {lost} records of what it did, so that nobody knows what the servers of this "
+                "lab see; make room on its disk, and bring the lab down and up again"
+            )
         *lines, self._partial = (self._partial + self._records.read()).split(b"\n")
         for line in lines:
             self._truth.apply(json.loads(line))

@@ -32,16 +32,24 @@ class Connection:
     A line that needs nothing from outside is answered before :meth:`feed` returns. Where the matrix answers later,
     the session's coroutine is resumed straight from the future it awaits, without a task in between.
     ``throttle`` is called with True when more lines wait than the input buffer should hold, with False when they
-    have been taken.
+    have been taken. After :meth:`end` ``hang_up`` is called, once every line has been taken and answered.
     """
 
-    def __init__(self, switch: Switch, output: PacedLine, throttle: Callable[[bool], None] = lambda _on: None) -> None:
+    def __init__(
+        self,
+        switch: Switch,
+        output: PacedLine,
+        throttle: Callable[[bool], None] = lambda _on: None,
+        hang_up: Callable[[], None] = lambda: None,
+    ) -> None:
         self._switch = switch
         self._output = output
         self._throttle = throttle
+        self._hang_up = hang_up
         self._is_throttled = False
         self._is_blocked = False
         self._is_open = True
+        self._has_ended = False
         self._power_up(SwitchSession(switch.core))
 
     def _power_up(self, session: SwitchSession) -> None:
@@ -56,8 +64,22 @@ class Connection:
         self._power_up(SwitchSession(self._switch.core, after_power_on=True))
         self._pump()
 
+    def end(self) -> None:
+        """The controller says nothing more: its half line is lost, what it said before is carried out."""
+        self._has_ended = True
+        self._pump()
+
+    def lose(self) -> None:
+        """The controller has gone and hears nothing more. What it said is carried out where it said that it was all."""
+        if not self._has_ended:
+            self.close()
+            return
+        self._is_open = False
+        self._output.clear()
+        self.block(is_blocked=False)
+
     def close(self) -> None:
-        """The controller has gone."""
+        """The connection was cut, and what came by it is lost."""
         self._is_open = False
         self._output.clear()
         self._lines.clear()
@@ -80,6 +102,10 @@ class Connection:
             elif line:
                 self._running = self._take(line)
                 self._resume(self._running)
+        if self._has_ended:
+            if self._running is None and not self._lines:
+                self._output.when_sent(self._hang_up)
+            return
         if self._is_throttled != (crowded := len(self._lines) > _MOST_WAITING_LINES):
             self._is_throttled = crowded
             self._throttle(crowded)
@@ -88,10 +114,18 @@ class Connection:
         try:
             awaited: asyncio.Future[Any] = coroutine.send(None)
         except StopIteration:
-            if self._running is coroutine:
-                self._running = None
+            self._is_over(coroutine)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the next line has its turn all the same
+            self._is_over(coroutine)
+            self._session.fail()
+            context = {"message": "a line for the simulated switch could not be carried out", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
         else:
             awaited.add_done_callback(lambda _done: self._go_on(coroutine))
+
+    def _is_over(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        if self._running is coroutine:
+            self._running = None
 
     def _go_on(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self._resume(coroutine)

@@ -84,6 +84,10 @@ class SwitchSession:
         """A line was longer than the input buffer."""
         self._status.report(Refusal(refusals.BUFFER_OVERRUN))
 
+    def fail(self) -> None:
+        """A line ended in an error of the switch's own program."""
+        self._status.report(Refusal(refusals.SYSTEM_ERROR))
+
     async def execute(self, line: bytes) -> bytes:
         """Carry out one line; returns the answer line, empty where nothing was asked. Never raises."""
         answers = self._answers = []

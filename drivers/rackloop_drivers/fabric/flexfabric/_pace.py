@@ -22,6 +22,7 @@ class PacedLine:
         self._waiting: deque[tuple[float, bytes]] = deque()
         self._free_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._then: Callable[[], None] | None = None
 
     def send(self, data: bytes, delay_s: float = 0.0) -> None:
         """Hand ``data`` on, now if the line is free and takes no time."""
@@ -34,9 +35,20 @@ class PacedLine:
         if self._timer is None:
             self._timer = self._loop.call_at(self._free_at, self._due)
 
+    def when_sent(self, then: Callable[[], None]) -> None:
+        """Call ``then`` once everything so far has come out, now if it has; the last one asked for counts."""
+        self._then = then
+        self._tell_sent()
+
+    def _tell_sent(self) -> None:
+        if not self._waiting and self._then is not None:
+            then, self._then = self._then, None
+            then()
+
     def clear(self) -> None:
         """Lose what has not come out yet."""
         self._waiting.clear()
+        self._then = None
         self._free_at = 0.0
         if self._timer is not None:
             self._timer.cancel()
@@ -46,5 +58,6 @@ class PacedLine:
         self._timer = None
         while self._waiting and self._waiting[0][0] <= self._loop.time():
             self._deliver(self._waiting.popleft()[1])
+        self._tell_sent()
         if self._waiting and self._timer is None:
             self._timer = self._loop.call_at(self._waiting[0][0], self._due)

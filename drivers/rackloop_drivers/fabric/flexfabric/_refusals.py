@@ -17,6 +17,7 @@ SETTINGS_CONFLICT = -221
 OUT_OF_RANGE = -222
 ILLEGAL_VALUE = -224
 HARDWARE_ERROR = -240
+SYSTEM_ERROR = -310
 QUEUE_OVERFLOW = -350
 BUFFER_OVERRUN = -363
 
@@ -32,6 +33,7 @@ TEXTS = {
     OUT_OF_RANGE: "Data out of range",
     ILLEGAL_VALUE: "Illegal parameter value",
     HARDWARE_ERROR: "Hardware error",
+    SYSTEM_ERROR: "System error",
     QUEUE_OVERFLOW: "Queue overflow",
     BUFFER_OVERRUN: "Input buffer overrun",
 }

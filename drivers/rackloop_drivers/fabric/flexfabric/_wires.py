@@ -35,7 +35,7 @@ class TcpWire(asyncio.BufferedProtocol):
         sock: socket.socket = transport.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         output = PacedLine(self._write, asyncio.get_running_loop(), None)
-        self._connection = Connection(self._switch, output, self._throttle)
+        self._connection = Connection(self._switch, output, self._throttle, self._transport.close)
         self._wires.add(self)
 
     def _throttle(self, on: bool) -> None:  # noqa: FBT001 - a callback
@@ -66,10 +66,15 @@ class TcpWire(asyncio.BufferedProtocol):
         """The controller reads again."""
         self._connection.block(is_blocked=False)
 
+    def eof_received(self) -> bool:
+        """The controller says nothing more, and may still be listening."""
+        self._connection.end()
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """The controller has gone."""
         self._wires.discard(self)
-        self._connection.close()
+        self._connection.lose()
 
     def abort(self) -> None:
         """Drop the connection with whatever is still unsent."""

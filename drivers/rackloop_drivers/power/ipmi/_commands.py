@@ -10,15 +10,19 @@ from datetime import datetime
 
 from rackloop_drivers.login import Account
 from rackloop_drivers.power.ipmi._rmcp import SUITES, Message
+from rackloop_drivers.power.ipmi._session import ADMINISTRATOR, OPERATOR, USER, Session
 from rackloop_drivers.simulated_power import Chassis, EventKind, LoggedEvent
 
 CHASSIS, APPLICATION, STORAGE = 0x00, 0x06, 0x0A
 GET_AUTHENTICATION, GET_CIPHER_SUITES, SET_PRIVILEGE, CLOSE_SESSION = 0x38, 0x54, 0x3B, 0x3C
 
 OK, ABOVE_LIMIT, INVALID_COMMAND, BAD_LENGTH = 0x00, 0x81, 0xC1, 0xC7
-NOT_PRESENT, BAD_FIELD, NOT_IN_THIS_STATE = 0xCB, 0xCC, 0xD5
+NOT_PRESENT, BAD_FIELD, NO_PRIVILEGE, NOT_IN_THIS_STATE = 0xCB, 0xCC, 0xD4, 0xD5
 
 Result = tuple[int, bytes]
+
+# Chassis Control and Clear SEL (IPMI 2.0, appendix G); a user may ask the rest of what is here.
+_FOR_OPERATORS = {(CHASSIS, 0x02), (STORAGE, 0x47)}
 
 _FIRST_RECORD, _LAST_RECORD = 0x0000, 0xFFFF
 _RESERVATION = 1
@@ -88,7 +92,6 @@ class Commands:
         self._table: dict[tuple[int, int], Callable[[bytes], Awaitable[Result]]] = {
             (APPLICATION, 0x01): self._get_device_id,
             (APPLICATION, 0x37): self._get_guid,
-            (APPLICATION, SET_PRIVILEGE): self._set_privilege,
             (CHASSIS, 0x01): self._get_chassis_status,
             (CHASSIS, 0x02): self._control_chassis,
             (STORAGE, 0x20): self._get_sensor_repository,
@@ -101,12 +104,17 @@ class Commands:
             (STORAGE, 0x48): self._get_log_time,
         }
 
-    async def run(self, message: Message) -> Result:
-        """The completion code and data for a request in a session."""
-        command = self._table.get((message.net_function, message.command))
-        if command is None:
-            return before_login(message) or (INVALID_COMMAND, b"")
+    async def run(self, message: Message, session: Session) -> Result:
+        """The completion code and data for a request in a session; what it may is what its privilege level allows."""
+        asked = (message.net_function, message.command)
+        command = self._table.get(asked)
         try:
+            if asked == (APPLICATION, SET_PRIVILEGE):
+                return self._set_privilege(message.data, session)
+            if command is None:
+                return before_login(message) or (INVALID_COMMAND, b"")
+            if asked in _FOR_OPERATORS and session.privilege < OPERATOR:
+                return NO_PRIVILEGE, b""
             return await command(message.data)
         except (IndexError, struct.error):
             return BAD_LENGTH, b""
@@ -118,11 +126,13 @@ class Commands:
     async def _get_guid(self, _data: bytes) -> Result:
         return OK, self._guid.bytes_le
 
-    async def _set_privilege(self, data: bytes) -> Result:
-        user, administrator = 2, 4
-        limit = administrator if self._account.may_act else user
-        asked = data[0] or user
-        return (OK, bytes([asked])) if asked <= limit else (ABOVE_LIMIT, b"")
+    def _set_privilege(self, data: bytes, session: Session) -> Result:
+        limit = min(session.most_privilege, ADMINISTRATOR if self._account.may_act else USER)
+        asked = data[0] or session.privilege
+        if asked > limit:
+            return ABOVE_LIMIT, b""
+        session.privilege = asked
+        return OK, bytes([asked])
 
     async def _get_chassis_status(self, _data: bytes) -> Result:
         # After AC returns the power is restored to what it was.

@@ -129,7 +129,7 @@ class IpmiBmc(asyncio.DatagramProtocol):
                 self._sessions.pop(session.controller_id, None)
                 session.last_answer = message.answer(0)
             else:
-                session.last_answer = message.answer(*await self._commands.run(message))
+                session.last_answer = message.answer(*await self._commands.run(message, session))
         if session.last_answer is None:
             return None
         session.sequence += 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rackloop_drivers.login import Account
 from rackloop_drivers.power.ipmi._rmcp import SUITES, CipherSuite, Keys
 
+USER, OPERATOR, ADMINISTRATOR = 2, 3, 4
 OK, BAD_SESSION, NO_SUCH_NAME, BAD_INTEGRITY, NO_SUCH_SUITE = 0x00, 0x02, 0x0D, 0x0F, 0x11
 
 
@@ -17,7 +18,8 @@ OK, BAD_SESSION, NO_SUCH_NAME, BAD_INTEGRITY, NO_SUCH_SUITE = 0x00, 0x02, 0x0D, 
 class Session:
     """One client. ``keys`` are there once it has proved that it knows the password.
 
-    ``last_answer`` is that to ``last_request``, None while it is being carried out.
+    ``last_answer`` is that to ``last_request``, None while it is being carried out. ``privilege`` is its level now, and
+    may be raised to ``most_privilege``, the role that the client logged in for.
     """
 
     console_id: int
@@ -27,6 +29,8 @@ class Session:
     sequence: int = 0
     last_request: bytes = b""
     last_answer: bytes | None = None
+    privilege: int = USER
+    most_privilege: int = ADMINISTRATOR
     _role: bytes = b""
     _console_random: bytes = b""
     _controller_random: bytes = b""
@@ -46,6 +50,8 @@ class Session:
         if name != account.user.encode():
             return self._status(tag, NO_SUCH_NAME)
         self._role = role + bytes([name_length]) + name
+        # None asks for the highest there is.
+        self.most_privilege = role[0] & 0x0F or ADMINISTRATOR
         self._controller_random = secrets.token_bytes(16)
         signature = self.suite.sign(
             account.password.encode(),
@@ -85,6 +91,5 @@ def open_session(request: bytes) -> tuple[Session | None, bytes]:
         return None, tag + bytes([NO_SUCH_SUITE, 0, 0]) + struct.pack("<I", console_id)
     session = Session(console_id, suites[wanted])
     agreed = b"".join(struct.pack("BBBBBBBB", kind, 0, 0, 8, value, 0, 0, 0) for kind, value in enumerate(wanted))
-    administrator = 4
-    response = tag + bytes([OK, administrator, 0]) + struct.pack("<II", console_id, session.controller_id) + agreed
+    response = tag + bytes([OK, ADMINISTRATOR, 0]) + struct.pack("<II", console_id, session.controller_id) + agreed
     return session, response

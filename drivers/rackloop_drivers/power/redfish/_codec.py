@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import ClassVar
 
 from rackloop_drivers.simulated_power import EventKind, LoggedEvent
 
 Resource = dict[str, object]
 
 ROOT = "/redfish/v1/"
-SESSION_SERVICE = "/redfish/v1/SessionService"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 SYSTEM = "/redfish/v1/Systems/1"
 MANAGER = "/redfish/v1/Managers/1"
@@ -34,8 +35,8 @@ ENTRIES_A_PAGE = 50
 # The sensor's type and what it says, in the words of the LogEntry schema, and how bad it is.
 _EVENTS = {
     EventKind.POWER_ON: ("System ACPI PowerState", "The server was powered on.", "OK"),
-    EventKind.POWER_OFF: ("Power Unit", "The server was powered off.", "OK"),
-    EventKind.AC_LOST: ("Power Unit", "AC power was lost.", "Critical"),
+    EventKind.POWER_OFF: ("PowerUnit", "The server was powered off.", "OK"),
+    EventKind.AC_LOST: ("PowerUnit", "AC power was lost.", "Critical"),
     EventKind.SHUTDOWN: ("OS Stop/Shutdown", "The operating system was asked to shut down.", "OK"),
     EventKind.INTERRUPT: ("Critical Interrupt", "A diagnostic interrupt (NMI) was pulsed.", "Warning"),
     EventKind.LOG_CLEARED: ("Event Logging Disabled", "The log was cleared.", "OK"),
@@ -77,12 +78,46 @@ def service_root(uuid: str, **links: object) -> Resource:
         "Name": "Root Service",
         "RedfishVersion": "1.15.0",
         "UUID": uuid,
-        "SessionService": link(SESSION_SERVICE),
+        "SessionService": link("/redfish/v1/SessionService"),
+        "AccountService": link("/redfish/v1/AccountService"),
         "Links": {"Sessions": link(SESSIONS)},
     } | links
 
 
-def system(server: str, uuid: str, *, is_on: bool) -> Resource:
+@dataclass(frozen=True)
+class Boot:
+    """From where the server is to boot, as the Boot property of a ComputerSystem has it."""
+
+    target: str = "None"
+    enabled: str = "Disabled"
+    mode: str = "UEFI"
+
+    _ALLOWED: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "BootSourceOverrideTarget": ("None", "Pxe", "Hdd", "Cd", "Usb", "BiosSetup", "UefiTarget", "UefiHttp"),
+        "BootSourceOverrideEnabled": ("Disabled", "Once", "Continuous"),
+        "BootSourceOverrideMode": ("UEFI", "Legacy"),
+    }
+
+    def shown(self) -> Resource:
+        """The property."""
+        values = dict(zip(self._ALLOWED, (self.target, self.enabled, self.mode), strict=True))
+        allowed = {f"{name}@Redfish.AllowableValues": list(values) for name, values in self._ALLOWED.items()}
+        return {**values, **allowed}
+
+    def changed(self, asked: Mapping[str, object]) -> Boot:
+        """With what a client asked for. Raises ValueError for what it has not, or a value that cannot be."""
+        values = dict(zip(self._ALLOWED, (self.target, self.enabled, self.mode), strict=True))
+        for name, value in asked.items():
+            allowed = self._ALLOWED.get(name, ())
+            if value not in allowed:
+                raise ValueError(
+                    f"{value} is no {name} that can be had; the values are {', '.join(allowed) or 'none'}."
+                )
+            values[name] = str(value)
+        return Boot(*values.values())
+
+
+def system(server: str, uuid: str, boot: Boot, *, is_on: bool) -> Resource:
     """The server."""
     reset = {"target": RESET, "ResetType@Redfish.AllowableValues": list(RESET_TYPES)}
     return resource(
@@ -96,6 +131,7 @@ def system(server: str, uuid: str, *, is_on: bool) -> Resource:
         UUID=uuid,
         PowerState="On" if is_on else "Off",
         Status={"State": "Enabled" if is_on else "Disabled", "Health": "OK"},
+        Boot=boot.shown(),
         LogServices=link(f"{SYSTEM}/LogServices"),
         Links={"Chassis": [link(CHASSIS)], "ManagedBy": [link(MANAGER)]},
         Actions={"#ComputerSystem.Reset": reset},
@@ -190,11 +226,6 @@ def outlet(number: int, *, is_on: bool) -> Resource:
         Status={"State": "Enabled", "Health": "OK"},
         Actions={"#Outlet.PowerControl": control},
     )
-
-
-def session(number: int, user: str) -> Resource:
-    """Somebody who is logged in."""
-    return resource(f"{SESSIONS}/{number}", "Session.v1_6_0.Session", f"Session {number}", UserName=user)
 
 
 def error(key: str, message: str) -> Resource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +32,10 @@ class Request:
 
     def json(self) -> Mapping[str, object]:
         """The body's JSON object; raises ValueError for anything else."""
-        value = json.loads(self.body or b"{}")
+        try:
+            value = json.loads(self.body or b"{}")
+        except RecursionError:
+            raise ValueError("the body is nested too deeply") from None
         if not isinstance(value, dict):
             raise ValueError("the body is no JSON object")  # noqa: TRY004 - json.loads raises ValueError as well
         return value
@@ -39,10 +43,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What it is answered: a JSON object, or no body."""
+    """What it is answered: a JSON object, a text of another kind, or no body."""
 
     status: HTTPStatus
-    body: Mapping[str, object] | None = None
+    body: Mapping[str, object] | str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -138,11 +142,11 @@ class HttpsServer:
         request_line, _, head = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
         headers = _parser.parsestr(head.decode("latin-1"))
         words = request_line.decode("latin-1").split()
-        length = headers.get("Content-Length", "0")
-        is_sound = len(words) == 3 and length.isdecimal() and int(length) <= _BODY_BYTES
-        if is_sound and "Transfer-Encoding" not in headers:
-            body = await reader.readexactly(int(length))
-            response = await self._handle(Request(words[0], words[1], headers, body))
+        length = number(headers.get("Content-Length", "0"))
+        is_sound = len(words) == 3 and request_line.isascii() and head.isascii() and words[1].startswith("/")
+        if is_sound and "Transfer-Encoding" not in headers and length is not None and length <= _BODY_BYTES:
+            body = await reader.readexactly(length)
+            response = await self._handled(Request(words[0], words[1], headers, body))
         else:
             is_sound = False
             response = Response(HTTPStatus.BAD_REQUEST)
@@ -153,9 +157,28 @@ class HttpsServer:
             await writer.drain()
         return keeps
 
+    async def _handled(self, request: Request) -> Response:
+        try:
+            return await self._handle(request)
+        except Exception as error:  # noqa: BLE001 - the client is told, and so is the log
+            context = {"message": f"{request.method} {request.target[:100]} failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return Response(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def number(text: str) -> int | None:
+    """A whole number of at most nine digits, as anybody who means one writes it."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+
 
 def _encoded(response: Response, *, keeps: bool, is_head: bool) -> bytes:
-    body = b"" if response.body is None else json.dumps(response.body).encode()
+    match response.body:
+        case None:
+            body = b""
+        case str(text):
+            body = text.encode()
+        case found:
+            body = json.dumps(found).encode()
     headers = {
         "OData-Version": "4.0",
         "Content-Type": "application/json; charset=utf-8",

@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
+import hashlib
+import json
 import secrets
 import ssl
 import uuid
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from rackloop_drivers.login import Account
 from rackloop_drivers.power.redfish import _codec as codec
-from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response
+from rackloop_drivers.power.redfish import _codec_service as service
+from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response, number
 from rackloop_drivers.simulated_power import Chassis, Outlets
 
 _MOST_SESSIONS = 64
-_OPEN_TO_ALL = {("GET", "/redfish"), ("GET", "/redfish/v1"), ("POST", codec.SESSIONS)}
+_OPEN_TO_ALL = {
+    *((method, path) for method in ("GET", "HEAD") for path in ("/redfish", "/redfish/v1", service.ODATA)),
+    ("GET", service.METADATA),
+    ("POST", codec.SESSIONS),
+}
+# What ends in a boot, which a change of the boot source for once is for.
+_BOOTS = {"On", "ForceOn", "ForceRestart", "GracefulRestart", "PowerCycle"}
+_ODATA_VERSION = "4.0"
+_SCHEME = 'Basic realm="Rackloop"'
+
+Action = Callable[[Mapping[str, object]], Awaitable[None]]
 
 
 class _Refused(Exception):
     """Answered with this status and error."""
 
-    def __init__(self, status: HTTPStatus, key: str, message: str) -> None:
-        self.response = Response(status, codec.error(key, message))
+    def __init__(
+        self, status: HTTPStatus, key: str, message: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.response = Response(status, codec.error(key, message), headers)
         super().__init__(message)
+
+
+def _not_allowed(method: str, path: str, allowed: Iterable[str]) -> Response:
+    body = codec.error("OperationNotAllowed", f"{path} takes no {method}.")
+    return Response(HTTPStatus.METHOD_NOT_ALLOWED, body, {"Allow": ", ".join(allowed)})
 
 
 class _RedfishPeer:
     """What every Redfish service has: sessions, accounts, and resources found by path.
 
-    ``is_hung`` makes it take requests and never answer, until it is reset.
+    ``is_hung`` makes it take requests and never answer, until it is reset. ``changeable`` are the resources that
+    may be changed.
     """
+
+    changeable: frozenset[str] = frozenset()
 
     def __init__(self, account: Account, context: ssl.SSLContext) -> None:
         self.is_hung = False
@@ -71,66 +95,102 @@ class _RedfishPeer:
         self._sessions.clear()
 
     @abstractmethod
+    def _roots(self) -> dict[str, str]:
+        """What the service root leads to, by name, beside sessions and accounts."""
+
+    @abstractmethod
     async def _get(self, path: str, query: str) -> codec.Resource | None:
         """The resource at ``path``, None where there is none."""
 
     @abstractmethod
-    async def _act(self, path: str, request: Request) -> None:
-        """Carry out the action at ``path``; raises KeyError where there is none."""
+    def _action(self, path: str) -> Action | None:
+        """What carries out the action at ``path``, None where there is none."""
+
+    async def _change(self, path: str, body: Mapping[str, object]) -> None:
+        """Change the resource at ``path``, which is among ``changeable``."""
 
     async def _answer(self, request: Request) -> Response:
         if self.is_hung:
             await asyncio.get_running_loop().create_future()
-        parts = urlsplit(request.target)
-        path = parts.path.rstrip("/")
+        path, _, query = request.target.partition("?")
+        path = path.rstrip("/")
+        if (request.method, path) == ("POST", f"{codec.SESSIONS}/Members"):
+            # A POST to the members of a collection is one to the collection.
+            path = codec.SESSIONS
         try:
+            _require_version(request)
             if (request.method, path) not in _OPEN_TO_ALL:
                 self._authenticate(request)
-            return await self._dispatch(request, path, parts.query)
+            return await self._dispatch(request, path, query)
         except _Refused as refusal:
             return refusal.response
 
     async def _dispatch(self, request: Request, path: str, query: str) -> Response:
-        if request.method in {"GET", "HEAD"}:
-            found = self._get_session(path) or await self._get(path, query)
-            if found is not None:
-                return Response(HTTPStatus.OK, found)
-        elif request.method == "POST":
-            if path == codec.SESSIONS:
+        method = request.method
+        if path == service.METADATA:
+            allowed = {"GET": Response(HTTPStatus.OK, service.metadata(), {"Content-Type": "application/xml"})}
+            return allowed.get(method) or _not_allowed(method, path, allowed)
+        if (action := self._action(path)) is not None:
+            if method != "POST":
+                return _not_allowed(method, path, ["POST"])
+            self._require_rights()
+            await action(_object(request))
+            return Response(HTTPStatus.NO_CONTENT)
+        found = self._own(path) or await self._get(path, query)
+        if found is None:
+            raise _Refused(HTTPStatus.NOT_FOUND, "ResourceMissingAtURI", f"There is no {method} of {path}.")
+        allow = ["GET", "HEAD", *self._methods(path)]
+        if method not in allow:
+            return _not_allowed(method, path, allow)
+        match method:
+            case "POST":
                 return self._log_in(request)
-            if not self._account.may_act:
-                message = "The account may read, and change nothing."
-                raise _Refused(HTTPStatus.FORBIDDEN, "InsufficientPrivilege", message)
-            try:
-                await self._act(path, request)
-            except KeyError:
-                pass
-            else:
+            case "DELETE":
+                del self._sessions[int(path.rpartition("/")[2])]
                 return Response(HTTPStatus.NO_CONTENT)
-        elif request.method == "DELETE" and path.startswith(f"{codec.SESSIONS}/"):
-            number = path.rpartition("/")[2]
-            if number.isdecimal() and self._sessions.pop(int(number), None) is not None:
+            case "PATCH":
+                self._require_rights()
+                await self._change(path, _object(request))
                 return Response(HTTPStatus.NO_CONTENT)
-        raise _Refused(HTTPStatus.NOT_FOUND, "ResourceMissingAtURI", f"There is no {request.method} of {path}.")
+        headers = {"Allow": ", ".join(allow)}
+        if (described := service.described_by(found)) is not None:
+            headers["Link"] = described
+        if path.startswith(f"{service.ACCOUNTS}/"):
+            digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
+            headers["ETag"] = f'W/"{digest[:16]}"'
+        return Response(HTTPStatus.OK, found, headers)
 
-    def _get_session(self, path: str) -> codec.Resource | None:
+    def _methods(self, path: str) -> list[str]:
+        """What may be done to a resource that is there, beside reading it."""
+        if path == codec.SESSIONS:
+            return ["POST"]
+        if path.startswith(f"{codec.SESSIONS}/"):
+            return ["DELETE"]
+        return ["PATCH"] if path in self.changeable else []
+
+    def _require_rights(self) -> None:
+        if not self._account.may_act:
+            message = "The account may read, and change nothing."
+            raise _Refused(HTTPStatus.FORBIDDEN, "InsufficientPrivilege", message)
+
+    def _own(self, path: str) -> codec.Resource | None:
+        """What every service has."""
         if path == "/redfish":
             return {"v1": codec.ROOT}
-        if path == codec.SESSION_SERVICE:
-            return codec.resource(
-                path,
-                "SessionService.v1_1_9.SessionService",
-                "Session Service",
-                ServiceEnabled=True,
-                Sessions=codec.link(codec.SESSIONS),
-            )
+        if path == "/redfish/v1":
+            return codec.service_root(self.uuid, **{name: codec.link(url) for name, url in self._roots().items()})
+        if path == service.ODATA:
+            own = {"SessionService": service.SESSION_SERVICE, "AccountService": service.ACCOUNT_SERVICE}
+            return service.odata({**own, **self._roots()})
+        if path == service.SESSION_SERVICE:
+            return service.session_service()
         if path == codec.SESSIONS:
-            members = [codec.link(f"{path}/{number}") for number in self._sessions]
+            members = [codec.link(f"{path}/{known}") for known in self._sessions]
             return codec.collection(path, "Session", "Sessions", members)
-        start, _, number = path.rpartition("/")
-        if start == codec.SESSIONS and number.isdecimal() and int(number) in self._sessions:
-            return codec.session(int(number), self._account.user)
-        return None
+        start, _, text = path.rpartition("/")
+        if start == codec.SESSIONS and (known := number(text)) in self._sessions and known is not None:
+            return service.session(known, self._account.user)
+        return service.account_resource(path, self._account.user, may_act=self._account.may_act)
 
     def _authenticate(self, request: Request) -> None:
         token = request.headers.get("X-Auth-Token")
@@ -142,11 +202,12 @@ class _RedfishPeer:
         elif scheme.lower() == "basic":
             try:
                 user, _, password = base64.b64decode(credentials, validate=True).decode().partition(":")
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:
                 user = password = ""
             if self._account.admits(user, password):
                 return
-        raise _Refused(HTTPStatus.UNAUTHORIZED, "NoValidSession", "There is no valid session for this request.")
+        message = "There is no valid session for this request."
+        raise _Refused(HTTPStatus.UNAUTHORIZED, "NoValidSession", message, {"WWW-Authenticate": _SCHEME})
 
     def _log_in(self, request: Request) -> Response:
         body = _object(request)
@@ -159,7 +220,7 @@ class _RedfishPeer:
         # Sessions of clients that never said goodbye go, the oldest first.
         while len(self._sessions) > _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        session = codec.session(self._numbered, self._account.user)
+        session = service.session(self._numbered, self._account.user)
         headers = {"X-Auth-Token": token, "Location": str(session["@odata.id"])}
         return Response(HTTPStatus.CREATED, session, headers)
 
@@ -167,9 +228,12 @@ class _RedfishPeer:
 class RedfishBmc(_RedfishPeer):
     """The controller of one server. Without feed it refuses connections, and has forgotten who was logged in."""
 
+    changeable = frozenset({codec.SYSTEM})
+
     def __init__(self, chassis: Chassis, account: Account, context: ssl.SSLContext) -> None:
         super().__init__(account, context)
         self._chassis = chassis
+        self._boot = codec.Boot()
         chassis.follow_feed(self._feed)
 
     async def _feed(self, on: bool) -> None:  # noqa: FBT001 - a listener
@@ -180,20 +244,16 @@ class RedfishBmc(_RedfishPeer):
         else:
             self._server.suspend()
 
+    def _roots(self) -> dict[str, str]:
+        return {name: f"/redfish/v1/{name}" for name in ("Systems", "Chassis", "Managers")}
+
     async def _get(self, path: str, query: str) -> codec.Resource | None:
         server, chassis = self._chassis.server, self._chassis
         match path.removeprefix("/redfish/v1"):
-            case "":
-                return codec.service_root(
-                    self.uuid,
-                    Systems=codec.link("/redfish/v1/Systems"),
-                    Chassis=codec.link("/redfish/v1/Chassis"),
-                    Managers=codec.link("/redfish/v1/Managers"),
-                )
             case "/Systems":
                 return codec.collection(path, "ComputerSystem", "Systems", [codec.link(codec.SYSTEM)])
             case "/Systems/1":
-                return codec.system(server, self.uuid, is_on=await chassis.is_on())
+                return codec.system(server, self.uuid, self._boot, is_on=await chassis.is_on())
             case "/Chassis":
                 return codec.collection(path, "Chassis", "Chassis", [codec.link(codec.CHASSIS)])
             case "/Chassis/1":
@@ -208,27 +268,36 @@ class RedfishBmc(_RedfishPeer):
                 return codec.event_log(chassis.now())
             case "/Systems/1/LogServices/SEL/Entries":
                 skip = parse_qs(query).get("$skip", ["0"])[0]
-                if not skip.isdecimal():
+                if (first := number(skip)) is None:
                     raise _Refused(
                         HTTPStatus.BAD_REQUEST, "QueryParameterValueTypeError", f"$skip={skip} is no number."
                     )
-                return codec.log_entries(chassis.events, int(skip))
-        start, _, number = path.rpartition("/")
+                return codec.log_entries(chassis.events, first)
+        start, _, text = path.rpartition("/")
         if start == f"{codec.EVENT_LOG}/Entries":
-            found = [event for event in chassis.events if str(event.number) == number]
+            found = [event for event in chassis.events if str(event.number) == text]
             return codec.log_entry(found[0]) if found else None
         return None
 
-    async def _act(self, path: str, request: Request) -> None:
-        body = _object(request)
-        if path == codec.CLEAR_LOG:
-            self._chassis.clear_events()
-        elif path == codec.RESET:
-            await self._reset(str(body.get("ResetType")))
-        else:
-            raise KeyError(path)
+    def _action(self, path: str) -> Action | None:
+        return {codec.CLEAR_LOG: self._clear_log, codec.RESET: self._reset}.get(path)
 
-    async def _reset(self, how: str) -> None:
+    async def _change(self, path: str, body: Mapping[str, object]) -> None:  # noqa: ARG002 - the system alone is
+        boot = body.get("Boot")
+        others = sorted(body.keys() - {"Boot"})
+        if others or not isinstance(boot, dict):
+            message = f"{', '.join(others) or 'Boot'} cannot be changed so; Boot can, by an object."
+            raise _Refused(HTTPStatus.BAD_REQUEST, "PropertyUnknown", message)
+        try:
+            self._boot = self._boot.changed(boot)
+        except ValueError as error:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "PropertyValueNotInList", str(error)) from None
+
+    async def _clear_log(self, _: Mapping[str, object]) -> None:
+        self._chassis.clear_events()
+
+    async def _reset(self, body: Mapping[str, object]) -> None:
+        how = str(body.get("ResetType"))
         chassis = self._chassis
         acts: dict[str, Callable[[], Awaitable[None]]] = {
             "On": chassis.turn_on,
@@ -246,6 +315,8 @@ class RedfishBmc(_RedfishPeer):
         if how in {"ForceRestart", "GracefulRestart", "PowerCycle", "Nmi"} and not await chassis.is_on():
             raise _Refused(HTTPStatus.CONFLICT, "ActionNotSupported", f"{how} is for a server that is on.")
         await acts[how]()
+        if how in _BOOTS and self._boot.enabled == "Once":
+            self._boot = codec.Boot(mode=self._boot.mode)
 
 
 class RedfishPdu(_RedfishPeer):
@@ -255,10 +326,11 @@ class RedfishPdu(_RedfishPeer):
         super().__init__(account, context)
         self._outlets = outlets
 
+    def _roots(self) -> dict[str, str]:
+        return {"PowerEquipment": "/redfish/v1/PowerEquipment"}
+
     async def _get(self, path: str, query: str) -> codec.Resource | None:  # noqa: ARG002 - nothing here is paged
         match path.removeprefix("/redfish/v1"):
-            case "":
-                return codec.service_root(self.uuid, PowerEquipment=codec.link("/redfish/v1/PowerEquipment"))
             case "/PowerEquipment":
                 kind = "PowerEquipment.v1_2_0.PowerEquipment"
                 return codec.resource(path, kind, "Power equipment", RackPDUs=codec.link(f"{path}/RackPDUs"))
@@ -271,17 +343,19 @@ class RedfishPdu(_RedfishPeer):
             case "/PowerEquipment/RackPDUs/1/Outlets":
                 members = [codec.link(f"{path}/{number}") for number in range(1, self._outlets.count + 1)]
                 return codec.collection(path, "Outlet", "Outlets", members)
-        start, _, number = path.rpartition("/")
-        if start == f"{codec.PDU}/Outlets" and (outlet := self._number(number)):
+        start, _, text = path.rpartition("/")
+        if start == f"{codec.PDU}/Outlets" and (outlet := self._number(text)):
             return codec.outlet(outlet, is_on=self._outlets.is_on(outlet))
         return None
 
-    async def _act(self, path: str, request: Request) -> None:
-        body = _object(request)
-        start, _, number = path.removesuffix("/Actions/Outlet.PowerControl").rpartition("/")
-        outlet = self._number(number)
-        if path == start or start != f"{codec.PDU}/Outlets" or not path.endswith(".PowerControl") or outlet is None:
-            raise KeyError(path)
+    def _action(self, path: str) -> Action | None:
+        unit, what, _ = path.partition("/Actions/Outlet.PowerControl")
+        start, _, text = unit.rpartition("/")
+        outlet = self._number(text)
+        is_one = unit + what == path and bool(what) and start == f"{codec.PDU}/Outlets"
+        return partial(self._switch, outlet) if is_one and outlet is not None else None
+
+    async def _switch(self, outlet: int, body: Mapping[str, object]) -> None:
         match body.get("PowerState"):
             case "On" | "Off" as wanted:
                 await self._outlets.switch(outlet, on=wanted == "On")
@@ -292,7 +366,14 @@ class RedfishPdu(_RedfishPeer):
                 raise _Refused(HTTPStatus.BAD_REQUEST, "ActionParameterNotSupported", message)
 
     def _number(self, text: str) -> int | None:
-        return int(text) if text.isdecimal() and 1 <= int(text) <= self._outlets.count else None
+        found = number(text)
+        return found if found is not None and 1 <= found <= self._outlets.count else None
+
+
+def _require_version(request: Request) -> None:
+    if request.headers.get("OData-Version", _ODATA_VERSION) != _ODATA_VERSION:
+        message = f"OData-Version {_ODATA_VERSION} is spoken here."
+        raise _Refused(HTTPStatus.PRECONDITION_FAILED, "PreconditionFailed", message)
 
 
 def _object(request: Request) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import socket
+import traceback
 from typing import Any, Self
 
 from pysnmp.carrier.asyncio.dgram import udp  # type: ignore[import-untyped]
@@ -95,8 +96,20 @@ class _Transport(udp.UdpAsyncioTransport):  # type: ignore[misc]
     is_hung = False
 
     def datagram_received(self, datagram: bytes, transportAddress: Any) -> None:  # noqa: N803 - pysnmp's name
-        if not self.is_hung:
-            super().datagram_received(datagram, transportAddress)
+        if self.is_hung:
+            return
+        try:
+            self._callback_function(self, transportAddress, datagram)
+        except Exception as error:
+            # A message that cannot be read is discarded (RFC 3412, 7.2), which pysnmp's decoder does not see of each.
+            if _is_of_tree(error):
+                raise
+
+
+def _is_of_tree(error: Exception) -> bool:
+    """Whether it was raised while the outlets were asked, and not by a message that nobody can read."""
+    above = traceback.extract_tb(error.__traceback__)[1:]
+    return any(frame.filename == __file__ for frame in above)
 
 
 class _Tree(AbstractMibInstrumController):  # type: ignore[misc]

@@ -219,6 +219,12 @@ impl<P> DriveState<P> {
         self.queue.withdraw(is_meant)
     }
 
+    /// Whoever waited for the requests whose payload `is_meant` is gone: forget them, and have the drive give up
+    /// those that it can.
+    pub fn abort(&mut self, is_meant: impl Fn(&P) -> bool, now_ns: u64) {
+        self.queue.abort(is_meant, now_ns);
+    }
+
     /// Lose what the drive has in its queue and its cache; the payloads of the requests it worked on. A drive that
     /// crashed is well again.
     pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
@@ -246,7 +252,8 @@ impl<P> DriveState<P> {
     }
 
     /// Whether the drive answers nothing for now.
-    fn hangs(&self) -> bool {
+    #[must_use]
+    pub fn hangs(&self) -> bool {
         self.is_sanitizing || self.faults.hangs()
     }
 

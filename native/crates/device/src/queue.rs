@@ -118,6 +118,24 @@ impl<P> Queue<P> {
         gone.into_values().map(|request| request.payload).collect()
     }
 
+    /// Forget the requests whose payload `is_meant`; the drive need not work on them any more.
+    pub fn abort(&mut self, is_meant: impl Fn(&P) -> bool, now_ns: u64) {
+        let now_ns = self.at(now_ns);
+        let gone: Vec<Ticket> = self
+            .working
+            .iter()
+            .filter(|(_, request)| is_meant(&request.payload))
+            .map(|(&ticket, _)| ticket)
+            .collect();
+        if gone.is_empty() {
+            return;
+        }
+        self.service.abort(&gone, now_ns);
+        for ticket in gone {
+            self.working.remove(&ticket);
+        }
+    }
+
     /// Lose everything that the drive has in its queue and its cache, and give the payloads back.
     pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
         let now_ns = self.at(now_ns);

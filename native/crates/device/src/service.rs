@@ -57,6 +57,12 @@ pub trait Service: Send {
     /// Bring the drive up to `now_ns` and append what it completed by then, in order of time.
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>);
 
+    /// Whoever asked for these is gone: they take no more of the drive's time where that can be spared. A model may
+    /// work on those that it has begun, and hand out completions of theirs.
+    fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {
+        let _ = (tickets, now_ns);
+    }
+
     /// Lose every request, cached write and queue, as when power is cut; what flash or platters hold stays.
     fn cut_power(&mut self, now_ns: u64);
 

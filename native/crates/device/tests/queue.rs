@@ -41,6 +41,13 @@ impl Service for Fifo {
         completions.extend(self.queue.drain(..count));
     }
 
+    fn abort(&mut self, tickets: &[u64], now_ns: u64) {
+        self.queue.retain(|one| !tickets.contains(&one.ticket));
+        for (turn, one) in (1..).zip(&mut self.queue) {
+            one.at_ns = now_ns + turn * SERVICE_NS;
+        }
+    }
+
     fn cut_power(&mut self, _now_ns: u64) {
         self.queue.clear();
     }
@@ -112,6 +119,16 @@ fn what_is_withdrawn_never_comes_back_and_costs_the_drive_its_time() {
     assert_eq!(drive.withdraw(|payload| payload % 2 == 1), [1, 3]);
     assert_eq!(stamps(&advance(&mut drive, 9999)), [(2, 2000), (4, 4000)]);
     assert_eq!(drive.withdraw(|_| true), [] as [u32; 0]);
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_costs_the_drive_no_time() {
+    let mut drive = drive();
+    for payload in 1..=4 {
+        submit(&mut drive, payload, 0);
+    }
+    drive.abort(|payload| payload % 2 == 1, 0);
+    assert_eq!(stamps(&advance(&mut drive, 9999)), [(2, 1000), (4, 2000)]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::reply::Style;
 mod pending;
 
 pub use pending::{Gathering, Pending};
+use pending::{WAITING_BYTES, WAITING_REQUESTS};
 
 /// Replies left for another thread to send before their producer waits.
 const LEFT_BYTES: usize = 4 << 20;
@@ -25,10 +26,21 @@ struct Outbox {
     left: Vec<u8>,
 }
 
+/// What a client has here. Requests and replies together have a limit: see [`Connection::defer`].
 #[derive(Default)]
 struct Waiting {
     requests: usize,
     bytes: usize,
+    /// Bytes of replies that the client has not taken.
+    unread: usize,
+}
+
+impl Waiting {
+    /// Whether another request may be let in. One by itself may have any size.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let others = self.bytes + self.unread;
+        self.requests < WAITING_REQUESTS && (others == 0 || others + bytes <= WAITING_BYTES)
+    }
 }
 
 pub struct Connection {
@@ -62,7 +74,7 @@ impl Connection {
                 self.outbox_taken.wait(&mut outbox);
             }
             if outbox.busy {
-                outbox.left.extend_from_slice(replies);
+                self.leave(&mut outbox, replies);
                 return self.check_open();
             }
             outbox.busy = true;
@@ -77,7 +89,7 @@ impl Connection {
     pub fn send_soon(self: &Arc<Self>, replies: &[u8]) {
         let mut outbox = self.outbox.lock();
         if outbox.busy {
-            outbox.left.extend_from_slice(replies);
+            self.leave(&mut outbox, replies);
             return;
         }
         outbox.busy = true;
@@ -95,6 +107,7 @@ impl Connection {
         let gathered = std::mem::take(&mut self.outbox.lock().left);
         self.outbox_taken.notify_all();
         self.send_now(&gathered);
+        self.taken(gathered.len());
     }
 
     /// Send replies, then what others left. The caller is the busy one.
@@ -110,6 +123,7 @@ impl Connection {
             return;
         }
         let mut left = replies[taken..].to_vec();
+        self.waiting.lock().unread += left.len();
         left.append(&mut outbox.left);
         outbox.left = left;
         drop(outbox);
@@ -138,7 +152,20 @@ impl Connection {
                 std::mem::take(&mut outbox.left)
             };
             (&self.socket).write_all(&left)?;
+            self.taken(left.len());
         }
+    }
+
+    /// Leave replies to the one who is busy.
+    fn leave(&self, outbox: &mut Outbox, replies: &[u8]) {
+        outbox.left.extend_from_slice(replies);
+        self.waiting.lock().unread += replies.len();
+    }
+
+    /// Replies that were left have been sent.
+    fn taken(&self, bytes: usize) {
+        self.waiting.lock().unread -= bytes;
+        self.fewer_wait.notify_all();
     }
 
     fn close_on_error(&self, sent: io::Result<()>) -> io::Result<()> {

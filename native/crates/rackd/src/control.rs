@@ -67,24 +67,33 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
         if op == "sanitize" {
             // Erasing takes its time; other requests of this client do not wait for it.
             let (floor, writer) = (floor.clone(), writer.clone());
-            thread::spawn(move || {
+            let of_thread = (id.clone(), writer.clone());
+            let erase = move || {
+                let (id, writer) = of_thread;
                 // The client may have left.
                 let _ = writer.write(&reply(id, ops::run(&floor, &op, fields)));
-            });
+            };
+            if let Err(error) = thread::Builder::new().spawn(erase) {
+                writer.write(&refusal(id, &no_thread(&error)))?;
+            }
             continue;
         }
         match ops::run(floor, &op, fields) {
             Ok((t_ns, fields)) if op == "subscribe" => {
                 let truth = &floor.shared().truth;
-                truth.subscribe(
-                    writer.clone(),
-                    stream.try_clone()?,
-                    answer(id, t_ns, fields),
-                );
+                let told = answer(id.clone(), t_ns, fields);
+                let subscribed = truth.subscribe(writer.clone(), stream.try_clone()?, told);
+                if let Err(error) = subscribed {
+                    writer.write(&refusal(id, &no_thread(&error)))?;
+                }
             }
             result => writer.write(&reply(id, result))?,
         }
     }
+}
+
+fn no_thread(error: &io::Error) -> OpError {
+    OpError::new("busy", format!("no thread can be had for it: {error}"))
 }
 
 fn reply(id: Value, result: ops::Answer) -> Vec<u8> {

@@ -186,6 +186,18 @@ impl Drive {
         self.work.lock().state.withdraw(is_meant)
     }
 
+    /// Whoever waited for these is gone: the drive forgets them, and works on them no more than it must.
+    pub fn abort(self: &Arc<Self>, is_meant: impl Fn(&Queued) -> bool, shared: &Shared) {
+        let mut work = self.work.lock();
+        work.state.abort(is_meant, now_ns());
+        self.set_alarm(&mut work, shared);
+    }
+
+    /// Whether it answers nothing for now.
+    pub fn hangs(&self) -> bool {
+        self.work.lock().state.hangs()
+    }
+
     /// The drive loses its power, and with it what it works on.
     pub fn cut_power(&self) -> Vec<Queued> {
         self.work.lock().state.cut_power(now_ns())
@@ -236,6 +248,11 @@ impl Drive {
         if let Verdict::Failed { lba } = verdict {
             return Err(self.fail(lba, errno::EIO));
         }
+        self.move_part(io, manner, bytes)
+    }
+
+    /// Move the data of a request that is done, or of a part of it. The error number where that fails.
+    pub fn move_part(&self, io: &Io, manner: Manner, bytes: Bytes<'_>) -> Result<(), u32> {
         self.perform(io, manner, bytes).map_err(|error| {
             let code = match error.raw_os_error() {
                 Some(code) if code as u32 == errno::ENOSPC => errno::ENOSPC,

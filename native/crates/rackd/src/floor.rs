@@ -20,7 +20,7 @@ use crate::config::{Config, ConfigError};
 use crate::drive::Drive;
 use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;
-use crate::line::{HeldCounts, Line, Queued, Route, Shared, TimerEntry};
+use crate::line::{HeldCounts, Line, Mover, Queued, Route, Shared, TimerEntry};
 use crate::saved;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
@@ -29,18 +29,6 @@ use crate::truth::TruthLog;
 struct Machine {
     rack: Rack,
     alarm_ns: Option<u64>,
-}
-
-/// Held by a thread that rackd cannot be without: should it panic, rackd ends rather than lie.
-pub struct DiesWithThread(pub &'static str);
-
-impl Drop for DiesWithThread {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("rackd: its {} thread failed; see above", self.0);
-            std::process::abort();
-        }
-    }
 }
 
 /// A command that was executed.
@@ -104,6 +92,8 @@ impl Floor {
             held: HeldCounts::default(),
             flusher: Flusher::start()
                 .map_err(|error| ConfigError(format!("no flusher thread: {error}")))?,
+            mover: Mover::start()
+                .map_err(|error| ConfigError(format!("no mover thread: {error}")))?,
         });
         let (rack, records) = Rack::new(config.layout(saved), now_ns());
         let line = |(seat, place): (usize, &Seat)| {
@@ -152,7 +142,6 @@ impl Floor {
             .spawn(move || {
                 // Without it the kernel may wake the thread 50 us late, a third of what is spun away.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-                let _alive = DiesWithThread("timer");
                 timed.shared.timer.run(|due| timed.act(due))
             })
             .map_err(|error| ConfigError(format!("no timer thread: {error}")))?;

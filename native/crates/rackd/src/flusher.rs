@@ -7,7 +7,6 @@ use std::thread;
 
 use crate::connection::Pending;
 use crate::drive::Drive;
-use crate::floor::DiesWithThread;
 
 /// A handle to the thread that flushes.
 pub struct Flusher(Sender<(Arc<Drive>, Pending)>);
@@ -19,7 +18,6 @@ impl Flusher {
         thread::Builder::new()
             .name("flusher".into())
             .spawn(move || {
-                let _alive = DiesWithThread("flusher");
                 for (drive, pending) in receiver {
                     pending.answer(drive.flush());
                 }

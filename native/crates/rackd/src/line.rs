@@ -14,6 +14,11 @@ use crate::flusher::Flusher;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
 
+mod mover;
+
+pub use mover::Mover;
+use mover::{Moving, SLICE_BYTES};
+
 /// What the timer does when it is time.
 pub enum TimerEntry {
     /// Let the rack do what is due by this alarm of its.
@@ -55,7 +60,7 @@ impl Queued {
         match &route.drive {
             Some(drive) if route.epoch == epoch => match drive.conclude(&pending.io, failed_at) {
                 Verdict::Hangs | Verdict::Waits => line.hold(pending),
-                verdict => line.carry_out(drive, pending, verdict),
+                verdict => line.carry_out(drive, epoch, pending, verdict),
             },
             _ => {
                 drop(route);
@@ -108,6 +113,7 @@ pub struct Shared {
     pub truth: TruthLog,
     pub held: HeldCounts,
     pub flusher: Flusher,
+    pub mover: Mover,
 }
 
 impl Line {
@@ -144,6 +150,9 @@ impl Line {
         bytes: Bytes<'_>,
         came_ns: u64,
     ) -> Option<Result<(), u32>> {
+        if moves_in_pieces(io) {
+            return None;
+        }
         let route = self.route.read();
         let drive = route.drive.as_ref()?;
         let result = match drive.begin(io) {
@@ -179,15 +188,37 @@ impl Line {
                 };
                 drive.submit(queued, &self.shared);
             }
-            Ok(verdict) => self.carry_out(drive, pending, verdict),
+            Ok(verdict) => self.carry_out(drive, route.epoch, pending, verdict),
             Err(errno) => pending.answer(Err(errno)),
         }
     }
 
-    /// Carry out a request with this verdict of the drive's, and answer it.
-    fn carry_out(&self, drive: &Arc<Drive>, mut pending: Pending, verdict: Verdict) {
+    /// Carry out a request with this verdict of the drive's, and answer it. The caller holds the route of that epoch.
+    fn carry_out(
+        self: &Arc<Self>,
+        drive: &Arc<Drive>,
+        epoch: u64,
+        mut pending: Pending,
+        verdict: Verdict,
+    ) {
         let (io, manner, came_ns) = (pending.io, pending.manner, pending.came_ns);
+        if verdict == Verdict::Done && io.length > SLICE_BYTES {
+            let moving = Moving::new(self.clone(), drive.clone(), epoch, pending);
+            self.shared.mover.take(moving);
+            return;
+        }
         let result = drive.finish(&io, manner, verdict, pending.bytes(), came_ns);
+        self.conclude(drive, pending, result);
+    }
+
+    /// The data of a request has moved, or could not be.
+    fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>) {
+        drive.recording.note(&pending.io, pending.came_ns);
+        self.conclude(drive, pending, result);
+    }
+
+    fn conclude(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>) {
+        let (io, manner) = (pending.io, pending.manner);
         if result.is_ok() && needs_flush(&io, manner) && drive.is_on_file() {
             self.shared.flusher.flush(drive.clone(), pending);
         } else {
@@ -258,7 +289,7 @@ impl Line {
     /// The client is gone: forget what it had waiting here, and in the drive.
     pub fn forget(&self, connection: &Arc<Connection>) {
         if let Some(drive) = &self.route.read().drive {
-            drop(drive.withdraw(|queued| queued.pending.is_of(connection)));
+            drive.abort(|queued| queued.pending.is_of(connection), &self.shared);
         }
         let mut held = self.held.lock();
         let before = held.pending.len();
@@ -272,6 +303,11 @@ impl Line {
             .now
             .fetch_sub(count as u64, Ordering::Relaxed);
     }
+}
+
+/// A request for more than a moment of the drive's memory, though it carries no data.
+fn moves_in_pieces(io: &Io) -> bool {
+    matches!(io.kind, Kind::Trim | Kind::WriteZeroes) && io.length > SLICE_BYTES
 }
 
 fn needs_flush(io: &Io, manner: Manner) -> bool {

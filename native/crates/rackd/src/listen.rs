@@ -131,6 +131,7 @@ fn accept<S: Send + 'static>(
     floor: &Arc<Floor>,
     serve: fn(S, &Arc<Floor>),
 ) {
+    let mut failed: u64 = 0;
     loop {
         let accepted = next().and_then(|socket| {
             let floor = floor.clone();
@@ -140,7 +141,10 @@ fn accept<S: Send + 'static>(
         });
         if let Err(error) = accepted {
             // Out of descriptors or threads, mostly; a client that left already, sometimes.
-            eprintln!("rackd: a client could not be served: {error}");
+            failed += 1;
+            if 10_u64.pow(failed.ilog10()) == failed {
+                eprintln!("rackd: {failed} clients could not be served, the last: {error}");
+            }
             thread::sleep(Duration::from_millis(10));
         }
     }

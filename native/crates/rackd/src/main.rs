@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Run(args)) => args,
         Err(message) => return refuse(&message),
     };
+    rackd::end_on_panic();
     // Without it everything works, only later on a busy machine; lateness is recorded.
     let _ = promptly::ask_for_short_slices();
     match run(&args) {

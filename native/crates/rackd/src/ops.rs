@@ -15,6 +15,10 @@ use crate::request::{
     RecordFields, RecordedFields, SanitizeFields, StickFields, TrainingFields,
 };
 
+/// A drop lasts no longer than eleven days, a flap than thirty years: nanoseconds have room for more.
+const MOST_DROPPED_MS: f64 = 1e9;
+const MOST_FLAPPED_MS: f64 = 1e12;
+
 /// When it was executed, and the fields of the answer.
 pub type Answer = Result<(u64, Fields), OpError>;
 
@@ -126,7 +130,7 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
         "settle" => {
             let Nothing {} = read(fields)?;
             floor.settle();
-            now(json!({}))
+            now(json!({"lost": floor.shared().truth.lost()}))
         }
         "subscribe" => {
             let Nothing {} = read(fields)?;
@@ -179,7 +183,7 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
         up_ms,
         count,
     } = fields;
-    let is_time = |ms: f64| (0.001..=1e9).contains(&ms);
+    let is_time = |ms: f64| (0.001..=MOST_DROPPED_MS).contains(&ms);
     if !is_time(down_ms) || !(is_time(up_ms) || count == 1 && up_ms == 0.0) {
         return Err(OpError::new(
             "out_of_range",
@@ -190,6 +194,12 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
         return Err(OpError::new(
             "out_of_range",
             "count must be between 1 and 10000",
+        ));
+    }
+    if f64::from(count) * (down_ms + up_ms) > MOST_FLAPPED_MS {
+        return Err(OpError::new(
+            "out_of_range",
+            "count times down_ms and up_ms must be 1e12 at most",
         ));
     }
     let ports = floor.rack(|rack| ports.list(rack))?;
@@ -376,6 +386,7 @@ fn stats(floor: &Floor, Nothing {}: Nothing) -> Answer {
     fields["held"] = shared.held.now.load(Ordering::Relaxed).into();
     fields["held_total"] = shared.held.total.load(Ordering::Relaxed).into();
     fields["held_timeouts"] = shared.held.timeouts.load(Ordering::Relaxed).into();
+    fields["truth_lost"] = shared.truth.lost().into();
     fields["lateness"] = shared.timer.lateness();
     now(fields)
 }

@@ -1,8 +1,9 @@
 //! The truth log: one thread writes what happened to the file and to those who subscribed.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +12,6 @@ use device::Record;
 use parking_lot::{Condvar, Mutex};
 
 use crate::control::LineWriter;
-use crate::floor::DiesWithThread;
 
 /// Records a subscriber may be behind before it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
@@ -61,6 +61,8 @@ impl Drop for WakesWriter<'_> {
 #[derive(Clone)]
 pub struct TruthLog {
     inbox: Arc<Inbox>,
+    /// Records that the file does not hold, as it could not be written.
+    lost: Arc<AtomicU64>,
 }
 
 impl TruthLog {
@@ -69,10 +71,14 @@ impl TruthLog {
         let inbox = Arc::<Inbox>::default();
         let log = Self {
             inbox: inbox.clone(),
+            lost: Arc::default(),
         };
+        let counted = log.lost.clone();
         thread::spawn(move || {
-            let _alive = DiesWithThread("truth log");
-            write_all(&inbox, BufWriter::new(file));
+            // A file that tells no size is no file, and cannot be cut off either.
+            let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+            let lost = &counted;
+            write_all(&inbox, Log { file, bytes, lost });
         });
         log
     }
@@ -90,9 +96,14 @@ impl TruthLog {
 
     /// From now on records also go to `writer`, after the line `answer`; a client that falls far behind is
     /// disconnected.
-    pub fn subscribe(&self, writer: Arc<LineWriter>, socket: UnixStream, answer: Vec<u8>) {
+    pub fn subscribe(
+        &self,
+        writer: Arc<LineWriter>,
+        socket: UnixStream,
+        answer: Vec<u8>,
+    ) -> io::Result<()> {
         let (sender, receiver) = sync_channel::<Arc<[u8]>>(SUBSCRIBER_LAG);
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             for line in receiver {
                 if writer.write(&line).is_err() {
                     break;
@@ -100,8 +111,9 @@ impl TruthLog {
             }
             // The peer is gone already where this fails.
             let _ = socket.shutdown(std::net::Shutdown::Both);
-        });
+        })?;
         self.send(Message::Subscribe(sender, answer.into()));
+        Ok(())
     }
 
     /// Return once every record written before is in the file.
@@ -112,26 +124,55 @@ impl TruthLog {
         let _ = receiver.recv();
     }
 
+    /// How many records the file lacks because it could not be written.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     fn send(&self, message: Message) {
         drop(self.inbox.put([message]));
     }
 }
 
-fn write_all(inbox: &Inbox, mut file: BufWriter<File>) -> ! {
+/// The file, which holds whole records whatever becomes of the next.
+struct Log<'a> {
+    file: File,
+    bytes: u64,
+    /// Records that could not be written.
+    lost: &'a AtomicU64,
+}
+
+impl Log<'_> {
+    fn append(&mut self, records: &[u8], count: u64) {
+        match self.file.write_all(records) {
+            Ok(()) => self.bytes += records.len() as u64,
+            Err(error) => {
+                if self.lost.fetch_add(count, Ordering::Relaxed) == 0 {
+                    eprintln!("rackd: the truth log cannot be written: {error}; records are lost");
+                }
+                // What was written of them; where even that fails, the next record stands behind half of one.
+                let _ = self.file.set_len(self.bytes);
+            }
+        }
+    }
+}
+
+fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
     let mut subscribers: Vec<SyncSender<Arc<[u8]>>> = Vec::new();
-    let mut complained = false;
     loop {
         let mut settled = Vec::new();
+        let (mut lines, mut count) = (Vec::new(), 0);
         for message in inbox.take() {
             match message {
                 Message::Record(record) => {
-                    let mut line = serde_json::to_vec(&record).expect("a record is JSON");
-                    line.push(b'\n');
-                    if let Err(error) = file.write_all(&line) {
-                        complain(&mut complained, &error);
+                    let start = lines.len();
+                    serde_json::to_writer(&mut lines, &record).expect("a record is JSON");
+                    lines.push(b'\n');
+                    count += 1;
+                    if !subscribers.is_empty() {
+                        let line: Arc<[u8]> = lines[start..].into();
+                        subscribers.retain(|subscriber| subscriber.try_send(line.clone()).is_ok());
                     }
-                    let line: Arc<[u8]> = line.into();
-                    subscribers.retain(|subscriber| subscriber.try_send(line.clone()).is_ok());
                 }
                 Message::Subscribe(subscriber, answer) => {
                     if subscriber.try_send(answer).is_ok() {
@@ -141,19 +182,13 @@ fn write_all(inbox: &Inbox, mut file: BufWriter<File>) -> ! {
                 Message::Settle(done) => settled.push(done),
             }
         }
-        if let Err(error) = file.flush() {
-            complain(&mut complained, &error);
+        if count > 0 {
+            log.append(&lines, count);
         }
         for done in settled {
             // Whoever asked may be gone.
             let _ = done.send(());
         }
-    }
-}
-
-fn complain(complained: &mut bool, error: &std::io::Error) {
-    if !std::mem::replace(complained, true) {
-        eprintln!("rackd: the truth log cannot be written: {error}; records are being lost");
     }
 }
 

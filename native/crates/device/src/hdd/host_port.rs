@@ -1,7 +1,7 @@
 //! The drive's side of the link to the host.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use super::HddParameters;
 use crate::{Completion, Kind, Request, Ticket};
@@ -152,6 +152,18 @@ impl HostPort {
     /// Give the completions that were handed out to the caller.
     pub(super) fn give(&mut self, completions: &mut Vec<Completion>) {
         completions.append(&mut self.completed);
+    }
+
+    /// Forget commands that nobody waits for any more; `freed` of them were taken on and decoded, and will not be
+    /// completed.
+    pub(super) fn abort(&mut self, gone: &BTreeSet<Ticket>, freed: u32, now_ns: u64) {
+        let stays = |request: &Request| !gone.contains(&request.ticket);
+        self.waiting.retain(stays);
+        let decoding = self.decoding.len();
+        self.decoding.retain(|(_, request)| stays(request));
+        self.known -= freed + (decoding - self.decoding.len()) as u32;
+        self.has_flush &= self.known > 0;
+        self.admit(now_ns);
     }
 
     /// Lose every command and every completion.

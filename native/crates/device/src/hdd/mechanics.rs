@@ -179,6 +179,18 @@ impl Mechanics {
         }
     }
 
+    /// A transfer ends before it is done: the head is where it has come to in the piece that comes last.
+    pub(super) fn stop(&mut self, transfer: &Transfer, now_ns: u64) {
+        let sweep_ns = now_ns as i64 - transfer.anchor_ns;
+        let last = transfer.last;
+        let reached = match u64::try_from(sweep_ns) {
+            Ok(sweep_ns) => self.geometry.byte_at(sweep_ns),
+            Err(_) => last.media,
+        };
+        let reached = reached.clamp(last.media + 1, last.media + last.length);
+        self.track = self.geometry.end(reached).track;
+    }
+
     /// Read on after a transfer, up to `until` at most.
     pub(super) fn read_ahead(&self, transfer: &Transfer, until: u64) -> ReadAhead {
         let last = transfer.last;

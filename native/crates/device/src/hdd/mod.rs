@@ -14,7 +14,7 @@ mod shingles;
 mod weak;
 mod write_cache;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use buffer::TrackBuffer;
 use geometry::Place;
@@ -170,6 +170,32 @@ impl Service for Hdd {
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
         self.run(now_ns);
         self.port.give(completions);
+    }
+
+    /// Also the command that the arm is at: it stops where it is. What is in the write cache goes to the media.
+    fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {
+        self.run(now_ns);
+        let gone: BTreeSet<Ticket> = tickets.iter().copied().collect();
+        let is_gone = |entry: &Entry| gone.contains(&entry.request.ticket);
+        let before = self.queue.len() + self.blocked.len();
+        self.queue.retain(|entry| !is_gone(entry));
+        self.blocked.retain(|entry| !is_gone(entry));
+        let mut freed = before - self.queue.len() - self.blocked.len();
+        if self.flush.is_some_and(|ticket| gone.contains(&ticket)) {
+            self.flush = None;
+            freed += 1;
+        }
+        if let Work::Serves(entry, transfer) = self.work {
+            if is_gone(&entry) {
+                self.mechanics.stop(&transfer, now_ns);
+                self.work = Work::Nothing;
+                self.idle_since_ns = Some(now_ns);
+                freed += 1;
+            }
+        }
+        self.port.abort(&gone, freed as u32, now_ns);
+        self.fill_cache(now_ns);
+        self.dispatch(now_ns);
     }
 
     fn cut_power(&mut self, now_ns: u64) {

@@ -16,13 +16,13 @@ mod geometry;
 mod parameters;
 mod timeline;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use slab::Slab;
 
-use crate::{Completion, Request, Service};
+use crate::{Completion, Request, Service, Ticket};
 use command::Command;
 use die::Die;
 use ftl::Ftl;
@@ -220,6 +220,14 @@ impl Service for Ssd {
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
         self.run_to(now_ns);
         completions.append(&mut self.completions);
+    }
+
+    /// What is within the queue depth is done to its end.
+    fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {
+        self.run_to(now_ns);
+        let gone: BTreeSet<Ticket> = tickets.iter().copied().collect();
+        self.outside
+            .retain(|request| !gone.contains(&request.ticket));
     }
 
     fn cut_power(&mut self, now_ns: u64) {

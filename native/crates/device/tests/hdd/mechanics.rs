@@ -226,3 +226,23 @@ fn a_large_read_takes_what_the_media_take() {
     let mb_s = (64 * MIB) as f64 / 1e6 / seconds;
     assert!((165.0..178.0).contains(&mb_s), "{mb_s}");
 }
+
+#[test]
+fn a_disk_is_free_at_once_where_nobody_waits_for_its_work() {
+    let mut disk = Disk::new(parameters(), 64 * GIB);
+    let zeroes: Vec<Request> = (0..5)
+        .map(|_| disk.request(Kind::WriteZeroes, 0, 4 * GIB))
+        .collect();
+    for request in &zeroes {
+        disk.hdd.submit(request, disk.now_ns);
+    }
+    disk.rest(100 * MS);
+    let tickets: Vec<u64> = zeroes.iter().map(|request| request.ticket).collect();
+    disk.hdd.abort(&tickets, disk.now_ns);
+    assert_eq!(disk.hdd.next_due_ns(), None);
+    // The arm is where it had come to in a tenth of a second, not at the end of 4 GiB.
+    let latency_ns = disk.latency_ns(Kind::Read, 16 * MIB, 4 * KIB);
+    assert!(latency_ns < 14 * MS, "{latency_ns}");
+    let latency_ns = disk.latency_ns(Kind::Read, 60 * GIB, 4 * KIB);
+    assert!(latency_ns < 30 * MS, "{latency_ns}");
+}

@@ -1,6 +1,6 @@
 //! What every [`Service`] owes its callers, checked over random request streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use device::{Completion, Io, Kind, OnReadError, Request, Service};
 use rand_chacha::rand_core::SeedableRng;
@@ -30,6 +30,7 @@ pub fn holds(make: impl Fn(u64) -> Box<dyn Service>) {
         assert_eq!(expected, too_often(make(seed), &stream));
         power_cut(make(seed), &stream);
         sanitized(make(seed), &stream);
+        aborted(make(seed), &stream);
     }
 }
 
@@ -229,6 +230,42 @@ fn power_cut(mut drive: Box<dyn Service>, stream: &Stream) {
     let later = Stream { requests: later };
     drive.advance(later.last_ns() + LONG_NS, &mut completions);
     check(&later, &completions);
+}
+
+/// What is not aborted completes once all the same, and what is aborted once at most; the drive comes to rest.
+fn aborted(mut drive: Box<dyn Service>, stream: &Stream) {
+    let mut completions = Vec::new();
+    let is_aborted = |request: &Request| request.ticket % 3 != 0;
+    for (number, (at_ns, request)) in stream.requests.iter().enumerate() {
+        drive.submit(request, *at_ns);
+        if number % 50 == 49 {
+            let known = &stream.requests[..=number];
+            let tickets: Vec<u64> = known
+                .iter()
+                .map(|(_, request)| request)
+                .filter(|request| is_aborted(request))
+                .map(|request| request.ticket)
+                .collect();
+            drive.abort(&tickets, *at_ns);
+        }
+    }
+    drive.advance(stream.last_ns() + LONG_NS, &mut completions);
+    assert_eq!(drive.next_due_ns(), None, "still busy after an hour");
+    let completed: BTreeSet<u64> = completions.iter().map(|one| one.ticket).collect();
+    assert_eq!(
+        completed.len(),
+        completions.len(),
+        "a ticket completes once"
+    );
+    let left = Stream {
+        requests: stream
+            .requests
+            .iter()
+            .filter(|(_, request)| completed.contains(&request.ticket) || !is_aborted(request))
+            .copied()
+            .collect(),
+    };
+    check(&left, &completions);
 }
 
 /// A sanitized drive serves as before.

@@ -8,8 +8,8 @@ use super::Connection;
 use crate::drive::{Bytes, Manner};
 
 /// Limits of what one client may have waiting; beyond them its further requests stay in its socket.
-const WAITING_REQUESTS: usize = 4096;
-const WAITING_BYTES: usize = 256 << 20;
+pub(super) const WAITING_REQUESTS: usize = 4096;
+pub(super) const WAITING_BYTES: usize = 256 << 20;
 /// What gathers at the most before the first of it is sent.
 const GATHERED_BYTES: usize = 256 << 10;
 
@@ -80,7 +80,7 @@ impl Drop for Pending {
 }
 
 impl Connection {
-    /// Keep a request for later; returns once the client has few enough of them.
+    /// Keep a request for later; returns once the client has few enough of them, and has read enough of the answers.
     pub fn defer(
         self: &Arc<Self>,
         cookie: u64,
@@ -94,10 +94,7 @@ impl Connection {
             _ => payload.len(),
         };
         let mut waiting = self.waiting.lock();
-        while waiting.requests > 0
-            && (waiting.requests >= WAITING_REQUESTS || waiting.bytes + bytes > WAITING_BYTES)
-            && !self.is_closed()
-        {
+        while !waiting.has_room_for(bytes) && !self.is_closed() {
             self.fewer_wait.wait(&mut waiting);
         }
         waiting.requests += 1;
@@ -183,6 +180,33 @@ mod tests {
         assert_eq!(cookies, [0, 1, 2]);
         connection.send_soon(&[0; 16]);
         client.read_exact(&mut replies[..16]).unwrap();
+    }
+
+    #[test]
+    fn a_request_waits_until_the_client_has_read_enough_answers() {
+        let (connection, mut client) = pair();
+        let read = |connection: &Arc<Connection>| {
+            let io = Io {
+                kind: Kind::Read,
+                offset: 0,
+                length: WAITING_BYTES as u64 / 2,
+            };
+            connection.defer(1, io, Manner::default(), &[], 0)
+        };
+        let mut replies = 0;
+        for mut pending in [read(&connection), read(&connection)] {
+            assert!(matches!(pending.bytes(), Bytes::Fill(_)));
+            pending.answer(Ok(()));
+            replies += 16 + WAITING_BYTES / 2;
+        }
+        let waiting = connection.clone();
+        let third = thread::spawn(move || drop(read(&waiting)));
+        // Nothing else lets the third in: no request waits, and the replies fill the client's room.
+        assert_eq!(connection.waiting.lock().requests, 0);
+        assert!(!connection.waiting.lock().has_room_for(WAITING_BYTES / 2));
+        io::copy(&mut client.by_ref().take(replies as u64), &mut io::sink()).unwrap();
+        third.join().unwrap();
+        assert_eq!(connection.waiting.lock().unread, 0);
     }
 
     #[test]

@@ -1,0 +1,42 @@
+//! What becomes of rackd when one of its threads fails.
+
+use std::panic;
+
+/// From now on a panic in any thread ends the process with SIGABRT. The thread may have held the rack half changed:
+/// rackd ends rather than go on and lie.
+pub fn end_on_panic() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |found| {
+        tell(found);
+        eprintln!("rackd: it ends because one of its threads failed; see above");
+        std::process::abort();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::thread;
+
+    /// Set for the process that is to end.
+    const ROLE: &str = "RACKD_TEST_PANICS";
+
+    #[test]
+    fn a_thread_that_panics_ends_the_process() {
+        if std::env::var_os(ROLE).is_some() {
+            super::end_on_panic();
+            let failed = thread::spawn(|| panic!("of its own")).join();
+            unreachable!("the process outlived its thread: {failed:?}");
+        }
+        let name = "panic::tests::a_thread_that_panics_ends_the_process";
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(ROLE, "1")
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.signal(), Some(6));
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("of its own") && said.contains("it ends because"));
+    }
+}
