@@ -112,6 +112,31 @@ def test_a_change_is_made_exactly_once(bench: tuple[SwitchThread, FlexFabricSess
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
+def test_what_was_staged_is_triggered_exactly_once(
+    bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule
+) -> None:
+    thread, session = bench
+    fabric = FlexFabric(session)
+    staged = fabric.stage(CHANGE, soon())
+    assert fabric.live_map(soon()) == LiveMap(1, BEFORE)
+    install(thread, Rule(trouble.act, match=":TRIG", delay_s=trouble.delay_s))
+    assert fabric.trigger(staged, soon()).generation == 2
+    assert fabric.live_map(soon()) == LiveMap(2, AFTER)
+
+
+def test_what_was_staged_on_a_connection_that_broke_is_staged_again() -> None:
+    with switch() as thread:
+        url = tcp(thread)
+        session = connect(url)
+        fabric = FlexFabric(session)
+        staged = fabric.stage(CHANGE, soon())
+        session._drop()
+        assert fabric.trigger(staged, soon()).generation == 2
+        assert fabric.live_map(soon()) == LiveMap(2, AFTER)
+        session.close()
+
+
+@pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
 def test_ports_are_opened_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule) -> None:
     thread, session = bench
     install(thread, Rule(trouble.act, match="ROUT:OPEN", delay_s=trouble.delay_s))
