@@ -141,7 +141,7 @@ class IoSeries:
     ) -> IoSeries:
         """The series of values that were each taken over an interval and stamped at its end.
 
-        The first began at ``began_ns``, each other where the one before ended. So fio and rackprobe stamp.
+        The first began at ``began_ns``, each other where the one before ended: so fio and rackprobe stamp.
         """
         points: list[tuple[int, float]] = []
         for ended_ns, value in ended:
