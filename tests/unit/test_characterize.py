@@ -220,8 +220,8 @@ def test_writing_that_ends_before_the_drive_is_steady_says_nothing(iops: list[fl
 
 def test_a_drive_is_steady_when_writing_ended_by_the_rounds_that_the_sentence_would_name() -> None:
     # The stretch before ended in rounds that the last window shares: the criterion refused it, the sentence did not.
-    iops = [1000.0] * 70 + [900.0, 1000.0, 880.0, 900.0, 870.0, 868.0, 870.0, 860.0, 868.0]
-    found = saturation(iops)
+    found = saturation([1000.0] * 74 + [900.0] * 5)
+    assert found.spans[0].left == 76
     assert found.spans[-1].left is None
     assert (found.steady.first, found.steady.last) == (75, 79)
 
