@@ -15,7 +15,7 @@ from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.lab import Lab, LabKind
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
-from rackloop_fixtures import Measure, Progress, Rack, SwappedReads
+from rackloop_fixtures import Measure, Progress, Rack
 
 KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS: dict[str, Any] = {
@@ -32,8 +32,11 @@ MEASURES = {
     "throughput.switched": "B/s",
     "throughput.swap_cost": "s",
     "throughput.ratio": "1",
+    "throughput.slowdown": "1",
     "throughput.staging": "s",
 }
+
+_NAP_NS = 50_000
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure what switching the drive behind a port at every read costs in throughput, by block size",
@@ -102,17 +105,34 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
         labels = {"block": format_quantity(block, "B"), "drive": profile}
         measure("throughput.steady", [block / each.steady_s for each in rounds], **labels)
         measure("throughput.switched", [block / each.switched_s for each in rounds], **labels)
-        measure("throughput.swap_cost", [each.switched_s - each.steady_s for each in rounds], **labels)
-        measure("throughput.ratio", [each.steady_s / each.switched_s for each in rounds], **labels)
+        late_s = [each.late_s for each in rounds]
+        measure("throughput.swap_cost", [each.switched_s - each.steady_s for each in rounds], errors=late_s, **labels)
+        # A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
+        measure(
+            "throughput.ratio",
+            [each.steady_s / each.switched_s for each in rounds],
+            errors=[each.late_s / each.switched_s for each in rounds],
+            **labels,
+        )
+        measure(
+            "throughput.slowdown",
+            [each.switched_s / each.steady_s for each in rounds],
+            errors=[each.late_s / each.steady_s for each in rounds],
+            **labels,
+        )
         measure("throughput.staging", swapping.staging_s, **labels)
 
 
 @dataclass(frozen=True)
 class Round:
-    """Seconds from the end of a read to the end of the next: the medians of one round, without and with a swap."""
+    """Seconds from the end of a read to the end of the next: the medians of one round, without and with a swap.
+
+    ``late_s`` is by how much this machine was late with its own commands in the round, at most.
+    """
 
     steady_s: float
     switched_s: float
+    late_s: float
 
 
 class Swapping:
@@ -162,39 +182,41 @@ class Swapping:
             began_ns, before = clock.now_ns(), through.finish(self._written[first])
             done = []
             for _ in range(rounds):
-                steady = []
+                steady, switched, late = [], [], []
                 for _ in range(reads):
-                    self._host_works(began_ns, before)
+                    late.append(self._host_works(began_ns, before, 0)[0])
                     began_ns, last_ns = clock.now_ns(), before.t_ns
-                    before = self._read(through, first, next(places))
+                    through.begin(self._written[first], next(places))
+                    before = through.finish(self._written[first])
                     steady.append((before.t_ns - last_ns) / 1e9)
-                switched = []
-                staged, staged_ns = self._stage(other, first)
+                staged, ready_ns = self._stage(other, first)
                 for left in reversed(range(reads)):
-                    late_ns = max(0, staged_ns - self._host_works(began_ns, before))
-                    late_ns += self._switch(staged, other, first)
+                    late_ns, put_off_ns = self._host_works(began_ns, before, ready_ns)
+                    late.append(late_ns)
+                    put_off_ns += self._switch(staged, other, first)
                     first, other = other, first
                     began_ns, last_ns = clock.now_ns(), before.t_ns
                     through.begin(self._written[first], next(places))
                     if left:
-                        staged, staged_ns = self._stage(other, first)
+                        staged, ready_ns = self._stage(other, first)
                     before = through.finish(self._written[first])
-                    switched.append((before.t_ns - last_ns - late_ns) / 1e9)
-                done.append(Round(median(steady), median(switched)))
+                    switched.append((before.t_ns - last_ns - put_off_ns) / 1e9)
+                done.append(Round(median(steady), median(switched), max(late) / 1e9))
             return done
 
-    def _read(self, through: SwappedReads, drive: str, place: int) -> workload.SwapRead:
-        through.begin(self._written[drive], place)
-        return through.finish(self._written[drive])
+    def _host_works(self, began_ns: int, before: workload.SwapRead, ready_ns: int) -> tuple[int, int]:
+        """Wait until the next command is due, ``host_s`` after the end of the read before.
 
-    def _host_works(self, began_ns: int, before: workload.SwapRead) -> int:
-        """Wait until the next command is due, ``host_s`` after the end of the read before; when that is.
-
-        The read's length is all that is taken from its server's clock, which need not be this one.
+        Returns by how much this machine was late with it, and by how much it was put off because the switch was not
+        ready until ``ready_ns``. The read's length is all that is taken from its server's clock, which need not be
+        this one.
         """
-        due_ns = began_ns + before.t_ns - before.submit_ns + self._host_ns
-        self._rack.clock.sleep_until_ns(due_ns)
-        return due_ns
+        clock = self._rack.clock
+        planned_ns = began_ns + before.t_ns - before.submit_ns + self._host_ns
+        # What does not sleep does not see how late it would be woken.
+        due_ns = max(planned_ns, ready_ns, clock.now_ns() + _NAP_NS)
+        clock.sleep_until_ns(due_ns)
+        return clock.now_ns() - due_ns, max(0, ready_ns - planned_ns)
 
     def _stage(self, drive: str, spare: str) -> tuple[Staged, int]:
         """Have the switch ready to join the port with ``drive``; and since when it is."""
