@@ -97,8 +97,9 @@ class MapStager(Protocol):
     """A Fabric that takes the next change ahead, so that its execution costs one short command.
 
     ``stage`` has the switch load and check a change, and changes nothing of the live map. There is room for one: what
-    is staged or applied later takes its place. ``trigger`` executes it. Where the generation is another by then it
-    raises StaleGeneration, where it is not what the switch has staged FabricError; nothing was done in either case.
+    is staged or applied later takes its place. ``trigger`` executes it, and returns once the switch has acted; a port
+    that did not follow may be found by the next change only. Where the generation is another by then it raises
+    StaleGeneration, where it is not what the switch has staged FabricError; nothing was done in either case.
     """
 
     def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged: ...

@@ -263,6 +263,22 @@ def test_a_stuck_port_is_named() -> None:
         fabric.close()
 
 
+def test_a_port_that_did_not_follow_a_trigger_is_named_by_the_next_stage_and_hinders_no_undo() -> None:
+    with switch() as thread:
+        fabric = FlexFabric(connect(tcp(thread)))
+        for is_undone in (True, False):
+            staged = fabric.stage(CHANGE, soon())
+            install(thread, Rule(Act.STUCK_PORT, match=":TRIG", port=2))
+            fabric.trigger(staged, soon())
+            thread.call(lambda peer: peer.stick(2, stuck=False))
+            if not is_undone:
+                with pytest.raises(FabricError, match=r"ports \[1, 2, 18\] did not follow"):
+                    fabric.stage(CHANGE, soon())
+            fabric.apply(Full(BEFORE), soon())
+            assert fabric.live_map(soon()).pairs == BEFORE
+        fabric.close()
+
+
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -61,6 +61,8 @@ class FlexFabric:
         self.session = session
         # What the connection has staged, and the live map it was staged on.
         self._staged: tuple[Staged, LiveMap] | None = None
+        # A change that was triggered, and the live map before it, until somebody saw that all ports followed.
+        self._unchecked: tuple[MapChange, LiveMap] | None = None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         """Who the switch says it is."""
@@ -101,7 +103,10 @@ class FlexFabric:
         """
         with self.session.exclusive():
             before = self._live_at(if_generation, deadline)
-            return self._execute(change, before, self._prepare(change, before.generation, deadline), deadline)
+            self._unchecked = None
+            applied = self._execute(change, before, self._prepare(change, before.generation, deadline), deadline)
+            self._check_followed(deadline)
+            return applied
 
     def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
         """Have the switch hold ``change`` ready for :meth:`trigger`; the live map stays as it is.
@@ -110,6 +115,7 @@ class FlexFabric:
         not ``if_generation``, :class:`~rackloop.errors.FabricError` where the switch refuses the map.
         """
         with self.session.exclusive():
+            self._check_followed(deadline)
             before = self._live_at(if_generation, deadline)
             # The switch opens ports at once; what is left of the map without them can be staged.
             self._load(Full(change.after(before.pairs)) if isinstance(change, Open) else change, deadline)
@@ -120,7 +126,8 @@ class FlexFabric:
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
         """Execute what :meth:`stage` gave, exactly once: one exchange until the switch has acted.
 
-        Raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or made
+        Whether all ports followed is asked when the next change is staged, which raises where one did not.
+        Else this raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or made
         through this object since; nothing was done then.
         """
         with self.session.exclusive():
@@ -160,7 +167,7 @@ class FlexFabric:
                     raise
             else:
                 applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                self._check_followed(change, before, deadline)
+                self._unchecked = (change, before)
                 return applied
             attempt += 1
             command = self._prepare(change, before.generation, deadline)
@@ -197,13 +204,18 @@ class FlexFabric:
             "controller changed it: bring the rack back to its baseline"
         )
 
-    def _check_followed(self, change: MapChange, before: LiveMap, deadline: Deadline) -> None:
-        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put."""
+    def _check_followed(self, deadline: Deadline) -> None:
+        """Compare the ports that the last change disturbed with what was meant; a stuck port acknowledges and stays."""
+        if self._unchecked is None:
+            return
+        change, before = self._unchecked
         intended = change.after(before.pairs)
         ports = disturbed_ports(before.pairs, intended)
         if not ports:
+            self._unchecked = None
             return
         found = self._live(tuple(sorted(ports)), deadline)
+        self._unchecked = None
         if found.generation != before.generation + 1:
             return
         stuck = sorted(port for port in ports if found.pairs.peer_of(port) != intended.peer_of(port))
