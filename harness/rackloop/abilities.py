@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rackloop.clock import Deadline
-from rackloop.errors import StaleGeneration
+from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.portmap import MapChange, PortMap
 
 if TYPE_CHECKING:
@@ -68,6 +68,14 @@ class Applied:
     acknowledged_ns: int
 
 
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """A map change that waits in the switch for its trigger: good for one execution, at ``generation`` only."""
+
+    change: MapChange
+    generation: int
+
+
 @runtime_checkable
 class Fabric(Protocol):
     """Says which port is joined to which. One controller at a time, by fencing token."""
@@ -82,6 +90,27 @@ class Fabric(Protocol):
     def save_boot_map(self, deadline: Deadline) -> None: ...
     def boot_map(self, deadline: Deadline) -> PortMap: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class MapStager(Protocol):
+    """A Fabric that takes the next change ahead, so that its execution costs one short command.
+
+    ``stage`` has the switch load and check a change, and changes nothing of the live map. There is room for one: what
+    is staged or applied later takes its place. ``trigger`` executes it, and returns once the switch has acted; a port
+    that did not follow may be found by the next change only. Where the generation is another by then it raises
+    StaleGeneration, where it is not what the switch has staged FabricError; nothing was done in either case.
+    """
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged: ...
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied: ...
+
+
+def stager(fabric: Fabric) -> MapStager:
+    """The same fabric, to stage changes with. Raises NotSupported where it takes none ahead."""
+    if not isinstance(fabric, MapStager):
+        raise NotSupported("this switch takes no map ahead of its execution")
+    return fabric
 
 
 @runtime_checkable

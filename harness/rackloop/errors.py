@@ -18,6 +18,7 @@
     │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
     │   ├── IoFailed          a drive answered a request with an error (rackloop.blocks)
     │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.journal)
+    │   ├── FaultCutShort     a fault ended before its time, and showed less than it was to (rackloop.faults)
     │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
     │   └── FabricError       the switch refused a command
     │       ├── LockedOut         another controller holds the control lock

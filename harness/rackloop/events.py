@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -90,7 +90,8 @@ class FaultPhase:
     """A moment of a fault, which ``fault`` numbers within the test: when, on whose clock, how far off that may be (ns).
 
     ``phase`` is ``commanded`` (about to be asked for), ``acknowledged`` (the equipment said that it is broken),
-    ``effect`` (what a server or the rack first saw of it), ``healed`` (mended and read back). A phase that nobody saw
+    ``effect`` (what a server or the rack first saw of it), ``cut_short`` (its end was commanded, before the time that
+    its own parameters say), ``healed`` (mended and read back). A phase that nobody saw
     is absent. ``target`` and ``parameters`` are as in :class:`rackloop.faults.FaultSpec`.
     """
 
@@ -125,7 +126,7 @@ class RemapSeen:
 
 @dataclass(frozen=True)
 class IoSeries:
-    """A time series of one I/O job, for the timeline: points of (t_ns, value)."""
+    """A time series of one I/O job, for the timeline: points of (t_ns, value), each value holding until the next."""
 
     kind: ClassVar[str] = "io.series"
     test: str
@@ -133,6 +134,22 @@ class IoSeries:
     quantity: str
     unit: str
     points: Sequence[tuple[int, float]]
+
+    @classmethod
+    def of_intervals(
+        cls, test: str, job: str, quantity: str, unit: str, began_ns: int, ended: Iterable[tuple[int, float]]
+    ) -> IoSeries:
+        """The series of values that were each taken over an interval and stamped at its end.
+
+        The first began at ``began_ns``, each other where the one before ended: so fio and rackprobe stamp.
+        """
+        points: list[tuple[int, float]] = []
+        for ended_ns, value in ended:
+            points.append((began_ns, value))
+            began_ns = ended_ns
+        if points:
+            points.append((began_ns, points[-1][1]))
+        return cls(test, job, quantity, unit, points)
 
 
 @dataclass(frozen=True)

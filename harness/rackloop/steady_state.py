@@ -101,30 +101,30 @@ def steady_spans(values: Sequence[float], criteria: Criteria = PTS) -> list[Stea
     """Every stretch of steady state, in order.
 
     A stretch is left with the first round whose window is not steady any more, or whose window, steady in itself, has
-    drifted: its average is no longer within half the allowed excursion of the average that attained it. After that a
-    new stretch may be attained by rounds that the last one has no part in, from the round that left it on.
+    drifted: its average is no longer within half the allowed excursion of the average that attained it. The next
+    steady window attains a new one, be it that very window: steady is what a window is, whatever was before it. So the
+    last stretch was not left where, and only where, the last window is steady.
     """
     spans: list[SteadySpan] = []
     since: Window | None = None
-    earliest = 1
     for window in _windows(values, criteria):
-        is_steady = window.meets(criteria)
-        if since is None:
-            if is_steady and window.first >= earliest:
-                since = window
-        elif not (is_steady and window.is_as(since, criteria)):
+        steady = window if window.meets(criteria) else None
+        if since is not None and not (steady and steady.is_as(since, criteria)):
             spans.append(SteadySpan(since, window.last))
-            since, earliest = None, window.last
+            since = None
+        since = since or steady
     return spans if since is None else [*spans, SteadySpan(since, None)]
 
 
 def why_not_steady(values: Sequence[float], criteria: Criteria = PTS) -> str:
-    """In words, how far the last window of ``values`` is from steady."""
+    """In words, how far the last window of ``values`` is from steady. Raises ValueError where it is steady."""
     if len(values) < criteria.rounds:
         return f"{len(values)} rounds were measured, a window has {criteria.rounds}"
     last = Window.over(values, len(values), criteria.rounds)
     if not last.average:
         return f"rounds {last.first} to {last.last} measured nothing at all"
+    if last.meets(criteria):
+        raise ValueError(f"rounds {last.first} to {last.last} are steady")
     return (
         f"rounds {last.first} to {last.last} range over {last.excursion:.1%} of their average "
         f"(at most {criteria.excursion:.0%}) and drift over {last.slope_excursion:.1%} (at most {criteria.slope:.0%})"

@@ -17,7 +17,9 @@ from rackloop.abilities import (
     Host,
     LiveMap,
     PortState,
+    Staged,
     SystemEventLog,
+    stager,
 )
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
@@ -259,16 +261,30 @@ class FabricInService:
 
         Raises BadInput where it names a hidden port, and what the switch raises.
         """
+        wanted, generation = self._of_whole(change, deadline, if_generation)
+        return self._fabric.apply(wanted, deadline, if_generation=generation)
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        """Stage ``change`` as :meth:`apply` would make it."""
+        wanted, generation = self._of_whole(change, deadline, if_generation)
+        return stager(self._fabric).stage(wanted, deadline, if_generation=generation)
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:  # noqa: D102
+        return stager(self._fabric).trigger(staged, deadline)
+
+    def _of_whole(
+        self, change: MapChange, deadline: Deadline, if_generation: int | None
+    ) -> tuple[MapChange, int | None]:
+        """``change`` as it is to be made on the whole switch, and the generation that it is meant for."""
         if named := self._hidden.intersection(change.ports if isinstance(change, Open) else change.pairs.ports()):
             ports = ", ".join(map(str, sorted(named)))
             raise BadInput(f"ports {ports} belong to what is out of service: `rackloop lab status` says what and why")
         if not isinstance(change, Full):
-            return self._fabric.apply(change, deadline, if_generation=if_generation)
+            return change, if_generation
         live = self._fabric.live_map(deadline)
         live.require(if_generation)
         kept = (pair for pair in live.pairs if self._hidden.intersection(pair) and not change.pairs.ports() & set(pair))
-        whole = Full(PortMap.of((*kept, *change.pairs)))
-        return self._fabric.apply(whole, deadline, if_generation=live.generation)
+        return Full(PortMap.of((*kept, *change.pairs))), live.generation
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:  # noqa: D102
         return self._fabric.port_states(ports, deadline)

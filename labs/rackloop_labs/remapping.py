@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from rackloop.abilities import Applied, Fabric
+from rackloop.abilities import Applied, Fabric, Staged, stager
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, ProductFailed
 from rackloop.events import Stage
@@ -65,10 +65,24 @@ def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadl
 
     The servers are told before the switch is: a COMRESET on notice depends on it.
     """
+    return fabric.apply(_announced(bench, drives), deadline)
+
+
+def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Staged:
+    """Have the switch hold ready what :func:`attach` would do, the servers told; execute it with ``trigger``.
+
+    Raises NotSupported where the switch takes no map ahead.
+    """
+    switch = stager(fabric)
+    return switch.stage(_announced(bench, drives), deadline)
+
+
+def _announced(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:
+    """The map that joins each server port with its drive; the servers have been told that it comes."""
     lab = bench.lab
     pairs = PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in drives.items())
     bench.announce(pairs.ports())
-    return fabric.apply(Partial(pairs), deadline)
+    return Partial(pairs)
 
 
 class Remapping:

@@ -28,7 +28,7 @@ PARAMETERS: dict[str, Any] = {
     "excursion": 0.2,
     "slope": 0.1,
 }
-MEASURES = {"steady.round": "1", "demand.iops": "IOPS", "demand.latency": "s"}
+MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "demand.iops": "IOPS", "demand.latency": "s"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure how IOPS and latency of a drive in steady state grow with how much is outstanding",
@@ -57,6 +57,9 @@ def test_depth(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], 
     conditions, workloads = Conditions.of(parameters), _workloads(parameters)
     drive_under_test.prepare(conditions)
     rounds = drive_under_test.rounds(workloads, conditions, tracked=workloads[-1])
+    for workload in workloads:
+        outstanding = str(workload.outstanding)
+        measure("rounds.iops", rounds.values(workload), **workload.labels, outstanding=outstanding)
     measure("steady.round", rounds.steady().last)
     for workload in workloads:
         jobs = rounds.in_window(workload)

@@ -27,7 +27,7 @@ PARAMETERS: dict[str, Any] = {
     "excursion": 0.2,
     "slope": 0.1,
 }
-MEASURES = {"steady.round": "1", "steady.iops": "IOPS"}
+MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "steady.iops": "IOPS"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the random IOPS of a drive in steady state, for each block size and mix of reads and writes",
@@ -59,6 +59,8 @@ def test_iops(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], m
     conditions, workloads = Conditions.of(parameters), _workloads(parameters)
     drive_under_test.prepare(conditions)
     rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads))
+    for workload in workloads:
+        measure("rounds.iops", rounds.values(workload), **workload.labels)
     measure("steady.round", rounds.steady().last)
     for workload in workloads:
         measure("steady.iops", [job.iops for job in rounds.in_window(workload)], **workload.labels)

@@ -36,7 +36,7 @@ PARAMETERS: dict[str, Any] = {
     "excursion": 0.2,
     "slope": 0.1,
 }
-MEASURES = {"steady.round": "1", "steady.latency": "s", "steady.longest": "s"}
+MEASURES = {"rounds.latency": "s", "steady.round": "1", "steady.latency": "s", "steady.longest": "s"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the latency of a drive in steady state, one I/O at a time: average, percentiles and the longest",
@@ -66,6 +66,8 @@ def test_latency(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any]
     conditions, workloads = Conditions.of(parameters), _workloads(parameters)
     drive_under_test.prepare(conditions)
     rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads), quantity=LATENCY)
+    for workload in workloads:
+        measure("rounds.latency", rounds.values(workload), **workload.labels)
     measure("steady.round", rounds.steady().last)
     for workload in workloads:
         jobs = rounds.in_window(workload)

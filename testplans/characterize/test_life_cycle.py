@@ -35,6 +35,7 @@ MEASURES = {
     "life.not_erased": "1",
     "life.corrupt": "1",
     "life.alarms": "1",
+    "rounds.iops": "IOPS",
     "steady.round": "1",
     "steady.iops": "IOPS",
     "health.before": "1",
@@ -88,6 +89,8 @@ def test_life_cycle(drive_under_test: DriveUnderTest, parameters: Mapping[str, A
 
     drive.fill(conditions.fills)
     rounds = drive.rounds(workloads, conditions, tracked=workloads[-1])
+    for workload in workloads:
+        measure("rounds.iops", rounds.values(workload), **workload.labels)
 
     verified = drive.verify(drive.identify_sectors())
     corrupt = verified.sectors - verified.verdicts["right"]

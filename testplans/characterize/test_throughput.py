@@ -26,7 +26,7 @@ PARAMETERS: dict[str, Any] = {
     "excursion": 0.2,
     "slope": 0.1,
 }
-MEASURES = {"steady.round": "1", "steady.bandwidth": "B/s"}
+MEASURES = {"rounds.bandwidth": "B/s", "steady.round": "1", "steady.bandwidth": "B/s"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the sequential throughput of a drive in steady state, reading and writing",
@@ -60,6 +60,8 @@ def test_throughput(drive_under_test: DriveUnderTest, parameters: Mapping[str, A
         workloads = _workloads(parameters, block)
         drive_under_test.prepare(conditions)
         rounds = drive_under_test.rounds(workloads, conditions, tracked=workloads[-1], quantity=BANDWIDTH)
+        for workload in workloads:
+            measure("rounds.bandwidth", rounds.values(workload), **workload.labels)
         measure("steady.round", rounds.steady().last, **workloads[-1].labels)
         for workload in workloads:
             bandwidths = [job.bandwidth_bytes_per_s for job in rounds.in_window(workload)]

@@ -29,6 +29,7 @@ PARAMETERS: dict[str, Any] = {
     "slope": 0.1,
 }
 MEASURES = {
+    "saturation.iops": "IOPS",
     "saturation.fresh": "IOPS",
     "saturation.steady": "IOPS",
     "saturation.ratio": "1",
@@ -67,6 +68,7 @@ def test_write_saturation(drive_under_test: DriveUnderTest, parameters: Mapping[
         round_s=parameters["round_seconds"],
         criteria=Criteria(excursion=parameters["excursion"], slope=parameters["slope"]),
     )
+    measure("saturation.iops", saturation.iops)
     measure("saturation.longest", saturation.longest_s)
     measure("saturation.fresh", saturation.fresh)
     if saturation.cliff_bytes is not None:

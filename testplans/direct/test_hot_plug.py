@@ -52,9 +52,13 @@ def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
     for done, drive in enumerate(drives.servers):
         progress(done, len(drives.servers), drive)
         drives.identify(drive)
-        for kind in _kinds(rack.lab, drive) * int(parameters["times"]):
-            with rack.faults.injected(FaultSpec(kind, drive)):
-                measure("hotplug.still_seen", int(drives.is_seen(drive)), fault=kind)
-            measure("hotplug.return", drives.await_return(drive), fault=kind)
+        for kind in _kinds(rack.lab, drive):
+            still_seen, returns_s = [], []
+            for _ in range(int(parameters["times"])):
+                with rack.faults.injected(FaultSpec(kind, drive)):
+                    still_seen.append(int(drives.is_seen(drive)))
+                returns_s.append(drives.await_return(drive))
+            measure("hotplug.still_seen", still_seen, drive=drive, fault=kind)
+            measure("hotplug.return", returns_s, drive=drive, fault=kind)
         if (wrong := drives.wrong_sectors(drive)) is not None:
-            measure("hotplug.wrong", wrong)
+            measure("hotplug.wrong", wrong, drive=drive)

@@ -82,10 +82,11 @@ def test_phy_reset(rack: Rack, parameters: Mapping[str, Any], measure: Measure, 
             rack.clock.sleep_until_ns(rack.clock.now_ns() + settle_ns)
     after = rack.phy.drop_counts(numbers.values(), rack.deadline())
     least = 2 * parameters["resets"] + parameters["drops"] + 1
-    measure("phy.uncounted", sum(after[number] - before[number] < least for number in numbers.values()))
     for server, seen in watched.results.items():
-        stack = rack.lab.servers[server].stack
-        measure("phy.stall", seen.longest_stall_s, stack=stack)
-        measure("phy.errors", seen.errors, stack=stack)
-        measure("phy.lost", seen.lost, stack=stack)
-        measure("phy.wrong", seen.wrong, stack=stack)
+        labels = {"drive": rack.drive_at(server, ports[server]), "stack": rack.lab.servers[server].stack}
+        counted = after[numbers[server]] - before[numbers[server]]
+        measure("phy.uncounted", int(counted < least), **labels)
+        measure("phy.stall", seen.longest_stall_s, **labels)
+        measure("phy.errors", seen.errors, **labels)
+        measure("phy.lost", seen.lost, **labels)
+        measure("phy.wrong", seen.wrong, **labels)

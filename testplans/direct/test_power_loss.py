@@ -50,12 +50,17 @@ def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure,
         raise NotSupported(f"no drive of {rack.lab.name} that a server is described to have is scratch: true")
     for drive in drives.servers:
         drives.identify(drive)
-    servers = list(rack.lab.servers) * int(parameters["times"])
+    times = range(int(parameters["times"]))
+    servers = list(rack.lab.servers)
     for done, server in enumerate(servers):
         progress(done, len(servers), f"power_loss of {server}")
-        with rack.faults.injected(FaultSpec("power_loss", server)):
-            measure("power.still_answers", int(drives.answers(server)))
-        measure("power.boot", drives.await_server(server))
+        answers, boots_s = [], []
+        for _ in times:
+            with rack.faults.injected(FaultSpec("power_loss", server)):
+                answers.append(int(drives.answers(server)))
+            boots_s.append(drives.await_server(server))
+        measure("power.still_answers", answers, server=server)
+        measure("power.boot", boots_s, server=server)
     for drive in drives.servers:
         if (wrong := drives.wrong_sectors(drive)) is not None:
-            measure("power.wrong", wrong)
+            measure("power.wrong", wrong, drive=drive)

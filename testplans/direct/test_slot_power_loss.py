@@ -62,12 +62,15 @@ def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Mea
         raise NotSupported(f"no scratch drive of {rack.lab.name} is in a slot whose power can be switched")
     for drive in drives.servers:
         drives.identify(drive)
-    slots *= int(parameters["times"])
     for done, (drive, kind) in enumerate(slots):
         progress(done, len(slots), f"{kind} of {drive}")
-        with rack.faults.injected(FaultSpec(kind, drive)):
-            measure("power.still_seen", int(drives.is_seen(drive)), fault=kind)
-        measure("power.return", drives.await_return(drive), fault=kind)
+        still_seen, returns_s = [], []
+        for _ in range(int(parameters["times"])):
+            with rack.faults.injected(FaultSpec(kind, drive)):
+                still_seen.append(int(drives.is_seen(drive)))
+            returns_s.append(drives.await_return(drive))
+        measure("power.still_seen", still_seen, drive=drive, fault=kind)
+        measure("power.return", returns_s, drive=drive, fault=kind)
     for drive in drives.servers:
         if (wrong := drives.wrong_sectors(drive)) is not None:
-            measure("power.wrong", wrong)
+            measure("power.wrong", wrong, drive=drive)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import pytest
@@ -36,6 +36,7 @@ PARAMETERS: dict[str, Any] = {
     "policies": ["least_recently_used", "least_work"],
     "ios": 64,
     "direct_ios": 200,
+    "rounds": 10,
 }
 MEASURES = {
     "complete.io": "s",
@@ -114,6 +115,7 @@ class TimedIos:
     moved_s: list[float] = field(default_factory=list)
     stayed_s: list[float] = field(default_factory=list)
     guard_s: list[float] = field(default_factory=list)
+    every_s: list[float] = field(default_factory=list)
 
     def do(
         self, file: LwfsFile, record: str, request: Callable[[], Address | bytes], payload: bytes
@@ -142,7 +144,8 @@ class TimedIos:
                 io=assigned.io,
             )
         )
-        (self.stayed_s if assigned.move is None else self.moved_s).append(ended_s - began_s - self.service.guard_s)
+        self.every_s.append(ended_s - began_s - self.service.guard_s)
+        (self.stayed_s if assigned.move is None else self.moved_s).append(self.every_s[-1])
         if assigned.move is not None:
             self.guard_s.append(self.service.guard_s)
         return answer
@@ -158,6 +161,13 @@ def test_complete(
             _format(storage, shape)
             direct_s = _beside_direct(storage, shape, parameters, measure, policy)
             _per_io(storage, shape, policy, parameters, measure, progress, direct_s)
+
+
+def _rounds(seconds: Sequence[float], parameters: Mapping[str, Any]) -> list[Sequence[float]]:
+    """The I/Os in rounds, of which each has a figure of its own; the last ones that fill no round are in the last."""
+    many = max(1, min(parameters["rounds"], len(seconds)))
+    each = len(seconds) // many
+    return [seconds[start * each : (start + 1) * each if start + 1 < many else None] for start in range(many)]
 
 
 def _format(storage: StorageRack, shape: Shape) -> None:
@@ -206,7 +216,8 @@ def _beside_direct(
     for op in ("append", "read"):
         measure("lwfs.io", times["lwfs", op], op=op, policy=policy)
         measure("lwfs.direct", times["direct", op], op=op, policy=policy)
-        measure("lwfs.overhead", median(times["lwfs", op]) / median(times["direct", op]), op=op, policy=policy)
+        turns = zip(*(_rounds(times[access, op], parameters) for access in ("lwfs", "direct")), strict=True)
+        measure("lwfs.overhead", [median(lwfs) / median(direct) for lwfs, direct in turns], op=op, policy=policy)
     measure("lwfs.metadata_calls", storage.metadata.calls - calls, policy=policy)
     storage.let_go(drive)
     return {op: median(times["direct", op]) for op in ("append", "read")}
@@ -249,8 +260,12 @@ def _per_io(
             if seconds:
                 measure("complete.io", seconds, op=op, kind=kind, policy=policy)
         measure("complete.moved", len(ios.moved_s) / parameters["ios"], op=op, policy=policy)
-        every = [*ios.moved_s, *ios.stayed_s]
-        measure("complete.overhead", sum(every) / len(every) / direct_s[op], op=op, policy=policy)
+        measure(
+            "complete.overhead",
+            [fmean(each) / direct_s[op] for each in _rounds(ios.every_s, parameters)],
+            op=op,
+            policy=policy,
+        )
     measure("complete.take", service.takes_s, policy=policy)
     measure("complete.guard", [*appends.guard_s, *reads.guard_s], policy=policy)
     measure("lwfs.key_reads", service.key_reads, policy=policy)

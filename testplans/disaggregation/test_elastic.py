@@ -29,6 +29,7 @@ from rackloop_models.disaggregation import (
     Load,
     Need,
     Shape,
+    another_day,
     diurnal,
     elastic,
     elastic_rules,
@@ -39,9 +40,10 @@ from rackloop_models.disaggregation import (
 )
 
 DAY_S = 86_400.0
-# Without a trace the load is a made-up day. A trace is stretched to one.
+# Without a trace the load is a made-up day. A trace is stretched to one. The model has ``days`` like it, each its own.
 PARAMETERS: dict[str, Any] = {
     "trace": "",
+    "days": 12,
     "day_s": 16.0,
     "steps": 32,
     "headroom": 1.2,
@@ -105,13 +107,14 @@ def test_elastic(
     """The day in virtual time, then the same day on the rack, as many times faster as it takes."""
     shape, loads = _shape(rack.lab), _loads(parameters, rack.seed)
     damping = Damping(parameters["headroom"], parameters["hold_s"])
-    modelled = simulate(shape, loads, damping, move_s=parameters["remap_s"])
-    came_to = savings(shape, modelled)
-    measure("elastic.server_hours_saved", came_to.server_hours_saved, where="model")
-    measure("elastic.share_saved", came_to.share_saved, where="model")
-    measure("elastic.migrations_per_hour", came_to.migrations_per_hour, where="model")
+    days = [loads, *(another_day(loads, seed=rack.seed + number) for number in range(1, parameters["days"]))]
+    modelled = [simulate(shape, day, damping, move_s=parameters["remap_s"]) for day in days]
+    came_to = [savings(shape, day) for day in modelled]
+    measure("elastic.server_hours_saved", [day.server_hours_saved for day in came_to], where="model")
+    measure("elastic.share_saved", [day.share_saved for day in came_to], where="model")
+    measure("elastic.migrations_per_hour", [day.migrations_per_hour for day in came_to], where="model")
     rules = elastic_rules(shape, damping, within_s=parameters["remap_s"], with_io=False)
-    require_rules(measure, "elastic.rule_broken", rules, modelled, where="model")
+    require_rules(measure, "elastic.rule_broken", rules, modelled[0], where="model")
 
     speed = DAY_S / parameters["day_s"]
     quick = Damping(damping.headroom, damping.hold_s / speed)
@@ -137,8 +140,7 @@ def test_elastic(
             client.read_all()
 
     storage.plot()
-    came_to = savings(shape, storage.history)
-    measure("elastic.share_saved", came_to.share_saved, where="rack")
+    measure("elastic.share_saved", savings(shape, storage.history).share_saved, where="rack")
     if taken:
         measure("elastic.move", [one.seconds for one in taken])
         measure("elastic.guard", [one.guard_s for one in taken])

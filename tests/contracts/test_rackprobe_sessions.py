@@ -247,6 +247,26 @@ def test_swaps_are_read_block_by_block(probe: RackProbe, export: NbdExport) -> N
     assert (result.verdicts["right"], result.verdicts["wrong_drive"]) == (8, 4)
 
 
+def test_swaps_are_read_where_the_caller_says(probe: RackProbe, export: NbdExport) -> None:
+    label(probe, export, OLD, sectors=16)
+    block = 4 * SECTOR_BYTES
+    with probe.swap_session(
+        export, Expected(OLD), soon(), reads=4, start_lba=4, sectors=12, block_bytes=block
+    ) as session:
+        reads = [session.read(soon())]
+        for lba in (12, 7):
+            session.proceed(lba=lba)
+            reads.append(session.read(soon()))
+        assert [read.lba for read in reads] == [4, 12, 7]
+        assert all(read.verdicts["right"] == 4 for read in reads)
+        for lba in (3, 13, 2**64 - 1):
+            session.proceed(lba=lba)
+            with pytest.raises(BadInput, match=f"a block of 4 sectors at {lba} is not in sectors 4 to 16"):
+                session.read(soon())
+        session.proceed()
+        assert session.read(soon()).lba == 4
+
+
 def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export: NbdExport) -> None:
     with probe.swap_session(export, Expected(OLD), soon(), reads=1) as session:
         assert session.read(soon()).verdicts["blank"] == 1

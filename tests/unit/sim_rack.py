@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import Applied, BoxIdentity, DriveIdentity, LiveMap, PortState
+from rackloop.abilities import Applied, BoxIdentity, DriveIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import FabricError, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.journalled import Equipment
@@ -61,6 +61,8 @@ class SimSwitch:
         self.locked = False
         self.reachable = True
         self.drops: list[tuple[tuple[int, ...], int]] = []
+        self.staged: Staged | None = None
+        self.before_staging: Callable[[], None] = lambda: None
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
 
@@ -91,6 +93,20 @@ class SimSwitch:
         if self.live != wanted:
             raise FabricError("ports did not follow")
         return Applied(self.generation, self.clock.now_ns(), self.clock.now_ns())
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        self._answer()
+        if self.locked:
+            raise LockedOut("another controller holds the lock", code=-203)
+        LiveMap(self.generation, self.live).require(if_generation)
+        self.before_staging()
+        self.staged = Staged(change, self.generation)
+        return self.staged
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
+        if self.staged is not staged:
+            raise FabricError("nothing is staged", code=-211)
+        return self.apply(staged.change, deadline, if_generation=staged.generation)
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
         self._answer()

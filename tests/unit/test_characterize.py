@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
+from rackloop.clock import VirtualClock
 from rackloop.distribution import Distribution
-from rackloop.errors import BadInput, NotSupported
+from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.lab import Lab, load_lab
 from rackloop.machine_load import MachineLoad
 from rackloop.steady_state import PTS, Criteria
 from rackloop.verdict import Cause, Verdict
-from rackloop_drivers.workload import FioJobResult, FioTransfer, ReadWrite
-from rackloop_fixtures._characterize import measured_bytes, measured_drives, place_of, region_of
+from rackloop_drivers.workload import FioJob, FioJobResult, FioTransfer, ReadWrite
+from rackloop_fixtures._characterize import (
+    Patience,
+    measured_bytes,
+    measured_drives,
+    place_of,
+    region_of,
+    require_whole,
+)
 from rackloop_fixtures._characterize_rounds import (
     BANDWIDTH,
     IOPS,
@@ -28,6 +36,7 @@ from rackloop_fixtures._characterize_rounds import (
     tracked_of,
 )
 from rackloop_fixtures._outcome import of_exception
+from tests.unit.test_fio_job import Device
 
 GIB = 1 << 30
 WRITES = Workload(4096, 0)
@@ -219,3 +228,50 @@ def test_a_drive_without_a_cliff_has_none() -> None:
 def test_writing_that_ends_before_the_drive_is_steady_says_nothing(iops: list[float]) -> None:
     with pytest.raises(NeverSteady):
         _ = saturation(iops).steady
+
+
+def test_a_drive_is_steady_when_writing_ended_by_the_rounds_that_the_sentence_would_name() -> None:
+    # The stretch before ended in rounds that the last window shares: the criterion refused it, the sentence did not.
+    found = saturation([1000.0] * 74 + [900.0] * 5)
+    assert found.spans[0].left == 76
+    assert found.spans[-1].left is None
+    assert (found.steady.first, found.steady.last) == (75, 79)
+
+
+FILL = FioJob(
+    name="fill",
+    device=Device(),
+    # What may be written needs the guard's permission; what is asked of a job is the same.
+    rw=ReadWrite.READ,
+    block_size_bytes=4096,
+    size_bytes=1 << 20,
+    io_bytes=2 << 20,
+)
+
+
+def test_a_fill_that_was_stopped_before_its_end_is_no_fill() -> None:
+    done = job(1.0)
+    with pytest.raises(LabError, match=r"drive d09: fill was stopped with 16 KiB of 2 MiB written after 86,400 s"):
+        require_whole(FILL, done, "d09", "written", 86_400.0)
+    require_whole(replace(FILL, io_bytes=4 * 4096), done, "d09", "written", 1.0)
+    require_whole(replace(FILL, io_bytes=None, runtime_s=5.0), done, "d09", "written", 1.0)
+
+
+def test_a_job_without_a_length_has_as_long_as_what_it_did_in_a_day_says() -> None:
+    clock = VirtualClock()
+    patience = Patience(clock, 86_400.0, 20 << 40)
+    clock.advance(86_000)
+    assert not patience.is_over(12 << 40)
+    clock.advance(500)
+    assert not patience.is_over(12 << 40)
+    clock.advance(86_400 * 1.3)
+    assert not patience.is_over(19 << 40)
+    clock.advance(86_400 * 0.2)
+    assert patience.is_over(19 << 40)
+
+
+def test_a_job_that_did_nothing_for_a_day_is_not_waited_for() -> None:
+    clock = VirtualClock()
+    patience = Patience(clock, 86_400.0, 20 << 40)
+    clock.advance(86_401)
+    assert patience.is_over(0)

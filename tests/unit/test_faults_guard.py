@@ -13,7 +13,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported
 from rackloop.event_log import EventLog, read_events
 from rackloop.events import FaultPhase, Stage
-from rackloop.faults import BlastRadius, Faults, FaultSpec, Injection
+from rackloop.faults import BlastRadius, FaultCutShort, Faults, FaultSpec, Injection
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, UndoFailed
 from rackloop.store import open_store
@@ -378,6 +378,61 @@ def test_a_dropped_port_is_not_waited_for_while_its_server_has_no_power(bench: B
     assert not drop.stands
     assert bench.clock.now_ns() == 1_000_000_000
     bench.faults.end(power)
+
+
+LASTING = [
+    (FaultSpec("phy_drop", "srv1.p0", {"down_s": 1.0}), 1.0, "its down_s"),
+    (FaultSpec("phy_flap", "srv1.p0", {"down_s": 0.2, "up_s": 0.1, "count": 3}), 0.8, "its down_s and up_s and count"),
+    (FaultSpec("phy_flap", "srv1.p0"), 1.05, "its time"),
+]
+
+
+@pytest.mark.parametrize(("spec", "lasts_s", "_said"), LASTING)
+def test_a_fault_stands_as_long_as_it_was_told_to_however_soon_its_block_ends(
+    bench: Bench, spec: FaultSpec, lasts_s: float, _said: str
+) -> None:
+    with bench.faults.injected(spec) as injection:
+        bench.clock.advance(0.008)
+    assert injection.healed_ns is not None
+    assert injection.healed_ns >= round(lasts_s * 1e9)
+    assert [phase.phase for phase in bench.phases] == ["commanded", "acknowledged", "healed"]
+
+
+@pytest.mark.parametrize(("spec", "lasts_s", "said"), LASTING)
+def test_a_fault_that_is_ended_before_its_time_is_mended_and_says_so(
+    bench: Bench, spec: FaultSpec, lasts_s: float, said: str
+) -> None:
+    injection = bench.faults.begin(spec)
+    bench.clock.advance(0.008)
+    early = rf"fault 1, {spec}, ended {lasts_s * 1000 - 8:.0f} ms before {said}:"
+    with pytest.raises(FaultCutShort, match=early):
+        bench.faults.end(injection)
+    assert not injection.stands
+    assert [(phase.phase, phase.at_ns) for phase in bench.phases[2:]] == [
+        ("cut_short", 8_000_000),
+        ("healed", 8_000_000),
+    ]
+    bench.faults.end(injection)
+
+
+def test_a_fault_left_to_its_guard_is_not_ended_before_its_time_unnoticed(bench: Bench) -> None:
+    with pytest.raises(FaultCutShort, match="ended 1000 ms before its down_s"), bench.faults:
+        bench.faults.begin(FaultSpec("phy_drop", "srv1.p0", {"down_s": 1}))
+    assert bench.truth() == WELL
+
+
+def test_an_error_of_the_block_ends_a_fault_at_once_and_tells_by_how_much_it_was_early(bench: Bench) -> None:
+    with pytest.raises(RuntimeError) as raised, bench.faults.injected(FaultSpec("phy_drop", "d02", {"down_s": 60})):
+        raise RuntimeError("the test itself")
+    assert bench.clock.now_ns() == 0
+    assert "ended 60000 ms before its down_s" in raised.value.__notes__[0]
+
+
+def test_a_drop_that_nothing_ends_early_is_waited_for_and_in_time(bench: Bench) -> None:
+    faults = bench.guard(bench.rack.equipment)
+    injection = faults.begin(FaultSpec("phy_drop", "srv1.p0", {"down_s": 0.5}))
+    faults.end(injection)
+    assert injection.healed_ns == 500_000_000
 
 
 def test_the_reach_of_a_fault_decides_what_io_may_notice() -> None:

@@ -27,7 +27,7 @@ from rackloop_drivers.fabric.flexfabric import (
 )
 from tests.unit.sim_rack import BASELINE, described
 
-STEPS = ("before_intent", "after_intent", "after_act", "after_record")
+STEPS = ("before_intent", "after_intent", "after_stage", "after_act", "after_record")
 REMAPS = 12
 
 RUN_AND_DIE = """
@@ -74,7 +74,13 @@ while True:
     if chance.random() < 0.2:
         acting.phy.drop([chance.randint(1, 8)], 0.02, deadline, request_id=made)
     else:
-        acting.fabric.apply(Partial(PortMap.of([(chance.randint(1, 8), chance.randint(101, 108))])), deadline)
+        change = Partial(PortMap.of([(chance.randint(1, 8), chance.randint(101, 108))]))
+        if made % 2:
+            acting.fabric.apply(change, deadline)
+        else:
+            staged = acting.fabric.stage(change, deadline)
+            die_at("after_stage")
+            acting.fabric.trigger(staged, deadline)
 """
 
 
@@ -120,9 +126,23 @@ def real_bench(tmp_path: Path) -> Iterator[RealBench]:
 
 def killed(bench: RealBench, seed: int, step: str) -> None:
     chance = stream(seed, "kill")
-    run = bench.start(seed, chance.randint(1, REMAPS), step)
+    # One remap in two is staged, where it is not a drop.
+    run = bench.start(seed, _first_staged(seed) if step == "after_stage" else chance.randint(1, REMAPS), step)
     complaint = run.communicate(timeout=60)[1]
     assert run.returncode == -9, complaint
+
+
+def _first_staged(seed: int) -> int:
+    """The number of the first staged remap of a run with this seed, which draws as RUN_AND_DIE does."""
+    chance = stream(seed, "remaps")
+    for made in range(1, 1000):
+        if chance.random() < 0.2:
+            chance.randint(1, 8)
+        else:
+            chance.randint(1, 8), chance.randint(101, 108)
+            if made % 2 == 0:
+                return made
+    raise AssertionError("no remap of a thousand is staged")
 
 
 @pytest.mark.parametrize("step", STEPS)

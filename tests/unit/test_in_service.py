@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from rackloop.abilities import stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.faults import Target
@@ -93,6 +94,18 @@ def test_a_full_map_leaves_the_circuits_of_what_is_out(
     assert rack.switch.live == PortMap.of([(1, 101), (2, 103)])
     bench.equipment.fabric.apply(Full(PortMap.of([(1, 103)])), _soon(clock))
     assert rack.switch.live == PortMap.of([(1, 103)])
+
+
+def test_a_staged_map_leaves_the_circuits_of_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock
+) -> None:
+    fabric = stager(bench.equipment.fabric)
+    staged = fabric.stage(Full(PortMap.of([(2, 103)])), _soon(clock))
+    assert rack.switch.live == BASELINE
+    fabric.trigger(staged, _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 101), (2, 103)])
+    with pytest.raises(BadInput, match="ports 101 belong to what is out of service"):
+        fabric.stage(Partial(PortMap.of([(2, 101)])), _soon(clock))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rackloop.abilities import stager
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, LockedOut, StaleGeneration
@@ -77,6 +78,81 @@ def test_acts_carry_the_test_they_belong_to(bench: Bench) -> None:
     bench.recorder.log.test = "remap/latency"
     bench.acting.fabric.apply(SWAP, bench.deadline)
     assert [stamped.event.test for stamped in read_events(bench.events.path)] == ["remap/latency"] * 2  # type: ignore[union-attr]
+
+
+def test_a_change_is_on_disk_before_it_is_staged_and_known_once_it_was_triggered(bench: Bench) -> None:
+    def look() -> None:
+        (entry,) = bench.journal.standing("bench")
+        seen.append((entry.state, entry.inverse))
+
+    seen: list[object] = []
+    bench.switch.before_staging = bench.switch.before = look
+    fabric = stager(bench.acting.fabric)
+    staged = fabric.stage(SWAP, bench.deadline)
+    assert bench.switch.live == BASELINE
+    assert fabric.trigger(staged, bench.deadline).generation == 2
+    assert seen == [(EntryState.INTENDED, ({"act": "join", "pairs": [[1, 101], [2, 102]]},))] * 2
+    (entry,) = bench.journal.standing("bench")
+    assert entry.state is EntryState.ACTED
+    last = list(read_events(bench.events.path))[-1].event
+    assert last == ActDone(act=1, test=None, error=None, result={"generation": 2})
+    with pytest.raises(FabricError, match="stage it again"):
+        fabric.trigger(staged, bench.deadline)
+    assert [entry.state for entry in bench.journal.standing("bench")] == [EntryState.ACTED]
+
+
+def test_what_was_staged_and_never_triggered_leaves_nothing_to_undo(bench: Bench) -> None:
+    with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
+        fabric = stager(acting.fabric)
+        first = fabric.stage(SWAP, bench.deadline)
+        second = fabric.stage(Open(frozenset({5})), bench.deadline)
+        with pytest.raises(FabricError, match="stage it again"):
+            fabric.trigger(first, bench.deadline)
+        acting.fabric.apply(Partial(PortMap.of([(3, 103)])), bench.deadline)
+        with pytest.raises(FabricError, match="stage it again"):
+            fabric.trigger(second, bench.deadline)
+        fabric.stage(SWAP, bench.deadline)
+    assert bench.switch.live == BASELINE
+    assert [entry.state for entry in bench.journal.since(0)] == [
+        EntryState.FAILED,
+        EntryState.UNDONE,
+        EntryState.FAILED,
+        EntryState.FAILED,
+    ]
+    errors = [stamped.event.error for stamped in read_events(bench.events.path) if isinstance(stamped.event, ActDone)]
+    assert errors.count("not made: staged, and never triggered") == 3
+
+
+def test_a_change_that_went_stale_between_stage_and_trigger_is_not_made(bench: Bench) -> None:
+    fabric = stager(bench.acting.fabric)
+    staged = fabric.stage(SWAP, bench.deadline)
+    bench.switch.apply(Open(frozenset({5})), bench.deadline)
+    with pytest.raises(StaleGeneration):
+        fabric.trigger(staged, bench.deadline)
+    assert bench.journal.standing("bench") == []
+    assert bench.switch.live == BASELINE.without({5})
+    fabric.trigger(fabric.stage(SWAP, bench.deadline), bench.deadline)
+    assert bench.switch.live == SWAP.after(BASELINE.without({5}))
+
+
+def test_a_trigger_without_an_answer_keeps_standing(bench: Bench) -> None:
+    def lose_the_answer() -> None:
+        raise DeadlineExceeded("no acknowledgement")
+
+    fabric = stager(bench.acting.fabric)
+    staged = fabric.stage(SWAP, bench.deadline)
+    bench.switch.after = lose_the_answer
+    with pytest.raises(DeadlineExceeded):
+        fabric.trigger(staged, bench.deadline)
+    (entry,) = bench.journal.standing("bench")
+    assert entry.state is EntryState.INTENDED
+
+
+def test_a_map_that_cannot_be_staged_leaves_nothing_to_undo(bench: Bench) -> None:
+    bench.switch.locked = True
+    with pytest.raises(LockedOut):
+        stager(bench.acting.fabric).stage(SWAP, bench.deadline)
+    assert bench.journal.standing("bench") == []
 
 
 def test_without_a_journal_nothing_is_done(bench: Bench) -> None:

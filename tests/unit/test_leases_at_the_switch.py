@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import Applied
+from rackloop.abilities import Applied, stager
 from rackloop.clock import Deadline, RealClock, VirtualClock
-from rackloop.errors import BadInput, LockedOut, NotSupported
+from rackloop.errors import BadInput, LockedOut, NotSupported, StaleGeneration
 from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled, undoing
@@ -124,6 +124,32 @@ def test_holders_of_parts_share_the_switch_and_see_their_part_alone(rack: Rack) 
         assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
         first.fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), rack.soon)
     assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
+
+
+def test_a_part_is_staged_ahead_and_goes_stale_when_another_acts(rack: Rack) -> None:
+    first, second = (rack.acting(rack.holding(part_of(rack, name))) for name in ("srv1", "srv2"))
+    fabric = stager(first.fabric)
+    fabric.trigger(fabric.stage(Full(PortMap.of([(1, 102)])), rack.soon), rack.soon)
+    assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
+    assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 103), (6, 104)])
+    staged = fabric.stage(Partial(PortMap.of([(1, 101)])), rack.soon)
+    second.fabric.apply(Open(frozenset({5})), rack.soon)
+    with pytest.raises(StaleGeneration):
+        fabric.trigger(staged, rack.soon)
+    assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
+    for change in (Open(frozenset({5})), Partial(PortMap.of([(1, 103)]))):
+        with pytest.raises(BadInput, match=r"not in the lease|is not in lease"):
+            fabric.stage(change, rack.soon)
+
+
+def test_who_lost_the_rack_cannot_trigger_what_it_staged(rack: Rack) -> None:
+    mine = rack.holding(part_of(rack, "srv1"))
+    fabric = stager(rack.acting(mine).fabric)
+    staged = fabric.stage(Open(frozenset({1})), rack.soon)
+    rack.holding(part_of(rack, "srv1"), steal_why="an outage")
+    with pytest.raises(LeaseLost, match="stolen"):
+        fabric.trigger(staged, rack.soon)
+    assert Journal(mine.leases.store).standing(rack.lab.name) == []
 
 
 def test_nothing_outside_the_part_is_touched(rack: Rack) -> None:

@@ -10,6 +10,8 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.event_log import EventLog
 from rackloop.events import FaultPhase, IoSeries, RunFinished, RunStarted, TestFinished, TestStarted
+from rackloop_drivers.workload import Sample
+from rackloop_fixtures._workloads import throughput_series
 from rackloop_reports.broken import broken_parts
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.plots import Source, fault_timeline
@@ -90,3 +92,28 @@ def test_the_timeline_has_a_bar_for_each_fault_that_stood_over_the_io(run: RunRe
 def test_a_run_with_faults_has_their_timeline(run: RunRecord) -> None:
     names = [plot.name for plot in Gallery(run).plots_of(run.tests)]
     assert names == ["Timeline of faults and I/O (simulated)"]
+
+
+def test_an_outage_is_drawn_with_the_throughput_that_was_measured_in_it() -> None:
+    samples = [Sample(4.899, 255e6), Sample(4.999, 261.4e6), Sample(6.144, 9.3e6), Sample(6.244, 258e6)]
+    series = throughput_series(TEST, "alpha write", samples, started_ns=0, interval_s=0.1)
+    outage = [
+        phase(1, "phy_drop", "d01", "commanded", 5_052_000_000),
+        phase(1, "phy_drop", "d01", "acknowledged", 5_053_000_000),
+        phase(1, "phy_drop", "d01", "healed", 6_056_000_000),
+    ]
+    figure = fault_timeline(broken_parts(outage), [series], 0, 7_000_000_000, SOURCE)
+    (line,) = (line for line in figure.axes[1].lines if line.get_label() == "alpha write")
+    assert line.get_drawstyle() == "steps-post"
+    at_s, shown = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+
+    def drawn_at(moment_s: float) -> float:
+        return float(shown[np.searchsorted(at_s, moment_s, side="right") - 1])
+
+    assert [drawn_at(moment) for moment in (5.06, 5.5, 6.05)] == pytest.approx([9.3] * 3)
+    assert [drawn_at(moment) for moment in (4.85, 4.95, 6.2)] == pytest.approx([255, 261.4, 258])
+    assert (at_s[0], at_s[-1]) == pytest.approx((4.799, 6.244))
+
+
+def test_an_interval_series_without_values_has_no_points() -> None:
+    assert IoSeries.of_intervals(TEST, "job", "throughput", "B/s", 5, []).points == []

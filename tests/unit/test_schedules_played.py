@@ -37,6 +37,14 @@ def test_faults_begin_and_end_on_time_and_in_order() -> None:
     assert (played.held_s, played.errors) == (0, ())
 
 
+def test_a_fault_stands_as_long_as_its_own_parameters_say_though_its_step_is_shorter() -> None:
+    rack = TellingRack(clock := VirtualClock())
+    drop = step(0, 0.25, "d01", "phy_drop", down_s=1.0)
+    played = play(schedule(drop, step(2, 3, "d02", "phy_drop", down_s=1.0)), rack, clock, taking=taking)
+    assert rack.told == [(0, "begin", "d01"), (1, "end", "d01"), (2, "begin", "d02"), (5, "end", "d02")]
+    assert [each.lasts_s for each in played.as_schedule().steps] == [1, 3]
+
+
 def test_what_was_done_is_a_schedule_that_does_it_again() -> None:
     rack = TellingRack(clock := VirtualClock(), takes_s=0.25, mending_s=0.5)
     played = play(schedule(step(1, 1), step(2, 1, "d02")), rack, clock, taking=taking)

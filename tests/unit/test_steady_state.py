@@ -55,7 +55,7 @@ def test_spans_follow_one_another_and_are_steady_as_long_as_they_last(values: li
     assert (spans[0].attained if spans else None) == first
     for span, after in pairwise(spans):
         assert span.left is not None
-        assert span.attained.last < span.left <= after.attained.first
+        assert span.attained.last < span.left <= after.attained.last
     for span in spans:
         for last in range(span.attained.last, span.left or len(values) + 1):
             window = Window.over(values, last, 5)
@@ -119,6 +119,27 @@ def test_a_drive_that_does_nothing_is_not_steady() -> None:
     assert attained([0.0] * 10) is None
     assert Window.over([0.0] * 5, 5, 5).excursion == math.inf
     assert why_not_steady([0.0] * 5) == "rounds 1 to 5 measured nothing at all"
+
+
+@given(ROUNDS)
+def test_the_last_stretch_lasts_where_the_last_window_is_steady_and_the_sentence_agrees(values: list[float]) -> None:
+    is_steady = Window.over(values, len(values), 5).meets(PTS)
+    spans = steady_spans(values)
+    assert (bool(spans) and spans[-1].left is None) is is_steady
+    if is_steady:
+        with pytest.raises(ValueError, match=f"rounds {len(values) - 4} to {len(values)} are steady"):
+            why_not_steady(values)
+    else:
+        assert f"rounds {len(values) - 4} to {len(values)} range over" in why_not_steady(values)
+
+
+def test_a_window_is_steady_though_it_shares_rounds_with_the_stretch_that_ended() -> None:
+    values = [100.0] * 75 + [130.0] + [100.0, 103.0, 101.0, 105.0, 102.0]
+    before, after = steady_spans(values)
+    assert (before.left, after.attained.first, after.left) == (76, 77, None)
+    drifting = steady_spans([1000.0 * 0.98**turn for turn in range(20)])
+    assert len(drifting) > 2
+    assert all(span.left == after.attained.last for span, after in pairwise(drifting))
 
 
 def test_it_says_how_far_from_steady_a_drive_is() -> None:

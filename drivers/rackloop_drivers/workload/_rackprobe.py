@@ -167,7 +167,7 @@ class RackProbe:
     ) -> SwapSession:
         """Start the worst case: block reads between which the caller swaps the drive behind ``device``.
 
-        Reads go through ``sectors`` (one block by default) and start again at their end.
+        Reads go through ``sectors`` (one block by default) and start again at their end, or where the caller says.
         """
         argv = [self._program(deadline), *_swap(device, expected, reads, start_lba, sectors, block_bytes)]
         return SwapSession(self._executor, self._clock, argv, deadline)

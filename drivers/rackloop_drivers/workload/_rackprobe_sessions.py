@@ -235,12 +235,16 @@ class SwapSession(_Session):
             raise
 
     def read(self, deadline: Deadline) -> SwapRead:
-        """The block read that is under way, once it has completed."""
+        """The block read that is under way, once it has completed. Raises BadInput where the probe refused it."""
         return build(SwapRead, self._expect_event("read_done", deadline))
 
-    def proceed(self, expected: Expected | None = None) -> None:
-        """Start the next read; ``expected`` says what it should bring back where that has changed."""
-        self._say({"op": "next", "expect": None if expected is None else expected.as_json()})
+    def proceed(self, expected: Expected | None = None, *, lba: int | None = None) -> None:
+        """Start the next read; ``expected`` says what it should bring back where that has changed.
+
+        It reads the block that begins at sector ``lba`` of the target, within the session's range; without one, that
+        of its turn. One outside the range makes :meth:`read` raise BadInput.
+        """
+        self._say({"op": "next", "expect": None if expected is None else expected.as_json(), "lba": lba})
 
     def result(self, deadline: Deadline) -> SwapResult:
         """All reads together, ending the session where reads are left."""

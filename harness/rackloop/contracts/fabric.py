@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from rackloop.abilities import Fabric, LiveMap
+from rackloop.abilities import Fabric, LiveMap, stager
 from rackloop.clock import Deadline
 from rackloop.contracts._clause import CLOCK, must_raise, soon
 from rackloop.errors import DeadlineExceeded, FabricError, LabError, LockedOut, NotSupported, StaleGeneration
@@ -94,6 +94,53 @@ def stamps_both_sides_of_the_trigger(make: FabricFactory) -> None:
         began = CLOCK.now_ns()
         applied = fabric.apply(Partial(PortMap.of([(a, b)])), soon())
         assert began <= applied.commanded_ns < applied.acknowledged_ns <= CLOCK.now_ns()
+
+
+def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
+    """Staging leaves the live map alone; the trigger makes the change, adds one to the generation and is stamped."""
+    with _left_as_found(make()) as fabric:
+        a, b, c, d, *_ = _spare_ports(fabric)
+        switch = stager(fabric)
+        for change in (Full(PortMap.of([(a, b)])), Partial(PortMap.of([(b, c)])), Open(frozenset({b}))):
+            live = fabric.live_map(soon())
+            staged = switch.stage(change, soon(), if_generation=live.generation)
+            assert fabric.live_map(soon()) == live
+            began = CLOCK.now_ns()
+            applied = switch.trigger(staged, soon())
+            assert began <= applied.commanded_ns < applied.acknowledged_ns <= CLOCK.now_ns()
+            assert applied.generation == live.generation + 1
+            assert fabric.live_map(soon()) == LiveMap(applied.generation, change.after(live.pairs))
+        with must_raise(StaleGeneration):
+            switch.stage(Partial(PortMap.of([(c, d)])), soon(), if_generation=live.generation)
+
+
+def triggers_a_staged_change_once_and_the_last_alone(make: FabricFactory) -> None:
+    """What was triggered, or had another staged or made after it, is not executed: FabricError, and no change."""
+    with _left_as_found(make()) as fabric:
+        a, b, c, d, *_ = _spare_ports(fabric)
+        switch = stager(fabric)
+        first = switch.stage(Full(PortMap.of([(a, b)])), soon())
+        second = switch.stage(Full(PortMap.of([(c, d)])), soon())
+        with must_raise(FabricError):
+            switch.trigger(first, soon())
+        switch.trigger(second, soon())
+        overtaken = switch.stage(Full(PortMap.of([(a, b)])), soon())
+        fabric.apply(Partial(PortMap.of([(c, d)])), soon())
+        for staged in (second, overtaken):
+            with must_raise(FabricError):
+                switch.trigger(staged, soon())
+        assert fabric.live_map(soon()).pairs == PortMap.of([(c, d)])
+
+
+def refuses_to_trigger_at_another_generation(make: FabricFactory) -> None:
+    """A change that another connection overtook raises StaleGeneration and is not made."""
+    with _left_as_found(make()) as fabric, closing(make()) as other:
+        a, b, c, d, *_ = _spare_ports(fabric)
+        staged = stager(fabric).stage(Partial(PortMap.of([(a, b)])), soon())
+        other.apply(Full(PortMap.of([(c, d)])), soon())
+        with must_raise(StaleGeneration):
+            stager(fabric).trigger(staged, soon())
+        assert fabric.live_map(soon()).pairs == PortMap.of([(c, d)])
 
 
 def undoes_a_change_with_its_inverse(make: FabricFactory) -> None:
@@ -283,6 +330,9 @@ CONTRACT: tuple[Callable[[FabricFactory], None], ...] = (
     opens_ports,
     counts_every_change,
     stamps_both_sides_of_the_trigger,
+    executes_what_was_staged_when_it_is_triggered,
+    triggers_a_staged_change_once_and_the_last_alone,
+    refuses_to_trigger_at_another_generation,
     undoes_a_change_with_its_inverse,
     refuses_a_stale_generation,
     refuses_a_bad_map_whole_and_goes_on,

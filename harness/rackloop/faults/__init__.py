@@ -4,9 +4,9 @@ A :class:`FaultSpec` says what is to be broken, :data:`KINDS` what can be, and :
 whether it may, with the inverse in the undo journal, and with its phases in the event stream.
 """
 
-from rackloop.faults._catalogue import KINDS
+from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._effect import ReadInterval, first_trouble
-from rackloop.faults._guard import EffectWatch, Faults, Injection, kind_of_fault
+from rackloop.faults._guard import EffectWatch, FaultCutShort, Faults, Injection, kind_of_fault
 from rackloop.faults._kind import FaultKind, Need, Parameter
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
@@ -17,6 +17,7 @@ __all__ = [
     "KINDS",
     "BlastRadius",
     "EffectWatch",
+    "FaultCutShort",
     "FaultKind",
     "FaultSpec",
     "Faults",
@@ -26,6 +27,7 @@ __all__ = [
     "ReadInterval",
     "Target",
     "TargetKind",
+    "commanded_s",
     "first_trouble",
     "kind_of_fault",
     "phy_number",

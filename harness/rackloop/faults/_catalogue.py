@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rackloop.faults import _ways as ways
 from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import TargetKind
 
 _DRIVE = frozenset({TargetKind.DRIVE})
@@ -32,6 +33,7 @@ _ALL = (
         _PORT,
         ways.DropSignal(),
         {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S)},
+        ends_after_s=lambda given: given.get("down_s"),
     ),
     FaultKind(
         "phy_flap",
@@ -43,6 +45,8 @@ _ALL = (
             "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S),
             "count": Parameter(5, "how many times", least=1, most=10_000, type=int),
         },
+        # After the last the signal is back at once.
+        ends_after_s=lambda given: given["count"] * given["down_s"] + (given["count"] - 1) * given["up_s"],
     ),
     FaultKind(
         "slow_training",
@@ -201,3 +205,9 @@ _ALL = (
 
 KINDS: Mapping[str, FaultKind] = {kind.name: kind for kind in _ALL}
 """Every kind of fault by its name."""
+
+
+def commanded_s(spec: FaultSpec) -> float | None:
+    """For how long a fault is told to stand by its own parameters, such as ``down_s``; None where until it is ended."""
+    kind = KINDS.get(spec.kind)
+    return None if kind is None else kind.commanded_s(spec)

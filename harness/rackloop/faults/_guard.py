@@ -10,13 +10,14 @@ from itertools import count
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol, Self
 
+from rackloop.abilities import SignalRestorer
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, FaultRefused, RackloopError
+from rackloop.errors import BadInput, FaultRefused, LabError, RackloopError
 from rackloop.events import FaultPhase
-from rackloop.faults._catalogue import KINDS
+from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
-from rackloop.journalled import UndoFailed, journalled, undo
+from rackloop.journalled import WORTH_ENDING_NS, UndoFailed, journalled, undo
 from rackloop.names import guess
 
 if TYPE_CHECKING:
@@ -63,6 +64,23 @@ class Injection:
     def stands(self) -> bool:
         """Whether it was not ended."""
         return self.healed_ns is None
+
+    @property
+    def lasts_ns(self) -> int | None:
+        """For how long it stands by its own parameters; None where until it is ended, or where it never stood."""
+        lasts_s = commanded_s(self.spec)
+        return None if lasts_s is None or self.acknowledged_ns is None else round(lasts_s * 1e9)
+
+
+class FaultCutShort(LabError):
+    """A fault was ended before the time that its own parameters say: what it was to show was not shown."""
+
+    def __init__(self, injection: Injection, early_ns: int) -> None:
+        said = " and ".join(name for name in ("down_s", "up_s", "count") if name in injection.spec.parameters)
+        super().__init__(
+            f"fault {injection.number}, {injection.spec}, ended {early_ns / 1e6:.0f} ms before its {said or 'time'}: "
+            "let it stand so long, or ask for a shorter one"
+        )
 
 
 class EffectWatch(Protocol):
@@ -115,7 +133,8 @@ class Faults:
     def injected(self, spec: FaultSpec) -> Iterator[Injection]:
         """Have the fault stand while the block runs; raises as :meth:`begin` and :meth:`end` do.
 
-        An error of the block goes on, with a note of what could not be mended.
+        One whose own parameters say for how long, such as ``down_s``, stands so long: leaving the block waits for that.
+        An error of the block ends it at once and goes on, with a note of what could not be mended.
         """
         injection = self.begin(spec)
         try:
@@ -126,6 +145,8 @@ class Faults:
             except Exception as problem:  # noqa: BLE001 - it is the note of an error that goes on
                 error.add_note(str(problem))
             raise
+        if injection.lasts_ns is not None and injection.acknowledged_ns is not None:
+            self._clock.sleep_until_ns(injection.acknowledged_ns + injection.lasts_ns)
         self.end(injection)
 
     def begin(self, spec: FaultSpec) -> Injection:
@@ -179,7 +200,7 @@ class Faults:
 
         Where another fault that stands keeps it from being mended, it is with the end of that one. Raises UndoFailed
         with every part that could not be mended. What fails when it is mended, be it that its effect cannot be seen or
-        told, is raised as well.
+        told, is raised as well. Raises FaultCutShort where it is mended and was told to stand longer.
         """
         with self._ending:
             if not injection.stands:
@@ -191,12 +212,28 @@ class Faults:
                 if other.is_ended and other.stands and other is not injection:
                     problems += self._mend(other)
             # Nobody who looks on, and no full disk, may keep a fault from being mended.
+            early_ns = self._ended_early_by_ns(injection, began_ns)
             try:
                 self._look(injection, began_ns)
+                if early_ns:
+                    self._tell(injection, "cut_short", began_ns)
                 self._tell_healed()
             finally:
                 if problems:
                     raise UndoFailed(tuple(dict.fromkeys(problems)))
+            if early_ns:
+                raise FaultCutShort(injection, early_ns)
+
+    def _ended_early_by_ns(self, injection: Injection, ended_ns: int) -> int:
+        """By how much a fault ended before it was told to, having been ended at ``ended_ns``; 0 where it did not."""
+        if injection.lasts_ns is None or injection.healed_ns is None:
+            return 0
+        until_ns = injection.commanded_ns + injection.lasts_ns
+        if ended_ns + WORTH_ENDING_NS >= until_ns:
+            return 0
+        # What nothing can end early was waited for.
+        was_waited_for = injection.healed_ns >= until_ns and not isinstance(self._equipment.phy, SignalRestorer)
+        return 0 if was_waited_for else until_ns - ended_ns
 
     def end_all(self) -> None:
         """End what stands, the last first, whatever fails. Raises UndoFailed with all that could not be mended.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -106,7 +106,10 @@ class OfTargetAlone:
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A kind of fault of the catalogue. ``endangers_data`` keeps it away from drives that are not scratch."""
+    """A kind of fault of the catalogue. ``endangers_data`` keeps it away from drives that are not scratch.
+
+    ``ends_after_s`` says by complete parameters after how many seconds it is over by itself; None where it is not.
+    """
 
     name: str
     does: str
@@ -114,6 +117,11 @@ class FaultKind:
     way: Way
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     endangers_data: bool = False
+    ends_after_s: Callable[[Mapping[str, Any]], float | None] = lambda _given: None
+
+    def commanded_s(self, spec: FaultSpec) -> float | None:
+        """For how long the fault is told to stand by its own parameters, in seconds; None where until it is ended."""
+        return self.ends_after_s(self._parameters(spec))
 
     def problems(self, lab: Lab, spec: FaultSpec, words: Iterable[str] = ()) -> list[str]:
         """What is wrong with a specification, by the description alone; empty where nothing is.
@@ -164,8 +172,11 @@ class FaultKind:
         return reasons
 
     def _completed(self, target: Target, spec: FaultSpec) -> Wanted:
+        return Wanted(target, self._parameters(spec))
+
+    def _parameters(self, spec: FaultSpec) -> dict[str, Any]:
         complete = {name: parameter.default for name, parameter in self.parameters.items()} | dict(spec.parameters)
-        return Wanted(target, {name: value for name, value in complete.items() if value is not None})
+        return {name: value for name, value in complete.items() if value is not None}
 
 
 def worth_keeping(lab: Lab, drives: Iterable[str]) -> list[str]:

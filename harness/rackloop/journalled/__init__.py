@@ -8,9 +8,10 @@ from rackloop.journalled._abilities import JournalledFabric, JournalledPhyContro
 from rackloop.journalled._breakable import JournalledBreakable
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.journalled._scope import journalled, undoing
-from rackloop.journalled._undo import Equipment, Outcome, UndoFailed, apply_full, undo, wait_for_signal
+from rackloop.journalled._undo import WORTH_ENDING_NS, Equipment, Outcome, UndoFailed, apply_full, undo, wait_for_signal
 
 __all__ = [
+    "WORTH_ENDING_NS",
     "ActRecorder",
     "Equipment",
     "JournalledBreakable",

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from threading import Lock
 
-from rackloop.abilities import Applied, BoxIdentity, Fabric, LinkReset, LiveMap, PhyControl, PortState, PowerPort
+from rackloop.abilities import (
+    Applied,
+    BoxIdentity,
+    Fabric,
+    LinkReset,
+    LiveMap,
+    PhyControl,
+    PortState,
+    PowerPort,
+    Staged,
+    stager,
+)
 from rackloop.clock import Deadline
-from rackloop.errors import NotSupported, StaleGeneration
+from rackloop.errors import FabricError, NotSupported, StaleGeneration
 from rackloop.journalled._acts import map_act, power_act, save_act, settle_act
-from rackloop.journalled._recorder import ActRecorder
+from rackloop.journalled._recorder import ActRecorder, IntendedAct
 from rackloop.portmap import Full, MapChange, PortMap, inverse
 
 SWITCH = "switch"
+# What a FlexFabric says, too: a trigger of nothing.
+_NOT_STAGED = -211
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A change that is journalled and staged, and the map it was computed on."""
+
+    staged: Staged
+    intended: IntendedAct
+    change: MapChange
+    live: LiveMap
 
 
 class JournalledFabric:
@@ -27,6 +51,7 @@ class JournalledFabric:
         self._recorder = recorder
         self._lock = Lock()
         self._known: LiveMap | None = None
+        self._waiting: _Waiting | None = None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         """Who the switch says it is."""
@@ -45,6 +70,7 @@ class JournalledFabric:
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
         """Make ``change``, having journalled what undoes it. Raises StaleGeneration, as the switch would."""
         with self._lock:
+            self._withdraw()
             while True:
                 live = self._map_for(if_generation, deadline)
                 try:
@@ -52,6 +78,44 @@ class JournalledFabric:
                 except StaleGeneration:
                     if if_generation is not None or deadline.is_over():
                         raise
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        """Have the switch hold ``change`` ready, having journalled what will undo it. Raises as :meth:`apply` does.
+
+        The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time.
+        """
+        with self._lock:
+            self._withdraw()
+            while True:
+                live = self._map_for(if_generation, deadline)
+                try:
+                    return self._stage(change, live, deadline)
+                except StaleGeneration:
+                    self._known = None
+                    if if_generation is not None or deadline.is_over():
+                        raise
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
+        """Execute what was staged. Raises StaleGeneration or FabricError where it cannot be any more: stage it again.
+
+        LeaseLost where the lease was found over since; nothing was done then.
+        """
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+            if waiting is None or waiting.staged is not staged:
+                self._waiting = waiting
+                raise FabricError("another change was staged or made since this one: stage it again", _NOT_STAGED)
+            self._known = None
+            applied = waiting.intended.make(
+                lambda: stager(self._fabric).trigger(staged, deadline), lambda done: {"generation": done.generation}
+            )
+            self._know(applied, waiting.change, waiting.live)
+            return applied
+
+    def forget_staged(self) -> None:
+        """Withdraw from the journal what is staged and was not triggered, where anything is."""
+        with self._lock:
+            self._withdraw()
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
         """What the switch sees on ``ports``."""
@@ -92,17 +156,42 @@ class JournalledFabric:
 
     def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
         self._known = None
-        applied = self._recorder.perform(
-            "fabric",
-            SWITCH,
-            {"do": "apply", "change": map_act(change), "generation": live.generation},
-            [map_act(undo) for undo in inverse(change, live.pairs)],
+        applied = self._intend(change, live).make(
             lambda: self._fabric.apply(change, deadline, if_generation=live.generation),
             lambda done: {"generation": done.generation},
         )
+        self._know(applied, change, live)
+        return applied
+
+    def _stage(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Staged:
+        switch = stager(self._fabric)
+        intended = self._intend(change, live, is_staged=True)
+        try:
+            staged = switch.stage(change, deadline, if_generation=live.generation)
+        except BaseException as error:
+            # Whatever became of it, the live map is as it was.
+            intended.withdraw(f"{type(error).__name__}: {error}")
+            raise
+        self._waiting = _Waiting(staged, intended, change, live)
+        return staged
+
+    def _withdraw(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.intended.withdraw("staged, and never triggered")
+
+    def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
+        what = {"do": "apply", "change": map_act(change), "generation": live.generation}
+        return self._recorder.intend(
+            "fabric",
+            SWITCH,
+            {**what, "staged": True} if is_staged else what,
+            [map_act(undo) for undo in inverse(change, live.pairs)],
+        )
+
+    def _know(self, applied: Applied, change: MapChange, live: LiveMap) -> None:
         if applied.generation == live.generation + 1:
             self._known = LiveMap(applied.generation, change.after(live.pairs))
-        return applied
 
 
 class JournalledPhyControl:

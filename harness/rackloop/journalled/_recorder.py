@@ -65,6 +65,15 @@ class ActRecorder:
         An act that the box refused is marked as failed: nothing is left to undo. One that ended in any other way, a
         lost acknowledgement or an interrupt, keeps standing, because it may have happened.
         """
+        return self.intend(ability, resource, what, inverse).make(act, result)
+
+    def intend(
+        self, ability: str, resource: str, what: Mapping[str, Any], inverse: Sequence[Mapping[str, Any]]
+    ) -> IntendedAct:
+        """Announce and journal an act that is made later, or withdrawn; it is on disk when this returns.
+
+        Raises as :meth:`perform` does. Where the process dies before the act, healing finds that it never happened.
+        """
         require_may_disturb(self.lab, self.lease)
         if self.lease is not None:
             self.lease.require_covers(resource, touched_ports(what, inverse))
@@ -80,32 +89,56 @@ class ActRecorder:
                 lease=None if self.lease is None else self.lease.lease,
             )
         except LabError as error:
-            self._done(number, error=f"not made: {error}")
+            self.done(number, error=f"not made: {error}")
             raise
-        try:
-            value = act()
-        except BaseException as error:
-            if _is_refusal(error):
-                self.journal.failed(entry, str(error))
-            else:
-                self._keep(entry)
-            self._done(number, error=f"{type(error).__name__}: {error}")
-            raise
-        outcome = result(value)
-        try:
-            entry = self.journal.acted(entry, outcome)
-        finally:
-            self._keep(entry)
-        self._done(number, result=outcome)
-        return value
+        return IntendedAct(self, entry, number)
 
-    def _keep(self, entry: Entry) -> None:
+    def keep_entry(self, entry: Entry) -> None:
+        """Tell whoever keeps them of an act that may have happened."""
         if self.keep is not None:
             self.keep(entry)
 
-    def _done(self, number: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
+    def done(self, number: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
+        """Note in the event stream how an act that was announced ended."""
         if self.log is not None:
             self.log.done(number, error=error, result=result)
+
+
+@dataclass(frozen=True)
+class IntendedAct:
+    """An act that stands in the journal and was not made yet."""
+
+    recorder: ActRecorder
+    entry: Entry
+    number: int
+
+    def make(self, act: Callable[[], T], result: Callable[[T], Mapping[str, Any]] = lambda _: {}) -> T:
+        """Act and record, as :meth:`ActRecorder.perform` does; LeaseLost where the lease was found over meanwhile."""
+        recorder = self.recorder
+        try:
+            if recorder.lease is not None:
+                recorder.lease.check()
+            value = act()
+        except BaseException as error:
+            if _is_refusal(error):
+                recorder.journal.failed(self.entry, str(error))
+            else:
+                recorder.keep_entry(self.entry)
+            recorder.done(self.number, error=f"{type(error).__name__}: {error}")
+            raise
+        outcome = result(value)
+        entry = self.entry
+        try:
+            entry = recorder.journal.acted(entry, outcome)
+        finally:
+            recorder.keep_entry(entry)
+        recorder.done(self.number, result=outcome)
+        return value
+
+    def withdraw(self, reason: str) -> None:
+        """Record that the act will not be made: nothing is left to undo."""
+        self.recorder.journal.failed(self.entry, reason)
+        self.recorder.done(self.number, error=f"not made: {reason}")
 
 
 def _is_refusal(error: BaseException) -> bool:

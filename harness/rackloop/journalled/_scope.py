@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rackloop.abilities import Fabric
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import RackloopError
 from rackloop.journal import Entry
@@ -43,18 +44,23 @@ def undoing(
     carries that as a note. What was not undone still stands in the journal.
     """
     made: list[Entry] = []
+    given = journalled(equipment, recorder.keeping(made.append))
     try:
-        yield journalled(equipment, recorder.keeping(made.append))
+        yield given
     except BaseException as error:
         try:
-            _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))
+            _undo_all(made, given.fabric, equipment, recorder, Deadline.after(clock, within_s))
         except RackloopError as problem:
             error.add_note(str(problem))
         raise
-    _undo_all(made, equipment, recorder, Deadline.after(clock, within_s))
+    _undo_all(made, given.fabric, equipment, recorder, Deadline.after(clock, within_s))
 
 
-def _undo_all(made: list[Entry], equipment: Equipment, recorder: ActRecorder, deadline: Deadline) -> None:
+def _undo_all(
+    made: list[Entry], given: Fabric, equipment: Equipment, recorder: ActRecorder, deadline: Deadline
+) -> None:
+    if isinstance(given, JournalledFabric):
+        given.forget_staged()
     if not made:
         return
     # Once the lease is over, whoever has the rack heals it; this run may not touch it any more.

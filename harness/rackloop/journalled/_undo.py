@@ -31,7 +31,7 @@ _POLL_NS = 5_000_000
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
-_WORTH_ENDING_NS = 20_000_000
+WORTH_ENDING_NS = 20_000_000
 _MAP_ACTS = ("open", "join", "replace")
 
 
@@ -245,7 +245,7 @@ def _settle(
     if not waiting:
         return
     ends_ns = {entry.id: _end_ns(entry, boot_id, deadline) for entry in entries if entry.id in waiting}
-    going_on = [entry for entry in entries if ends_ns.get(entry.id, 0) > deadline.clock.now_ns() + _WORTH_ENDING_NS]
+    going_on = [entry for entry in entries if ends_ns.get(entry.id, 0) > deadline.clock.now_ns() + WORTH_ENDING_NS]
     try:
         if going_on and isinstance(equipment.phy, SignalRestorer):
             equipment.phy.restore({port for entry in going_on for port in entry.what["ports"]}, deadline)

@@ -10,13 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
-from rackloop.abilities import Applied, BoxIdentity, Fabric, LiveMap, PhyControl, PortState, SignalRestorer
+from rackloop.abilities import (
+    Applied,
+    BoxIdentity,
+    Fabric,
+    LiveMap,
+    PhyControl,
+    PortState,
+    SignalRestorer,
+    Staged,
+    stager,
+)
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.leases._holding import HeldLease
 from rackloop.leases._slice import Slice
 from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
+
+T = TypeVar("T")
 
 
 def fenced(fabric: Fabric, phy: PhyControl | None, held: HeldLease) -> tuple[FencedFabric, FencedPhyControl | None]:
@@ -78,26 +91,55 @@ class FencedFabric:
         Raises BadInput for a port outside the slice, LeaseLost where the lease is over, StaleGeneration as the switch
         would, LockedOut where somebody with a higher token came between again and again until the deadline.
         """
-        self._require_mine(change.ports if isinstance(change, Open) else change.pairs.ports())
+        self._require_named(change)
+
+        def apply() -> Applied:
+            wanted, generation = self._of_whole(change, deadline, if_generation)
+            return self._fabric.apply(wanted, deadline, if_generation=generation)
+
+        return self._act(deadline, apply, is_repeated_when_stale=if_generation is None)
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        """Stage ``change`` as :meth:`apply` would make it; any act of another lease makes it stale.
+
+        Raises as :meth:`apply` does, NotSupported where the switch takes no map ahead.
+        """
+        self._require_named(change)
+        switch = stager(self._fabric)
+
+        def stage() -> Staged:
+            wanted, generation = self._of_whole(change, deadline, if_generation)
+            return switch.stage(wanted, deadline, if_generation=generation)
+
+        return self._act(deadline, stage, is_repeated_when_stale=if_generation is None)
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
+        """Execute what was staged. Raises StaleGeneration where another lease's act came between: stage it again."""
+        switch = stager(self._fabric)
+        return self._act(deadline, lambda: switch.trigger(staged, deadline), is_repeated_when_stale=False)
+
+    def _act(self, deadline: Deadline, act: Callable[[], T], *, is_repeated_when_stale: bool) -> T:
+        """Have ``act`` made in a turn of its own at the switch, again where somebody came between."""
         while True:
             try:
                 with self._turns.turn(deadline):
-                    return self._apply(change, deadline, if_generation)
+                    return act()
             except LockedOut:
                 if deadline.is_over():
                     raise
             except StaleGeneration:
-                if if_generation is not None or deadline.is_over():
+                if not is_repeated_when_stale or deadline.is_over():
                     raise
 
-    def _apply(self, change: MapChange, deadline: Deadline, if_generation: int | None) -> Applied:
+    def _of_whole(self, change: MapChange, deadline: Deadline, if_generation: int | None) -> tuple[MapChange, int]:
+        """``change`` as it is to be made on the whole switch, and the generation of the map that says so."""
         live = self._fabric.live_map(deadline)
         live.require(if_generation)
         wanted = change
         if isinstance(change, Full):
             wanted = Full(PortMap.of((*live.pairs.without(self._slice.ports), *change.pairs)))
         self._require_mine(disturbed_ports(live.pairs, wanted.after(live.pairs)))
-        return self._fabric.apply(wanted, deadline, if_generation=live.generation)
+        return wanted, live.generation
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
         """What the switch sees on ``ports``."""
@@ -124,6 +166,9 @@ class FencedFabric:
 
     def _of_mine(self, pairs: PortMap) -> PortMap:
         return PortMap.of(pair for pair in pairs if self._slice.ports.issuperset(pair))
+
+    def _require_named(self, change: MapChange) -> None:
+        self._require_mine(change.ports if isinstance(change, Open) else change.pairs.ports())
 
     def _require_mine(self, ports: Collection[int]) -> None:
         _require_mine(self._slice, ports)

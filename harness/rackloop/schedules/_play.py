@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, FaultRefused, LabError
-from rackloop.faults import FaultSpec
+from rackloop.faults import FaultSpec, commanded_s
 from rackloop.journalled import UndoFailed
 from rackloop.names import guess
 from rackloop.schedules._bounds import Taking, excess, nothing_known, require_within_bound
@@ -109,7 +109,7 @@ def play(
     ``conditions`` are those its ``pause`` may name. A fault that may not begin yet, because of a pause, the bound or
     the recovery, waits, and all after it come later by as much; those that stand end when they should meanwhile. One
     that another keeps from being mended counts as standing until it is. After a fault that could not be ended no other
-    is begun.
+    is begun. One whose own parameters have it stand longer than its step, such as ``down_s``, stands that long.
 
     Whatever happens, all that stands is ended before this returns or raises. Raises BadInput, before anything is done,
     for a schedule that exceeds its bound or a pause that is not known; ScheduleFailed where the bench failed; anything
@@ -215,8 +215,9 @@ class _Player:
             self.done.append(replace(done, error=f"{step} was not begun: {error}"))
             return
         stood_ns = self.clock.now_ns()
+        lasts_s = max(step.lasts_s, commanded_s(step.fault) or 0.0)
         self.standing.append(
-            _Standing(replace(done, stood_ns=stood_ns, injection=injection), stood_ns + round(step.lasts_s * 1e9))
+            _Standing(replace(done, stood_ns=stood_ns, injection=injection), stood_ns + round(lasts_s * 1e9))
         )
 
     def _end_next(self) -> None:

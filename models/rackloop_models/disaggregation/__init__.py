@@ -34,7 +34,7 @@ from rackloop_models.disaggregation._history import (
     Wiped,
 )
 from rackloop_models.disaggregation._judging import Findings, Judgement, Rule, judged
-from rackloop_models.disaggregation._load import Load, diurnal, of_requests, stretched
+from rackloop_models.disaggregation._load import Load, another_day, diurnal, of_requests, stretched
 from rackloop_models.disaggregation._per_io import (
     POLICIES,
     AllBusy,
@@ -101,6 +101,7 @@ __all__ = [
     "Unmapped",
     "Wipe",
     "Wiped",
+    "another_day",
     "balanced",
     "changes",
     "complete",

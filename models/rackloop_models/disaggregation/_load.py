@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rackloop.seed import stream
+
+# The standard deviation of what a load differs by from the same hour's of another day.
+_NOISE = 0.03
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,15 @@ def diurnal(*, days: float, step_s: float, seed: int, low: float = 0.1, high: fl
     for step in range(round(days * 86_400 / step_s)):
         t_s = step * step_s
         wave = (1 - math.cos(2 * math.pi * t_s / 86_400)) / 2
-        share = low + (high - low) * wave + chance.gauss(0, 0.03)
+        share = low + (high - low) * wave + chance.gauss(0, _NOISE)
         loads.append(Load(t_s, min(1.0, max(0.0, share))))
     return loads
+
+
+def another_day(loads: Sequence[Load], *, seed: int) -> list[Load]:
+    """A day like this one, with the noise of :func:`diurnal` on every load, under ``seed``."""
+    chance = stream(seed, "another day")
+    return [Load(load.t_s, min(1.0, max(0.0, load.share + chance.gauss(0, _NOISE)))) for load in loads]
 
 
 def of_requests(requests: Iterable[tuple[float, int]], *, step_s: float, high: float = 0.95) -> list[Load]:

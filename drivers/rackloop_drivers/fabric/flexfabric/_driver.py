@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
+from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, StaleGeneration
-from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
+from rackloop.portmap import Full, MapChange, Open, Partial, PortMap, disturbed_ports
 from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric._refusals import SETTINGS_CONFLICT
+from rackloop_drivers.fabric.flexfabric._refusals import SETTINGS_CONFLICT, TRIGGER_IGNORED
 from rackloop_drivers.fabric.flexfabric._session import (
     ANSWER_LOST,
     ANSWER_WITHIN_S,
@@ -59,6 +59,10 @@ class FlexFabric:
 
     def __init__(self, session: FlexFabricSession) -> None:
         self.session = session
+        # What the connection has staged, and the live map it was staged on.
+        self._staged: tuple[Staged, LiveMap] | None = None
+        # A change that was triggered, and the live map before it, until somebody saw that all ports followed.
+        self._unchecked: tuple[MapChange, LiveMap] | None = None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         """Who the switch says it is."""
@@ -98,33 +102,85 @@ class FlexFabric:
         follow, and where after a lost acknowledgement the switch is in neither the old nor the intended state.
         """
         with self.session.exclusive():
-            before = self.live_map(deadline)
-            if if_generation is not None and before.generation != if_generation:
-                raise StaleGeneration(
-                    f"{self.session.url}: expected generation {if_generation}, found {before.generation}: "
-                    "the live map has changed; read it and decide anew",
-                    SETTINGS_CONFLICT,
+            before = self._live_at(if_generation, deadline)
+            self._unchecked = None
+            applied = self._execute(change, before, self._prepare(change, before.generation, deadline), deadline)
+            self._check_followed(deadline)
+            return applied
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        """Have the switch hold ``change`` ready for :meth:`trigger`; the live map stays as it is.
+
+        What was staged before is forgotten. Raises :class:`~rackloop.errors.StaleGeneration` where the generation is
+        not ``if_generation``, :class:`~rackloop.errors.FabricError` where the switch refuses the map.
+        """
+        with self.session.exclusive():
+            self._check_followed(deadline)
+            before = self._live_at(if_generation, deadline)
+            # The switch opens ports at once; what is left of the map without them can be staged.
+            self._load(Full(change.after(before.pairs)) if isinstance(change, Open) else change, deadline)
+            staged = Staged(change, before.generation)
+            self._staged = (staged, before)
+            return staged
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
+        """Execute what :meth:`stage` gave, exactly once: one exchange until the switch has acted.
+
+        Whether all ports followed is asked when the next change is staged, which raises where one did not.
+        Else this raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or made
+        through this object since; nothing was done then.
+        """
+        with self.session.exclusive():
+            if self._staged is None or self._staged[0] is not staged:
+                raise FabricError(
+                    f"{self.session.url}: another change was staged or made since this one; stage it again",
+                    TRIGGER_IGNORED,
                 )
-            attempt = 1
-            while True:
-                command = self._prepare(change, before.generation, deadline)
-                commanded_ns = self.session.clock.now_ns()
-                try:
-                    self.session.act_once(command, deadline)
-                except ANSWER_LOST as lost:
-                    if self._was_done(change, before, deadline, lost):
-                        return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                    if attempt == ATTEMPTS:
-                        raise
-                    attempt += 1
-                else:
-                    applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                    self._check_followed(change, before, deadline)
-                    return applied
+            before = self._staged[1]
+            return self._execute(staged.change, before, m.Trigger(before.generation), deadline)
+
+    def _live_at(self, generation: int | None, deadline: Deadline) -> LiveMap:
+        live = self.live_map(deadline)
+        if generation is not None and live.generation != generation:
+            raise StaleGeneration(
+                f"{self.session.url}: expected generation {generation}, found {live.generation}: "
+                "the live map has changed; read it and decide anew",
+                SETTINGS_CONFLICT,
+            )
+        return live
+
+    def _execute(self, change: MapChange, before: LiveMap, command: m.Request, deadline: Deadline) -> Applied:
+        """Have ``change`` executed by ``command``, which was prepared for the live map ``before``."""
+        attempt = 1
+        while True:
+            commanded_ns = self.session.clock.now_ns()
+            try:
+                self.session.act_once(command, deadline)
+            except ANSWER_LOST as lost:
+                if self._was_done(change, before, deadline, lost):
+                    return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
+                if attempt == ATTEMPTS:
+                    raise
+            except FabricError as refused:
+                # A connection that was made anew meanwhile has nothing staged.
+                if refused.code != TRIGGER_IGNORED or attempt == ATTEMPTS:
+                    raise
+            else:
+                applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
+                self._unchecked = (change, before)
+                return applied
+            attempt += 1
+            command = self._prepare(change, before.generation, deadline)
 
     def _prepare(self, change: MapChange, generation: int, deadline: Deadline) -> m.Request:
         if isinstance(change, Open):
             return m.OpenPorts(tuple(sorted(change.ports)), generation)
+        self._load(change, deadline)
+        return m.Trigger(generation)
+
+    def _load(self, change: Partial | Full, deadline: Deadline) -> None:
+        """Stage a map in place of what was staged, and compare what the switch has then."""
+        self._staged = None
         load = m.LoadFull(change.pairs) if isinstance(change, Full) else m.LoadPartial(change.pairs)
         staged, crc = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc())
         if staged != change.pairs or crc != change.pairs.crc32():
@@ -132,7 +188,6 @@ class FlexFabric:
                 f"{self.session.url}: expected ({change.pairs.canonical_text()}) to be staged, found "
                 f"({staged.canonical_text()}) with CRC {crc}; nothing was triggered; check the line and try again"
             )
-        return m.Trigger(generation)
 
     def _was_done(self, change: MapChange, before: LiveMap, deadline: Deadline, lost: LabError) -> bool:
         """Whether a change whose acknowledgement was lost has been made. Raises where that cannot be said."""
@@ -149,13 +204,18 @@ class FlexFabric:
             "controller changed it: bring the rack back to its baseline"
         )
 
-    def _check_followed(self, change: MapChange, before: LiveMap, deadline: Deadline) -> None:
-        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put."""
+    def _check_followed(self, deadline: Deadline) -> None:
+        """Compare the ports that the last change disturbed with what was meant; a stuck port acknowledges and stays."""
+        if self._unchecked is None:
+            return
+        change, before = self._unchecked
         intended = change.after(before.pairs)
         ports = disturbed_ports(before.pairs, intended)
         if not ports:
+            self._unchecked = None
             return
         found = self._live(tuple(sorted(ports)), deadline)
+        self._unchecked = None
         if found.generation != before.generation + 1:
             return
         stuck = sorted(port for port in ports if found.pairs.peer_of(port) != intended.peer_of(port))

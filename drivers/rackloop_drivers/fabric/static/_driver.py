@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NoReturn
 
-from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
+from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Deadline
 from rackloop.errors import NotSupported
 from rackloop.portmap import MapChange, PortMap
@@ -37,6 +37,14 @@ class StaticFabric:
         return LiveMap(0, self._cabling)
 
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:  # noqa: ARG002
+        """Cables cannot be switched."""
+        _refuse("its ports cannot be mapped anew")
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:  # noqa: ARG002
+        """Cables cannot be switched."""
+        _refuse("its ports cannot be mapped anew")
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:  # noqa: ARG002 - an ability's signature
         """Cables cannot be switched."""
         _refuse("its ports cannot be mapped anew")
 

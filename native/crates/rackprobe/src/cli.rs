@@ -55,7 +55,7 @@ pub enum Command {
     /// Read a block, let the drive behind the port be swapped, read the next: the worst case
     #[command(
         after_help = "Example: rackprobe swap /dev/nvme0n1 --serial RL000001 --block 4KiB --reads 100\n\
-        After each {\"event\":\"read_done\"} it waits for {\"op\":\"next\",\"expect\":{\"serial\":\"RL000002\",\"generation\":1}};\n\
+        After each {\"event\":\"read_done\"} it waits for {\"op\":\"next\",\"lba\":2048,\"expect\":{\"serial\":\"RL000002\",\"generation\":1}};\n\
         with --no-swap it reads on at once, for comparison."
     )]
     Swap(SwapArgs),

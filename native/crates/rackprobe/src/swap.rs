@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::buffer::Buffer;
-use crate::cli::SwapArgs;
+use crate::cli::{Range, SwapArgs};
 use crate::clock::now_ns;
 use crate::failure::Failure;
 use crate::lines::{commands, emit};
@@ -17,7 +17,10 @@ use crate::target::{Access, Done, Request, Target};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 enum SwapCommand {
-    Next { expect: Option<Expect> },
+    Next {
+        expect: Option<Expect>,
+        lba: Option<u64>,
+    },
     Quit {},
 }
 
@@ -40,8 +43,11 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
     let (mut reads, mut errors) = (0, 0);
     emit(&json!({"event": "ready", "t_ns": now_ns()}));
     let start_ns = now_ns();
+    let mut place = None;
     for n in 0..args.reads {
-        let lba = args.range.start_lba + n % blocks * block;
+        let lba = place
+            .take()
+            .unwrap_or(args.range.start_lba + n % blocks * block);
         let done = read(&mut target, lba, buffer)?;
         let mut verdicts = Tally::default();
         buffer = done
@@ -67,7 +73,7 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
             "verdicts": verdicts.verdicts(),
             "offenders": verdicts.offenders(),
         }));
-        if n + 1 < args.reads && !next(&mut commands, &mut expected)? {
+        if n + 1 < args.reads && !next(&mut commands, &args.range, &mut expected, &mut place) {
             break;
         }
     }
@@ -101,18 +107,20 @@ fn read(target: &mut Target, lba: u64, buffer: Buffer) -> Result<Done, Failure> 
 /// Wait for the word that the next drive is there. `false`: no more reads are wanted.
 fn next(
     commands: &mut impl Iterator<Item = Result<SwapCommand, String>>,
+    range: &Range,
     expected: &mut Expected,
-) -> Result<bool, Failure> {
+    place: &mut Option<u64>,
+) -> bool {
     loop {
         let refused = match commands.next() {
-            None | Some(Ok(SwapCommand::Quit {})) => return Ok(false),
-            Some(Ok(SwapCommand::Next { expect: None })) => return Ok(true),
-            Some(Ok(SwapCommand::Next {
-                expect: Some(expect),
-            })) => match expect.try_into() {
-                Ok(next) => {
-                    *expected = next;
-                    return Ok(true);
+            None | Some(Ok(SwapCommand::Quit {})) => return false,
+            Some(Ok(SwapCommand::Next { expect, lba })) => match taken(range, expect, lba) {
+                Ok(drive) => {
+                    *place = lba;
+                    if let Some(drive) = drive {
+                        *expected = drive;
+                    }
+                    return true;
                 }
                 Err(message) => message,
             },
@@ -120,4 +128,24 @@ fn next(
         };
         emit(&json!({"event": "error", "id": null, "message": refused}));
     }
+}
+
+/// Whom the next read is of, where that changes; refused where its block does not lie in the range.
+fn taken(
+    range: &Range,
+    expect: Option<Expect>,
+    lba: Option<u64>,
+) -> Result<Option<Expected>, String> {
+    let (first, end) = (range.start_lba, range.start_lba + range.sectors);
+    let fits = |at: u64| {
+        let last = at.checked_add(range.block_sectors());
+        at >= first && last.is_some_and(|last| last <= end)
+    };
+    if let Some(lba) = lba.filter(|at| !fits(*at)) {
+        return Err(format!(
+            "a block of {} sectors at {lba} is not in sectors {first} to {end}",
+            range.block_sectors()
+        ));
+    }
+    expect.map(Expect::try_into).transpose()
 }
