@@ -28,6 +28,7 @@ from rackloop.profiles import load_profile  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.drive_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, format_drive  # noqa: E402
+from rackloop_models.local_erasure._idle import IDLE_S  # noqa: E402
 from rackloop_models.tail_latency import WORKLOADS  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402
@@ -86,7 +87,7 @@ def in_a_store(ph: float, codeword: int, size_bytes: int) -> tuple[Layout, dict[
     layout = Layout.for_failure_probability(ph or 1e-4, codeword)
     with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(ph)) as rackd:
         export = _formatted(rackd, layout)
-        with served(export, Path(name) / "mnt") as store:
+        with served(export, Path(name) / "mnt", idle_s=IDLE_S) as store:
             target = ("--ioengine=psync", f"--filename={store.folder / 'file'}")
             fio("written", size_bytes, *target, share=1.0)
             found = {kind: fio(kind, size_bytes, *target) for kind in KINDS}

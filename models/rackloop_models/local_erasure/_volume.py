@@ -178,4 +178,5 @@ class Volume:
             self.superblock.require_mine(self.drive)
         except StoreInUse as taken:
             self._fenced = taken
+            self.drive.end()
             raise
