@@ -1,10 +1,13 @@
 """What local erasure coding takes of the speed of workloads: fio mixes on a mounted store, beside a drive that never
 fails (Figure 9 of the paper on local erasure coding).
 
-Run with ``python benchmarks/bench_store_workloads.py [--json FILE] [--ph P ...] [--codeword N] [--mib SIZE]``. Needs
-fio, FUSE and a release build of native/. Each kind of I/O is measured by real fio: on the export of a hard disk model
-whose sectors never fail, and on a file of a mounted store on the same model with sectors that fail at the first
-attempt. A workload is a mix of them, with the shares that ``rackloop model erasure slowdown`` assumes.
+Run with ``python benchmarks/bench_store_workloads.py [--json FILE] [--ph P ...] [--kind KIND ...] [--rounds N]
+[--codeword N] [--mib SIZE]``. Needs fio, FUSE and a release build of native/. Each kind of I/O is measured by real fio,
+in turns: on the export of a hard disk model whose sectors never fail; on the same through FUSE, by the way a store is
+mounted and without one; and on a file of a mounted store on the same model with sectors that fail at the first attempt.
+A workload is a mix of the kinds, with the shares that ``rackloop model erasure slowdown`` assumes; it loses time beside
+the drive, and beside FUSE alone. Speeds are medians of the rounds. A round takes 20 s and 25 s more for each ph;
+``--kind streamed --ph 0`` is a short one.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ from rackloop.profiles import load_profile  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.drive_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, format_drive  # noqa: E402
+from rackloop_models.local_erasure._idle import IDLE_S  # noqa: E402
 from rackloop_models.tail_latency import WORKLOADS  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402
@@ -73,25 +79,44 @@ def rack(ph: float) -> dict[str, Any]:
     return small_rack() | {"drives": [only]}
 
 
-def on_the_drive(size_bytes: int) -> dict[str, float]:
+def on_the_drive(kinds: Sequence[str], size_bytes: int) -> dict[str, float]:
     """Each kind on a drive whose sectors never fail, without a store."""
     with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(0)) as rackd:
         target = ("--ioengine=nbd", f"--uri={rackd.uri('drive.d01')}")
         fio("written", size_bytes, *target, share=1.0)
-        return {kind: fio(kind, size_bytes, *target) for kind in KINDS}
+        return {kind: fio(kind, size_bytes, *target) for kind in kinds}
 
 
-def in_a_store(ph: float, codeword: int, size_bytes: int) -> tuple[Layout, dict[str, float]]:
+def through_fuse(kinds: Sequence[str], size_bytes: int) -> dict[str, float]:
+    """Each kind on that drive as a file, served as a store is and without one."""
+    with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(0)) as rackd:
+        folder = Path(name) / "mnt"
+        folder.mkdir()
+        command = [sys.executable, "-m", "benchmarks._fuse_floor", str(folder), str(rackd.nbd), "drive.d01"]
+        server = subprocess.Popen(
+            [*command, str(DRIVE_BYTES), str(size_bytes)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            if not (server.stdout and server.stdout.readline().strip() == "ready"):
+                raise ToolError("the drive could not be served through FUSE; what it said is above")
+            target = ("--ioengine=psync", f"--filename={folder / 'file'}")
+            fio("written", size_bytes, *target, share=1.0)
+            return {kind: fio(kind, size_bytes, *target) for kind in kinds}
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def in_a_store(layout: Layout, ph: float, kinds: Sequence[str], size_bytes: int) -> dict[str, float]:
     """Each kind on a file of a mounted store; the last writes it anew."""
-    layout = Layout.for_failure_probability(ph or 1e-4, codeword)
     with tempfile.TemporaryDirectory(prefix="bench", dir="/tmp") as name, running_rackd(Path(name), rack(ph)) as rackd:
         export = _formatted(rackd, layout)
-        with served(export, Path(name) / "mnt") as store:
+        with served(export, Path(name) / "mnt", idle_s=IDLE_S) as store:
             target = ("--ioengine=psync", f"--filename={store.folder / 'file'}")
             fio("written", size_bytes, *target, share=1.0)
-            found = {kind: fio(kind, size_bytes, *target) for kind in KINDS}
+            found = {kind: fio(kind, size_bytes, *target) for kind in kinds}
             store.end()
-    return layout, found
+    return found
 
 
 def _formatted(rackd: RunningRackd, layout: Layout) -> NbdExport:
@@ -107,30 +132,48 @@ def lost(shares: Mapping[str, float], base: Mapping[str, float], found: Mapping[
     return 1 - before / sum(share / found[kind] for kind, share in shares.items())
 
 
+def medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each kind."""
+    return {kind: statistics.median(found[kind] for found in rounds) for kind in rounds[0]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--ph", type=float, nargs="+", default=[0.0, 1e-4, 5e-4, 1e-3, 5e-3])
+    parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--codeword", type=int, default=255)
     parser.add_argument("--mib", type=int, default=384, help="size of the file")
     options = parser.parse_args()
-    size_bytes = options.mib << 20
-    base = on_the_drive(size_bytes)
-    figures: dict[str, Any] = {"drive": base, "stores": {}}
-    print(f"{'MB/s':26}" + "".join(f"{kind:>12}" for kind in KINDS))
-    print(f"{'the drive, no failures':26}" + "".join(f"{speed / 1e6:12.1f}" for speed in base.values()))
-    for ph in options.ph:
-        layout, found = in_a_store(ph, options.codeword, size_bytes)
-        mixes = {
-            workload.name: lost({kind: getattr(workload, kind) for kind in KINDS}, base, found)
-            for workload in WORKLOADS
-        }
-        figures["stores"][f"{ph:g}"] = {"k": layout.k, "m": layout.m, "speed": found, "lost": mixes}
-        name = f"({layout.k}, {layout.m}), ph {ph:g}"
-        print(f"{name:26}" + "".join(f"{speed / 1e6:12.1f}" for speed in found.values()))
-        print("  lost: " + ", ".join(f"{workload} {share:.1%}" for workload, share in mixes.items()))
+    size_bytes, kinds = options.mib << 20, options.kind
+    layouts = {ph: Layout.for_failure_probability(ph or 1e-4, options.codeword) for ph in options.ph}
+    parties: dict[str, Callable[[], dict[str, float]]] = {
+        "the drive, no failures": lambda: on_the_drive(kinds, size_bytes),
+        "through FUSE, no store": lambda: through_fuse(kinds, size_bytes),
+    } | {
+        f"({layout.k}, {layout.m}), ph {ph:g}": partial(in_a_store, layout, ph, kinds, size_bytes)
+        for ph, layout in layouts.items()
+    }
+    rounds = [{name: party() for name, party in parties.items()} for _ in range(options.rounds)]
+    speeds = {name: medians([found[name] for found in rounds]) for name in parties}
+    drive, fuse = (speeds[name] for name in list(parties)[:2])
+    print(f"{'MB/s':26}" + "".join(f"{kind:>12}" for kind in kinds))
+    losses: dict[str, dict[str, dict[str, float]]] = {}
+    for name, speed in speeds.items():
+        print(f"{name:26}" + "".join(f"{speed[kind] / 1e6:12.1f}" for kind in kinds))
+        print(f"{'  over the drive':26}" + "".join(f"{speed[kind] / drive[kind]:12.2f}" for kind in kinds))
+        if set(kinds) != set(KINDS):
+            continue
+        for peer, base in (("the drive", drive), ("FUSE alone", fuse)):
+            mixes = {
+                workload.name: lost({kind: getattr(workload, kind) for kind in KINDS}, base, speed)
+                for workload in WORKLOADS
+            }
+            losses.setdefault(name, {})[peer] = mixes
+            print(f"  lost beside {peer}: " + ", ".join(f"{mix} {share:.1%}" for mix, share in mixes.items()))
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2))
+        options.json.write_text(json.dumps({"rounds": rounds, "speed": speeds, "lost": losses}, indent=2))
 
 
 if __name__ == "__main__":

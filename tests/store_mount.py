@@ -14,7 +14,7 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
-from rackloop_models.local_erasure import LocalStore, StoreInUse, serve_files, unmount
+from rackloop_models.local_erasure import IN_FLIGHT_BYTES, LocalStore, StoreInUse, serve_files, unmount
 from rackloop_models.local_erasure._mount import is_mounted
 from tests.minted_drive import minted
 
@@ -79,7 +79,11 @@ def _main(folder: str, idle_s: str, *target: str) -> None:
     clock = RealClock()
     device = DevicePath(Path(target[0])) if len(target) == 1 else NbdExport(Path(target[0]), target[1], int(target[2]))
     try:
-        with minted(device) as permit, open_blocks(permit, clock) as blocks, LocalStore(blocks, clock) as store:
+        with (
+            minted(device) as permit,
+            open_blocks(permit, clock) as blocks,
+            LocalStore(blocks, clock, in_flight_bytes=IN_FLIGHT_BYTES) as store,
+        ):
             serve_files(
                 store,
                 Path(folder),

@@ -84,7 +84,7 @@ def judge(memory: MemoryBlocks, oracle: CrashOracle) -> None:
         assert store.statistics.recovered_groups == 0
 
 
-def crash(seed: int, steps: int = 40) -> None:
+def crash(seed: int, steps: int = 40, *, in_flight_bytes: int = 0) -> None:
     """A history that power cuts short, with a second cut while the store is opened again, now and then."""
     chance = stream(seed, "crash")
     k, m = chance.choice(((1, 1), (3, 1), (4, 2), (8, 2)))
@@ -95,7 +95,13 @@ def crash(seed: int, steps: int = 40) -> None:
     drive = VolatileDrive(memory, chance.randrange(2, 80 if in_flushes else 300), in_flushes=in_flushes)
     cache_bytes = chance.choice((0, 100_000, 1 << 20))
     with suppress(PowerCut):
-        store = LocalStore(drive, VirtualClock(), cache_bytes=cache_bytes, update=chance.choice(list(UpdateMethod)))
+        store = LocalStore(
+            drive,
+            VirtualClock(),
+            cache_bytes=cache_bytes,
+            update=chance.choice(list(UpdateMethod)),
+            in_flight_bytes=in_flight_bytes,
+        )
         history(store, oracle, chance, steps)
         store.close()
         oracle.synced()
@@ -112,6 +118,12 @@ def crash(seed: int, steps: int = 40) -> None:
 def test_a_power_cut_at_any_request_leaves_what_was_synced(first: int) -> None:
     for seed in range(first, first + 50):
         crash(seed)
+
+
+@pytest.mark.parametrize("in_flight_bytes", [SECTOR, 10 * SECTOR, 1 << 20])
+def test_no_power_cut_does_harm_where_writes_wait_in_memory(in_flight_bytes: int) -> None:
+    for seed in range(60):
+        crash(seed, in_flight_bytes=in_flight_bytes)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)

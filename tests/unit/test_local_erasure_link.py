@@ -186,12 +186,18 @@ def test_a_record_that_could_not_be_written_is_written_before_its_group_changes(
         assert again.stat("a").unprotected_groups == 1
 
 
-def disturbed(seed: int) -> None:
+def disturbed(seed: int, *, in_flight_bytes: int = 0) -> None:
     chance = stream(seed, "link")
-    drive = LooseLink(2 << 20, chance)
+    drive = LooseLink(2 << 20, stream(seed, "failures"))
     format_drive(drive, Layout(*chance.choice(((1, 1), (3, 2), (8, 2)))), files=6)
     cache_bytes = chance.choice((0, 100_000, 1 << 20))
-    store = LocalStore(drive, VirtualClock(), cache_bytes=cache_bytes, update=chance.choice(list(UpdateMethod)))
+    store = LocalStore(
+        drive,
+        VirtualClock(),
+        cache_bytes=cache_bytes,
+        update=chance.choice(list(UpdateMethod)),
+        in_flight_bytes=in_flight_bytes,
+    )
     kept = chance.randbytes(50_000)
     store.create("kept").write(0, kept)
     file = store.create("file")
@@ -227,3 +233,9 @@ def disturbed(seed: int) -> None:
 def test_requests_that_fail_leave_nothing_wrong_behind(first: int) -> None:
     for seed in range(first, first + 40):
         disturbed(seed)
+
+
+@pytest.mark.parametrize("in_flight_bytes", [10 * SECTOR, 1 << 20])
+def test_requests_that_fail_behind_the_caller_leave_nothing_wrong_behind(in_flight_bytes: int) -> None:
+    for seed in range(60):
+        disturbed(seed, in_flight_bytes=in_flight_bytes)

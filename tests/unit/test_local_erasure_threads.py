@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from rackloop.seed import stream
 from rackloop_models.local_erasure import Layout, LocalStore, NoSuchFile
 from tests.unit.local_erasure_case import SECTOR, formatted, is_protected, opened
@@ -22,9 +24,10 @@ def write_and_read(store: LocalStore, name: str) -> bytes:
     return bytes(content[: file.size_bytes])
 
 
-def test_threads_disturb_neither_each_other_nor_background_redundancy() -> None:
+@pytest.mark.parametrize("in_flight_bytes", [0, 1 << 20])
+def test_threads_disturb_neither_each_other_nor_background_redundancy(in_flight_bytes: int) -> None:
     drive = formatted(Layout(8, 2))
-    with opened(drive, cache_bytes=100_000) as store, ThreadPoolExecutor() as pool:
+    with opened(drive, cache_bytes=100_000, in_flight_bytes=in_flight_bytes) as store, ThreadPoolExecutor() as pool:
         writers = {name: pool.submit(write_and_read, store, name) for name in "abc"}
         while not all(writer.done() for writer in writers.values()):
             store.protect(at_most_groups=1)
@@ -37,9 +40,10 @@ def test_threads_disturb_neither_each_other_nor_background_redundancy() -> None:
             assert all(is_protected(drive, store, group, name) for group in range(store.stat(name).groups))
 
 
-def test_a_removed_file_is_never_read_as_another() -> None:
+@pytest.mark.parametrize("in_flight_bytes", [0, 1 << 20])
+def test_a_removed_file_is_never_read_as_another(in_flight_bytes: int) -> None:
     drive = formatted(Layout(8, 2))
-    with opened(drive, cache_bytes=0) as store, ThreadPoolExecutor() as pool:
+    with opened(drive, cache_bytes=0, in_flight_bytes=in_flight_bytes) as store, ThreadPoolExecutor() as pool:
         store.create("a").write(0, b"a" * (40 * SECTOR))
         store.flush()
         file = store.open("a")

@@ -19,7 +19,15 @@ from rackloop_cli.drive_by_hand import DriveByHand, drive_by_hand
 from rackloop_cli.interruption import Interruption, interruptible
 from rackloop_cli.store_place import Place
 from rackloop_drivers.drive_blocks import open_blocks
-from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, NoStore, NoSuchFile, StoreInUse
+from rackloop_models.local_erasure import (
+    IN_FLIGHT_BYTES,
+    SECTOR_BYTES,
+    Layout,
+    LocalStore,
+    NoStore,
+    NoSuchFile,
+    StoreInUse,
+)
 
 HALF_PUT = ".rackloop-put.half"
 """What is being put is called so until all of it is there. One for all names: who puts has the drive."""
@@ -137,7 +145,13 @@ def size(size_bytes: int) -> str:
 
 def _opened(place: Place, drive: Reached, purpose: str) -> LocalStore:
     try:
-        return LocalStore(drive.blocks, RealClock(), take_over=place.take_over, owner=purpose)
+        return LocalStore(
+            drive.blocks,
+            RealClock(),
+            take_over=place.take_over,
+            owner=purpose,
+            in_flight_bytes=IN_FLIGHT_BYTES,
+        )
     except NoStore:
         raise NoStore(
             f"drive {place.drive} carries no store; make one: rackloop store {place.lab} format {place.drive}"

@@ -19,11 +19,12 @@ from rackloop_models.local_erasure._mount import require_mount_point, serve_file
 from rackloop_models.local_erasure._redundancy import UpdateMethod
 from rackloop_models.local_erasure._scrub import GroupName, Progress, ScrubReport
 from rackloop_models.local_erasure._statistics import Statistics
-from rackloop_models.local_erasure._store import CACHE_BYTES, LocalStore, format_drive
+from rackloop_models.local_erasure._store import CACHE_BYTES, IN_FLIGHT_BYTES, LocalStore, format_drive
 from rackloop_models.local_erasure._stored_file import FileStatus, StoredFile
 
 __all__ = [
     "CACHE_BYTES",
+    "IN_FLIGHT_BYTES",
     "SECTOR_BYTES",
     "FileExists",
     "FileStatus",

@@ -218,9 +218,12 @@ class Contents:
         self._reach(group, stretch)
         group.damaged = False
         volume.cache.charge(group)
-        if group.stored == volume.layout.k and not group.committed and cached.dirty.all():
-            # It is whole, and nobody knows its place: nothing has to be on the drive before it.
-            volume.write_back.write_out([group])
+        if group.stored == volume.layout.k and cached.dirty.all():
+            if group.committed:
+                volume.write_back.overwritten(group)
+            else:
+                # It is whole, and nobody knows its place: nothing has to be on the drive before it.
+                volume.write_back.write_out([group])
 
     def _reach(self, group: Group, stretch: Stretch) -> None:
         """A group has what was to be written to it, and its file is as long as it takes: also if what follows fails."""

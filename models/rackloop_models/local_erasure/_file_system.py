@@ -180,7 +180,9 @@ class FileSystem:
     @_answering
     def release(self, path: str, handle: int) -> int:
         """Give a handle back."""
-        self._held.pop(handle, None)
+        file = self._held.pop(handle, None)
+        if file is not None:
+            file.close()
         return 0
 
     @_answering

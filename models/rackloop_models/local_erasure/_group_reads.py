@@ -149,14 +149,26 @@ class GroupReads:
         beyond = [row for row in wanted if row >= base and (row in tried or not self._retry_row(group, cached, row))]
         inside = [row for row in wanted if row < base]
         failed = set(inside)
-        for start, stop in runs(~cached.present[:base] & ~_among(base, failed)):
+        # The head is behind what failed: what lies there, redundancy and all, comes by before the rest does.
+        unread = list(runs(~cached.present[:base] & ~_among(base, failed)))
+        behind = [run for run in unread if run[0] > max(inside, default=-1)]
+        for start, stop in behind:
             failed |= set(self._fetch(group, cached, start, stop, retry=self._retries, spare=m - len(failed)))
         unknown = self._old_of_changed(group, cached)
         spare = m - len(failed | unknown)
         gone = set() if cached.redundancy_known else set(self.redundancy(group, cached, spare=spare))
+        for start, stop in unread[: len(unread) - len(behind)]:
+            spare = m - len(failed) - len(gone)
+            failed |= set(self._fetch(group, cached, start, stop, retry=self._retries, spare=spare))
         if self._drive.is_watchful and not self._retries:
             surplus = len(failed | unknown) + len(gone) - m
-            failed -= self._read_alone(group, cached, sorted(failed - tried), surplus)
+            # Redundancy that was given up with a part was read while it seemed that less would fail.
+            first = group.start + base
+            found = self._read_alone(cached.redundancy, first, sorted(gone), surplus)
+            gone -= found
+            found = self._read_alone(cached.rows, group.start, sorted(failed - tried), surplus - len(found))
+            cached.present[list(found)] = True
+            failed -= found
         asked_for = [row for row in inside if row in failed]
         for row in [*asked_for, *sorted(failed - set(asked_for))]:
             if len(failed | unknown) + len(gone) <= m:
@@ -177,14 +189,13 @@ class GroupReads:
             self._compute(cached, [*erased, *(base + row for row in sorted(gone))], sorted(failed))
         return set(beyond), beyond
 
-    def _read_alone(self, group: Group, cached: CachedGroup, rows: list[int], wanted: int) -> set[int]:
+    def _read_alone(self, rows: Bytes, first: int, failed: list[int], wanted: int) -> set[int]:
         """As many as are ``wanted`` of rows that failed, each read by itself: some only shared a request with one."""
         read: set[int] = set()
-        for row in rows:
+        for row in failed:
             if len(read) >= wanted:
                 break
-            if not self._drive.read_into(cached.rows[row : row + 1], group.start + row, retry=False):
-                cached.present[row] = True
+            if not self._drive.read_into(rows[row : row + 1], first + row, retry=False):
                 read.add(row)
         return read
 

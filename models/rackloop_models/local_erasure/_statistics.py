@@ -13,6 +13,8 @@ class Statistics:
     """Requests to the drive that read user or redundancy sectors."""
     read_sectors: int = 0
     """User and redundancy sectors that were read from the drive."""
+    ahead_sectors: int = 0
+    """Those of them that were read before they were asked for."""
     write_requests: int = 0
     """Requests to the drive that wrote user or redundancy sectors."""
     written_sectors: int = 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from rackloop_models.local_erasure._contents import Contents
 from rackloop_models.local_erasure._errors import NoSuchFile
 from rackloop_models.local_erasure._file import File
+from rackloop_models.local_erasure._streams import Stream, Streams
 from rackloop_models.local_erasure._volume import Volume
 
 
@@ -39,12 +41,15 @@ class StoredFile:
         contents: Contents,
         turn: Callable[[], AbstractContextManager[None]],
         wall_ns: Callable[[], int],
+        streams: Streams,
     ) -> None:
         self._file = file
         self._volume = volume
         self._contents = contents
         self._turn = turn
         self._wall_ns = wall_ns
+        self._streams = streams
+        self._stream = Stream()
 
     @property
     def name(self) -> str:
@@ -62,6 +67,10 @@ class StoredFile:
         Raises GroupUnrecoverable where sectors cannot be had by any means, and never gives wrong bytes in their place;
         BadInput for a negative offset or length; as the drive does for errors that are not a sector's.
         """
+        with self._turn():
+            awaited = self._streams.follow(self._stream, self._there(), offset, length)
+        # Others have their turns meanwhile. Whether it was read does not matter here.
+        wait(awaited)
         with self._turn():
             return self._contents.read(self._there(), offset, length)
 
@@ -109,6 +118,11 @@ class StoredFile:
         with self._turn():
             self._there()
             self._volume.commit(reading=False)
+
+    def close(self) -> None:
+        """Say that no more of it will be read soon: nothing is read ahead any more. It can be used all the same."""
+        with self._turn():
+            self._streams.give_up(self._stream)
 
     def status(self) -> FileStatus:
         """What it is now."""

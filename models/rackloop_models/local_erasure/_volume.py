@@ -131,8 +131,10 @@ class Volume:
         """Bring so many unprotected groups up to date; how many are left that can be."""
         if any(group.stored < group.committed for group in self.write_back.stale):
             self.commit()
+        is_needed = bool(self.write_back.stale)
         left = self.write_back.protect(at_most)
-        if not left:
+        # Who is asked without need, as a drive that is busy is now and then, has it wait for no flush.
+        if is_needed and not left:
             self.write_back.flush()
             self.write_back.settle()
         return left
@@ -178,4 +180,5 @@ class Volume:
             self.superblock.require_mine(self.drive)
         except StoreInUse as taken:
             self._fenced = taken
+            self.drive.end()
             raise

@@ -18,6 +18,10 @@ from rackloop_models.local_erasure._unprotected import UnprotectedRecord
 
 # Groups that are recorded, with one flush, before all of them change.
 _BATCH = 64
+# A flush waits until the drive has written all that it has in its cache, and the arm comes back from the record. So
+# where groups that follow each other in a file change, one flush is to do for those that come behind them.
+_RUN = 8
+_RECORDED_AHEAD = 256
 
 
 class WriteBack:
@@ -48,6 +52,8 @@ class WriteBack:
         self._require_mine = require_mine
         self._scratch = new_rows(redundancy.m)
         self._written: dict[Group, None] = {}
+        self._recorded_ahead: dict[Group, None] = {}
+        self._overwritten: dict[Group, None] = {}
 
     def mark_stale(self, group: Group) -> None:
         """The redundancy of a group is not, or will not be, that of its data."""
@@ -64,7 +70,17 @@ class WriteBack:
         """A group is gone."""
         self._cache.drop(group)
         self.mark_protected(group)
-        self._written.pop(group, None)
+        for groups in (self._written, self._recorded_ahead, self._overwritten):
+            groups.pop(group, None)
+
+    def overwritten(self, group: Group) -> None:
+        """All of a group is new: it need not wait until there is no room in the cache, where writes need not either."""
+        if self._drive.writes_behind:
+            self._overwritten[group] = None
+            if len(self._overwritten) >= _RUN:
+                groups = list(self._overwritten)
+                self._overwritten.clear()
+                self.write_out(groups)
 
     def put_down(self, groups: Iterable[Group]) -> None:
         """Write what is new in groups, as phase one of a synchronous write: their redundancy is out of date then."""
@@ -170,6 +186,9 @@ class WriteBack:
 
     def settle(self) -> None:
         """Write and flush that groups which are protected are not unprotected."""
+        unchanged = [group for group in self._recorded_ahead if group not in self.stale and group not in self._written]
+        self._record.release(group.start for group in unchanged)
+        self._recorded_ahead.clear()
         if self._record.settle(self._generation()):
             self._drive.flush()
             self._record.flushed()
@@ -195,9 +214,23 @@ class WriteBack:
         self._require_mine()
         self._make_room_to_record(len(missing))
         missing = self._record.missing(group.start for group in groups if fresh or group.committed)
-        self._record.require(missing, self._generation())
+        ahead = self._coming(groups)[: max(0, self._record.most - self._record.used - len(missing))]
+        self._recorded_ahead |= dict.fromkeys(ahead)
+        self._record.require([*missing, *(group.start for group in ahead)], self._generation())
         if flushes:
             self.flush()
+
+    def _coming(self, groups: Collection[Group]) -> list[Group]:
+        """The groups of a file that are likely to change next, when these do: they are not recorded yet."""
+        last = list(groups)[-_RUN:]
+        file, index = last[-1].file, last[-1].index
+        if len(last) < _RUN or any(group.file is not file for group in last):
+            return []
+        if [group.index for group in last] != list(range(index - _RUN + 1, index + 1)):
+            return []
+        behind = (file.groups.get(at) for at in range(index + 1, index + 1 + _RECORDED_AHEAD))
+        coming = {group.start: group for group in behind if group is not None and group.committed}
+        return [coming[start] for start in self._record.missing(coming)]
 
     def _make_room_to_record(self, count: int) -> None:
         """Have groups protected until so many more can be recorded."""
