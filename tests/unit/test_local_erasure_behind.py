@@ -123,3 +123,13 @@ def test_groups_that_are_overwritten_in_sequence_are_recorded_once() -> None:
     with opened(drive) as store:
         assert store.statistics.recovered_groups == 0
         assert store.open("a").read(49 * 8 * SECTOR, 8 * SECTOR) == pattern(8, 49)
+
+
+def test_who_asks_for_protection_without_need_has_the_drive_flush_nothing() -> None:
+    with opened(drive := formatted(Layout(8, 2))) as store:
+        file = store.create("a")
+        file.write(0, pattern(80))
+        file.sync()
+        drive.requests.clear()
+        assert store.protect(at_most_groups=4) == 0
+        assert drive.requests == []
