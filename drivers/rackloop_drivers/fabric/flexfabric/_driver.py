@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState
 from rackloop.clock import Clock, Deadline
@@ -80,25 +81,22 @@ class FlexFabric:
 
     def live_map(self, deadline: Deadline) -> LiveMap:
         """The live map and the generation that names it, read together."""
-        return self._live(None, deadline)
-
-    def _live(self, ports: tuple[int, ...] | None, deadline: Deadline) -> LiveMap:
         while True:
-            before, pairs, after = self.session.ask((m.Generation(), m.LivePairs(ports), m.Generation()), deadline)
+            before, pairs, after = self.session.ask(_look(None), deadline)
             if before == after:
                 return LiveMap(after, pairs)
             if deadline.is_over():
                 raise DeadlineExceeded(f"{self.session.url}: the live map keeps changing; stop the other controller")
 
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
-        """Change the live map, exactly once.
+        """Change the live map, exactly once, in two exchanges: stage and look, then trigger and look.
 
         Raises :class:`~rackloop.errors.StaleGeneration` where the generation is not ``if_generation``, or changes
         before the trigger; :class:`~rackloop.errors.FabricError` where the switch refuses, where ports do not
         follow, and where after a lost acknowledgement the switch is in neither the old nor the intended state.
         """
         with self.session.exclusive():
-            before = self.live_map(deadline)
+            before = self._stage(change, deadline)
             if if_generation is not None and before.generation != if_generation:
                 raise StaleGeneration(
                     f"{self.session.url}: expected generation {if_generation}, found {before.generation}: "
@@ -107,32 +105,36 @@ class FlexFabric:
                 )
             attempt = 1
             while True:
-                command = self._prepare(change, before.generation, deadline)
+                command = _trigger(change, before.generation)
+                ports = tuple(sorted(disturbed_ports(before.pairs, change.after(before.pairs))))
                 commanded_ns = self.session.clock.now_ns()
                 try:
-                    self.session.act_once(command, deadline)
+                    sent, answers = self.session.act_once(command, deadline, *_look(ports or None))
                 except ANSWER_LOST as lost:
                     if self._was_done(change, before, deadline, lost):
                         return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
                     if attempt == ATTEMPTS:
                         raise
                     attempt += 1
+                    self._stage(change, deadline)
                 else:
-                    applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                    self._check_followed(change, before, deadline)
+                    now_ns = self.session.clock.now_ns()
+                    applied = Applied(before.generation + 1, sent.begun_ns, now_ns, sent.written_ns)
+                    self._check_followed(change, before, ports, answers)
                     return applied
 
-    def _prepare(self, change: MapChange, generation: int, deadline: Deadline) -> m.Request:
+    def _stage(self, change: MapChange, deadline: Deadline) -> LiveMap:
+        """Have the switch hold ``change`` ready for its trigger, where it needs that; the live map as it is."""
         if isinstance(change, Open):
-            return m.OpenPorts(tuple(sorted(change.ports)), generation)
+            return self.live_map(deadline)
         load = m.LoadFull(change.pairs) if isinstance(change, Full) else m.LoadPartial(change.pairs)
-        staged, crc = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc())
+        staged, crc, before, pairs, after = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc(), *_look(None))
         if staged != change.pairs or crc != change.pairs.crc32():
             raise FabricError(
                 f"{self.session.url}: expected ({change.pairs.canonical_text()}) to be staged, found "
                 f"({staged.canonical_text()}) with CRC {crc}; nothing was triggered; check the line and try again"
             )
-        return m.Trigger(generation)
+        return LiveMap(after, pairs) if before == after else self.live_map(deadline)
 
     def _was_done(self, change: MapChange, before: LiveMap, deadline: Deadline, lost: LabError) -> bool:
         """Whether a change whose acknowledgement was lost has been made. Raises where that cannot be said."""
@@ -149,21 +151,23 @@ class FlexFabric:
             "controller changed it: bring the rack back to its baseline"
         )
 
-    def _check_followed(self, change: MapChange, before: LiveMap, deadline: Deadline) -> None:
-        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put."""
+    def _check_followed(
+        self, change: MapChange, before: LiveMap, ports: Collection[int], answers: Sequence[Any]
+    ) -> None:
+        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put.
+
+        ``answers`` are those to :func:`_look` behind the trigger. They say nothing where another change followed.
+        """
         intended = change.after(before.pairs)
-        ports = disturbed_ports(before.pairs, intended)
-        if not ports:
+        first, pairs, last = answers
+        if not before.generation + 1 == first == last:
             return
-        found = self._live(tuple(sorted(ports)), deadline)
-        if found.generation != before.generation + 1:
-            return
-        stuck = sorted(port for port in ports if found.pairs.peer_of(port) != intended.peer_of(port))
+        stuck = sorted(port for port in ports if pairs.peer_of(port) != intended.peer_of(port))
         if stuck:
             raise FabricError(
                 f"{self.session.url}: the switch acknowledged a map change that ports {stuck} did not follow: "
                 f"expected {[intended.peer_of(port) for port in stuck]} at their other ends, found "
-                f"{[found.pairs.peer_of(port) for port in stuck]}; check these ports"
+                f"{[pairs.peer_of(port) for port in stuck]}; check these ports"
             )
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
@@ -231,6 +235,15 @@ class FlexFabricPhy:
             return {}
         (counts,) = self.session.ask((m.DropCounts(wanted),), deadline)
         return dict(zip(wanted, counts, strict=True))
+
+
+def _look(ports: tuple[int, ...] | None) -> tuple[m.Query[Any], ...]:
+    """What reads the live circuits of ``ports``, or all, and whether they changed meanwhile."""
+    return m.Generation(), m.LivePairs(ports), m.Generation()
+
+
+def _trigger(change: MapChange, generation: int) -> m.Request:
+    return m.OpenPorts(tuple(sorted(change.ports)), generation) if isinstance(change, Open) else m.Trigger(generation)
 
 
 def _milliseconds(seconds: float) -> float:
