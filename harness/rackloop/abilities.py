@@ -60,12 +60,14 @@ class Applied:
     """A map change that was executed: the new generation, and the harness's stamps around the trigger.
 
     ``commanded_ns`` was taken just before the trigger was written, ``acknowledged_ns`` just after its
-    acknowledgement was read, both on the driver's clock: the switch acted between the two.
+    acknowledgement was read, both on the driver's clock: the switch acted between the two. ``written_ns`` is when the
+    whole trigger had been handed to the wire; None where the driver cannot say.
     """
 
     generation: int
     commanded_ns: int
     acknowledged_ns: int
+    written_ns: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,8 @@ class FaultPhase:
 class RemapSeen:
     """The timeline of one drive coming to one server port.
 
-    Stages in order: ``commanded``, ``executed``, ``phy_up``, ``online``, ``verified``; one that nobody saw is absent.
+    Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``online``, ``answered``, ``verified``; one
+    that nobody saw is absent. The error of each is what the machine may have added since the stage before.
     """
 
     kind: ClassVar[str] = "remap.seen"

@@ -2,7 +2,8 @@
 
 Started by :mod:`rackloop_labs.mock`, never imported. It holds the lab's lock for as long as it lives, writes the
 endpoints once everything answers, and leaves no process and no socket behind when it is told to end. Killed, it
-takes rackd with it (the kernel signals rackd when its parent dies), and the next ``up`` clears the rest away.
+takes rackd and the switch with it (rackd watches its parent, the switch the pipe to it), and the next ``up`` clears
+the rest away.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab, load_lab
 from rackloop.native import find_binary
 from rackloop.state import LabState
-from rackloop_drivers.fabric.flexfabric import RackdMatrix, SwitchPeer
 from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
@@ -34,12 +34,11 @@ from rackloop_labs.mock_hosts._line_server import LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers
+from rackloop_labs.switch_link import SERIAL_LINE, SWITCH_MEMORY, SwitchLink
 
 _READY_S = 50.0
 _STOP_S = 2.0
-_SERIAL_LINE = "switch.tty"
-_SWITCH_MEMORY = "switch.json"
-_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, _SERIAL_LINE, _SWITCH_MEMORY, "rackd.json")
+_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, SERIAL_LINE, SWITCH_MEMORY, "rackd.json")
 
 
 def main() -> None:
@@ -74,35 +73,39 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         loop.add_reader(options.leash_fd, told_to_end.set)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_clear, state)
+        switch = await SwitchLink.start(state) if described.has_switch else None
+        if switch is not None:
+            stack.push_async_callback(switch.stop)
         rackd = await _start_rackd(lab, state, options.seed)
         stack.push_async_callback(_stop, rackd)
-        matrix = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
-        stack.push_async_callback(matrix.close)
-        peer = SwitchPeer(matrix, state_path=state.directory / _SWITCH_MEMORY)
-        stack.push_async_callback(peer.close)
         link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
         stack.callback(link.close)
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
         servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
-        answers = _answers(lab, peer, link, servers, power)
+        answers = _answers(lab, switch, link, servers, power)
         control = await LineServer.at(state.directory / LABD_SOCKET, answers, bad_request)
         stack.callback(control.close)
-        switch = await _switch_lines(lab, state, peer) if described.has_switch else None
-        endpoints = _endpoints(lab, state, switch, servers, power)
+        lines = None if switch is None else await switch.open(lab)
+        endpoints = _endpoints(lab, state, lines, servers, power)
         _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
         os.close(options.ready_fd)
-        waits = [asyncio.create_task(rackd.wait()), asyncio.create_task(told_to_end.wait())]
+        parts = {"rackd": rackd} if switch is None else {"rackd": rackd, "the switch": switch.process}
+        waits = [asyncio.create_task(part.wait()) for part in parts.values()]
+        waits.append(asyncio.create_task(told_to_end.wait()))
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if not told_to_end.is_set():
-            raise LabError(f"rackd ended by itself with status {rackd.returncode}; see {state.log}")
+            ended = " and ".join(
+                f"{name} with status {part.returncode}" for name, part in parts.items() if part.returncode is not None
+            )
+            raise LabError(f"ended by itself: {ended}; see {state.log}")
 
 
-def _answers(lab: Lab, peer: SwitchPeer, link: RackdLink, servers: MockServers, power: PowerPeers) -> Reply:
+def _answers(lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers) -> Reply:
     """What the control socket answers: of the servers' states, and of what is broken on purpose."""
-    ledger = FaultLedger(faulty_parts(lab, peer, link, servers, power))
+    ledger = FaultLedger(faulty_parts(lab, switch, link, servers, power))
 
     async def answer(request: dict[str, Any]) -> dict[str, Any]:
         op = request.get("op")
@@ -140,15 +143,6 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
-
-
-async def _switch_lines(lab: Lab, state: LabState, peer: SwitchPeer) -> dict[str, str]:
-    """Open the switch's lines, and say where they are."""
-    control = lab.fabric.control
-    wanted = 0 if control.tcp in {None, "auto"} else int(control.tcp.rpartition(":")[2])
-    host, port = await peer.serve_tcp("127.0.0.1", wanted)
-    tty = peer.serve_pty(state.directory / _SERIAL_LINE, baud=control.baud, is_paced=lab.fabric.pace)
-    return {"tty": tty, "tcp": f"{host}:{port}"}
 
 
 def _endpoints(

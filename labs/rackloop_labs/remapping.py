@@ -1,63 +1,36 @@
-"""Moving drives between server ports, and timing each move to its first verified read."""
+"""Moving drives between server ports, and watching each come to its first verified read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
+from threading import Event, Lock
 
 from rackloop.abilities import Applied, Fabric, Staged, stager
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, ProductFailed
-from rackloop.events import Stage
-from rackloop.lab import Stack
-from rackloop.portmap import Partial, PortMap
+from rackloop.errors import LabError, NotSupported, ProductFailed
+from rackloop.lab import Lab, Stack
+from rackloop.portmap import Open, Partial, PortMap
 from rackloop.seed import Stream
 from rackloop_drivers import workload
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
+from rackloop_labs.remap_timeline import RemapTimeline, remap_stages
 
 ServerPort = tuple[str, str]
 
 _COMES_WITHIN_S = 5.0
 _WITHIN_S = 10.0
-# A read that was held while its drive was away completes as soon as the probe's core gets to it; the time from
-# there to its stamp is what docs/reference/performance.md measures.
-_PROBE_ERROR_NS = 50_000
 
 
 @dataclass(frozen=True)
-class RemapTimeline:
-    """One drive coming to one server port; stages as :class:`rackloop.events.RemapSeen` has them, in seconds here."""
+class _Flight:
+    """A map change that was made, and whose drive is waited for."""
 
-    server: str
-    port: str
+    place: ServerPort
     drive: str
-    stack: str
-    generation: int
-    stages: tuple[Stage, ...]
-
-    def at_ns(self, stage: str) -> int:
-        """When a stage was. Raises LabError where nobody saw it."""
-        for seen in self.stages:
-            if seen.name == stage:
-                return seen.at_ns
-        raise LabError(f"{self.server}.{self.port}: nobody saw the stage {stage} of generation {self.generation}")
-
-    @property
-    def latency_s(self) -> float:
-        """From the moment the switch was told to the first verified read."""
-        return (self.at_ns("verified") - self.at_ns("commanded")) / 1e9
-
-    @property
-    def attach_s(self) -> float:
-        """From the moment the switch acted to the first verified read."""
-        return (self.at_ns("verified") - self.at_ns("executed")) / 1e9
-
-    @property
-    def switch_s(self) -> float:
-        """From the moment the switch was told to the moment it acted."""
-        return (self.at_ns("executed") - self.at_ns("commanded")) / 1e9
+    applied: Applied
 
 
 def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Applied:
@@ -90,7 +63,7 @@ class Remapping:
 
     Each server has a probe of its own and may be worked on by a thread of its own. A port is read from the moment
     before the switch is told until a read verifies as the drive that should be there: ``labels`` say what that
-    drive's identified sector carries.
+    drive's identified sector carries. ``spares`` are drives that no port has, by the server that may have them.
     """
 
     def __init__(
@@ -102,6 +75,7 @@ class Remapping:
         *,
         at: Mapping[ServerPort, str],
         labels: Mapping[str, workload.Expected],
+        spares: Mapping[str, str],
         on_seen: Callable[[RemapTimeline], None],
     ) -> None:
         self._bench = bench
@@ -110,11 +84,13 @@ class Remapping:
         self._attach_log = attach_log
         self._at = dict(at)
         self._labels = labels
+        self._spares = spares
         self._on_seen = on_seen
         self._lock = Lock()
         self._timelines: list[RemapTimeline] = []
         self.reads = 0
         self.wrong = 0
+        self.unread = 0
         self.map_wrong = 0
 
     @property
@@ -126,25 +102,62 @@ class Remapping:
         """The remaps of one server, in the order they were made."""
         return [timeline for timeline in self._timelines if timeline.server == server]
 
-    def rotate(self, server: str) -> list[RemapTimeline]:
-        """Give each port of ``server`` the drive of its neighbour, all in one partial map, and watch them come."""
-        ports = [port for name, port in self._at if name == server]
-        moved = {(server, port): self._at[server, ports[(place + 1) % len(ports)]] for place, port in enumerate(ports)}
-        return self.move(moved)
+    def keep_changing(self, server: str, changes: int, stop: Event, tell: Callable[[], None]) -> None:
+        """Make ``changes`` map changes, each of which gives one port of ``server`` another drive, and watch them come.
 
-    def move(self, moved: Mapping[ServerPort, str]) -> list[RemapTimeline]:
-        """Join each port with its drive in one partial map; returns once every drive was read and verified."""
-        armed = {place: self._arm(place, drive) for place, drive in moved.items()}
-        applied = self._apply(moved)
-        timelines = [
-            self._timeline(place, moved[place], applied, self._verified(place, number))
-            for place, number in armed.items()
-        ]
+        The ports change side by side, each as soon as its drive is verified: no two drives come by the same change. The
+        drive that a change takes from its port is the next one's. Ends early where ``stop`` is set; ``tell`` is called
+        after each drive. Raises NotSupported for a server that has one port and no spare.
+        """
+        ports = deque(port for name, port in self._at if name == server)
+        free = self._free_drive(server, ports)
+        flying: dict[int, _Flight] = {}
+        made = 0
+        while (made < changes or flying) and not stop.is_set():
+            if ports and made < changes:
+                place = (server, ports.popleft())
+                number, drive = self._arm(place, free, _WITHIN_S + _COMES_WITHIN_S), free
+                free = self._at[place]
+                flying[number] = _Flight(place, drive, self._apply({place: drive}))
+                made += 1
+                continue
+            number, outcome = self._probes[server].wait_any(self._deadline(_WITHIN_S + 2 * _COMES_WITHIN_S))
+            flight = flying.pop(number)
+            self._note(flight, outcome)
+            ports.append(flight.place[1])
+            tell()
+
+    def _free_drive(self, server: str, ports: deque[str]) -> str:
+        """The drive of ``server`` that no port has: its spare, or that of its last port, which is left open."""
+        if server in self._spares:
+            return self._spares[server]
+        if len(ports) < 2:
+            raise NotSupported(
+                f"{server} has one port and the rack no drive to spare, so nothing can be exchanged; "
+                "describe a scratch drive that the baseline joins to no server"
+            )
+        place = (server, ports.pop())
+        self._fabric.apply(Open(frozenset({self._bench.lab.switch_port(*place)})), self._deadline())
+        return self._at[place]
+
+    def _note(self, flight: _Flight, outcome: workload.VerifiedRead | workload.GaveUp) -> None:
+        """Keep the timeline of a drive that came. Raises as :meth:`_came_late` says for one that did not in time."""
+        (server, port), applied = flight.place, flight.applied
+        lab = self._bench.lab
+        until = "answered" if isinstance(outcome, workload.VerifiedRead) else "executed"
+        logged = self._attach_log.stages(
+            applied.generation, lab.switch_port(server, port), self._deadline(), until=until
+        )
+        acted_ns = next((stage.at_ns for stage in logged if stage.name == "executed"), applied.acknowledged_ns)
+        took_s = (outcome.t_ns - acted_ns) / 1e9
+        if isinstance(outcome, workload.GaveUp) or took_s > _COMES_WITHIN_S:
+            raise _came_late(flight.place, outcome, took_s)
+        stages = remap_stages(applied, logged, outcome)
+        stack = lab.servers[server].stack
+        timeline = RemapTimeline(server, port, flight.drive, stack, applied.generation, stages)
         with self._lock:
-            self._timelines += timelines
-        for timeline in timelines:
-            self._on_seen(timeline)
-        return timelines
+            self._timelines.append(timeline)
+        self._on_seen(timeline)
 
     def deal(self, chance: Stream) -> None:
         """Deal the drives of a random few ports among them anew, in one partial map.
@@ -168,48 +181,63 @@ class Remapping:
             self.map_wrong += live.peer_of(lab.switch_port(server, port)) != lab.where_is(drive)
 
     def _check(self, places: Sequence[ServerPort]) -> None:
-        """Read through each port: once the switch has answered, a read of any other drive is wrong."""
-        armed = {place: self._arm(place, self._at[place]) for place in places}
+        """Read through each port: once the switch has answered, a read of any other drive is wrong.
+
+        A port through which nothing came back is neither right nor wrong: nobody has read it.
+        """
+        armed = {place: self._arm(place, self._at[place], _COMES_WITHIN_S) for place in places}
         for (server, _), number in armed.items():
             outcome = self._probes[server].wait(number, self._deadline())
-            self.reads += outcome.reads
-            self.wrong += (
-                outcome.reads if isinstance(outcome, workload.GaveUp) else outcome.reads - outcome.verdicts["right"]
-            )
+            answered = sum(outcome.verdicts.values())
+            self.reads += answered
+            self.wrong += answered - outcome.verdicts["right"]
+            self.unread += not answered
 
     def _is_quick(self, place: ServerPort) -> bool:
         return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
 
-    def _arm(self, place: ServerPort, drive: str) -> int:
+    def _arm(self, place: ServerPort, drive: str, timeout_s: float) -> int:
         probe = self._probes[place[0]]
-        return probe.arm(".".join(place), self._labels[drive], self._deadline(), timeout_s=_COMES_WITHIN_S)
-
-    def _verified(self, place: ServerPort, number: int) -> workload.VerifiedRead:
-        outcome = self._probes[place[0]].wait(number, self._deadline())
-        if isinstance(outcome, workload.GaveUp):
-            seen = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
-            raise ProductFailed(
-                f"{'.'.join(place)}: its drive did not come within {_COMES_WITHIN_S:g} s of the remap "
-                f"({outcome.reads} reads: {seen or 'none came back'})"
-            )
-        return outcome
+        return probe.arm(".".join(place), self._labels[drive], self._deadline(), timeout_s=timeout_s)
 
     def _apply(self, moved: Mapping[ServerPort, str]) -> Applied:
         applied = attach(self._bench, self._fabric, moved, self._deadline())
         self._at.update(moved)
         return applied
 
-    def _timeline(self, place: ServerPort, drive: str, applied: Applied, read: workload.VerifiedRead) -> RemapTimeline:
-        server, port = place
-        lab = self._bench.lab
-        seen = self._attach_log.stages(applied.generation, lab.switch_port(server, port), self._deadline())
-        stages = (
-            Stage("commanded", applied.commanded_ns, "harness", 0),
-            *seen,
-            Stage("verified", read.t_ns, "rackprobe", _PROBE_ERROR_NS),
-        )
-        stack = lab.servers[server].stack
-        return RemapTimeline(server, port, drive, stack, applied.generation, stages)
+    def _deadline(self, within_s: float = _WITHIN_S) -> Deadline:
+        return Deadline.after(self._bench.clock, within_s)
 
-    def _deadline(self) -> Deadline:
-        return Deadline.after(self._bench.clock, _WITHIN_S)
+
+def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
+    """A drive of its own for each of these servers that the baseline joins to nobody, the slowest stacks first.
+
+    Servers for which none is left are absent. Only scratch drives on ports of the switch are spared.
+    """
+    joined = {drive for server in lab.servers for drive in lab.drives_of(server)}
+    spares = [
+        name for name, drive in lab.drives.items() if drive.scratch and drive.port is not None and name not in joined
+    ]
+    slowest_first = sorted(servers, key=lambda name: list(Stack).index(lab.servers[name].stack))
+    return dict(zip(slowest_first, spares, strict=False))
+
+
+def _came_late(
+    place: ServerPort, outcome: workload.VerifiedRead | workload.GaveUp, took_s: float
+) -> ProductFailed | LabError:
+    """What is to be said of a drive that was not verified in time: who was asked and answered wrong, or nobody was."""
+    name = ".".join(place)
+    if isinstance(outcome, workload.VerifiedRead):
+        return ProductFailed(
+            f"{name}: its drive came {took_s:.2f} s after the switch had acted, later than {_COMES_WITHIN_S:g} s"
+        )
+    answers = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
+    if answers:
+        return ProductFailed(
+            f"{name}: its drive did not come within {_COMES_WITHIN_S:g} s of the switch's acting "
+            f"({outcome.reads} reads: {answers})"
+        )
+    return LabError(
+        f"{name}: not one read was answered within {took_s:.2f} s of the switch's acting ({outcome.reason}): "
+        "whether its drive came cannot be said; look at the server's way to it"
+    )

@@ -15,7 +15,7 @@ from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
-STAGES = ("commanded", "executed", "phy_up", "online", "verified")
+STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:

@@ -11,7 +11,13 @@ from rackloop.lab import Lab
 from rackloop_fixtures import Measure, Progress, Rack
 
 PARAMETERS: dict[str, Any] = {"remaps": 1000, "check_every": 50}
-MEASURES = {"identity.remaps": "1", "identity.reads": "1", "identity.wrong": "1", "identity.map_wrong": "1"}
+MEASURES = {
+    "identity.remaps": "1",
+    "identity.reads": "1",
+    "identity.wrong": "1",
+    "identity.unread": "1",
+    "identity.map_wrong": "1",
+}
 
 pytestmark = pytest.mark.rackloop(
     purpose="remap at random many times and show that every server reads exactly the drive it should",
@@ -43,4 +49,5 @@ def test_identity(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
     measure("identity.remaps", parameters["remaps"])
     measure("identity.reads", remapping.reads)
     measure("identity.wrong", remapping.wrong)
+    measure("identity.unread", remapping.unread)
     measure("identity.map_wrong", remapping.map_wrong)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline
+from rackloop.events import Stage
 from rackloop_labs.attach_log import AttachLog
+from tests.nbd_wire import READ
 from tests.rack_session import CLOCK, SLOW_S, Rack, rack_starter
 
 
@@ -46,3 +48,62 @@ def test_old_circuits_are_forgotten_and_young_ones_kept(rack: Rack) -> None:
         young = rack.map((1, 101))
         assert log.stages(young, 1, Deadline.after(CLOCK, SLOW_S))[-1].name == "online"
         assert log.stages(old, 1, Deadline.after(CLOCK, 0)) == []
+
+
+def seen_of(rack: Rack, log: AttachLog, generation: int, *, until: str = "online") -> dict[str, Stage]:
+    stages = log.stages(generation, 1, Deadline.after(CLOCK, SLOW_S), until=until)
+    return {stage.name: stage for stage in stages}
+
+
+def test_each_stage_says_how_late_rackd_was_with_it(rack: Rack) -> None:
+    with AttachLog(rack.control.subscribe()) as log:
+        asked_ns = CLOCK.now_ns()
+        generation = rack.map((1, 101), asked_ns=asked_ns)
+        seen = seen_of(rack, log, generation)
+    due = {
+        record["event"]: record["due_ns"]
+        for record in rack.records_until_settled()
+        if record.get("generation") == generation and record.get("switch_port", 1) == 1
+    }
+    assert seen["received"] == Stage("received", asked_ns, "switch", 0)
+    assert due["executed"] == asked_ns
+    for name in ("executed", "phy_up", "online"):
+        assert seen[name].error_ns == seen[name].at_ns - due[name] >= 0
+
+
+def test_the_first_answer_is_due_by_the_drive_and_not_by_who_was_late(rack: Rack) -> None:
+    rack.ask("fault", drive="d01", fault={"kind": "slow", "extra_us": 3000})
+    with AttachLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
+        wire.send(READ, 0, 512)
+        rack.wait_held(1)
+        generation = rack.map((1, 101))
+        wire.reply(512)
+        answered_ns = CLOCK.now_ns()
+        seen = seen_of(rack, log, generation, until="answered")
+        wire.read(0, 512)
+    answered, online = seen["answered"], seen["online"]
+    assert online.at_ns < answered.at_ns
+    # Its own 3 ms are the drive's: only what came on top is the machine's.
+    assert answered.at_ns - answered.error_ns - online.at_ns >= 3_000_000
+    assert answered.at_ns - answered.error_ns <= answered_ns
+    records = [record for record in rack.records_until_settled() if record["event"] == "answered"]
+    assert [(record["drive"], record["kind"], record["offset"]) for record in records] == [("d01", "read", 0)]
+
+
+def test_of_a_drive_that_hung_no_first_answer_is_told(rack: Rack) -> None:
+    rack.ask("fault", drive="d01", fault={"kind": "hang"})
+    with rack.open_export("srv1.p0") as wire:
+        rack.map((1, 101))
+        wire.send(READ, 0, 512)
+        rack.wait_held(1)
+        rack.ask("clear_fault", drive="d01")
+        wire.reply(512)
+    assert "answered" not in {record["event"] for record in rack.records_until_settled()}
+
+
+def test_an_answer_to_something_else_is_not_that_to_the_identified_sector(rack: Rack) -> None:
+    with AttachLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
+        generation = rack.map((1, 101))
+        wire.read(8192, 512)
+        rack.wait_for("answered", generation=generation)
+        assert "answered" not in seen_of(rack, log, generation)

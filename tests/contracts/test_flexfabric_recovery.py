@@ -183,12 +183,26 @@ def test_power_loss_around_the_trigger_is_one_clear_error(
     assert fabric.live_map(soon()).pairs == BEFORE
 
 
+def test_a_change_takes_two_exchanges_and_says_when_its_trigger_was_written(
+    bench: tuple[SwitchThread, FlexFabricSession],
+) -> None:
+    _, session = bench
+    fabric = FlexFabric(session)
+    before = len(session.history)
+    applied = fabric.apply(CHANGE, soon())
+    staged, triggered = session.history[before:]
+    assert ":ROUT:LOAD" in staged.sent
+    assert ":TRIG 1" in triggered.sent
+    assert applied.written_ns is not None
+    assert applied.commanded_ns == triggered.t_ns <= applied.written_ns <= applied.acknowledged_ns
+
+
 def test_power_loss_in_the_middle_of_a_load_triggers_nothing(bench: tuple[SwitchThread, FlexFabricSession]) -> None:
     thread, session = bench
     fabric = FlexFabric(session)
     install(thread, Rule(Act.POWER_LOSS_BEFORE, match=":ROUT:LOAD"))
     with pytest.raises(StaleGeneration):
-        fabric.apply(CHANGE, soon())
+        fabric.apply(CHANGE, soon(), if_generation=1)
     assert fabric.live_map(soon()) == LiveMap(2, BEFORE)
     assert fabric.apply(CHANGE, soon()).generation == 3
 

@@ -48,10 +48,10 @@ def test_the_log_of_the_rack_tells_the_first_loss_of_what_a_fault_reaches() -> N
         {"event": "offline", "t_ns": 5, "server": "srv1", "port": "p0"},
         {"event": "offline", "t_ns": 20, "server": "srv2", "port": "p0"},
         {"event": "io_error", "t_ns": 25, "drive": "d02"},
-        {"event": "offline", "t_ns": 30, "server": "srv1", "port": "p0"},
+        {"event": "offline", "t_ns": 30, "server": "srv1", "port": "p0", "due_ns": 12},
     )
-    assert log.first_loss({"offline"}, {("srv1", "p0")}, set(), 10) == Stage("offline", 30, "rackd", 1000)
-    assert log.first_loss({"io_error"}, {("srv1", "p0")}, {"d02"}, 10) == Stage("io_error", 25, "rackd", 1000)
+    assert log.first_loss({"offline"}, {("srv1", "p0")}, set(), 10) == Stage("offline", 30, "rackd", 18)
+    assert log.first_loss({"io_error"}, {("srv1", "p0")}, {"d02"}, 10) == Stage("io_error", 25, "rackd", 0)
     assert log.first_loss({"io_error"}, set(), {"d01"}, 10) is None
     assert log.first_loss({"phy_down"}, {("srv1", "p0")}, set(), 0) is None
 

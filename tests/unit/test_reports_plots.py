@@ -173,6 +173,14 @@ def test_a_stage_nobody_saw_is_no_cut() -> None:
     ]
 
 
+def test_what_the_machine_did_between_two_stages_is_a_part_of_the_later_one() -> None:
+    seen = remap(
+        ("commanded", 0), ("received", 20), ("executed", 50), ("online", 90), ("answered", 95), ("verified", 99)
+    )
+    cut = [(piece.stage, piece.start_ns, piece.end_ns) for piece in pieces(seen)]
+    assert cut == [("executed", 0, 50_000), ("online", 50_000, 90_000), ("verified", 90_000, 99_000)]
+
+
 def test_the_breakdown_stacks_median_durations_to_the_whole() -> None:
     remaps = [
         remap(("commanded", 0), ("executed", 100), ("phy_up", 100 + phy), ("online", 1000), ("verified", 1100))

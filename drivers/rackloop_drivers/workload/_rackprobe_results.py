@@ -96,6 +96,8 @@ class VerifiedRead:
     ``t_ns`` is its completion, ``submit_ns`` when that read was sent, ``first_try_submit_ns`` when the first of the
     arm's reads was; ``last_old_ns`` the completion of the last read that still came from another drive, ``gap_ns``
     the time from then to ``t_ns``; ``online_ns`` when the kernel announced the device, where uevents were asked for.
+    ``waited_ns`` is how long the probe was ready and had no core while that read was away, None where the kernel keeps
+    no account of it; ``idle_ns`` how long it had not asked: from the return of the read before to ``submit_ns``.
     """
 
     id: int
@@ -110,6 +112,8 @@ class VerifiedRead:
     last_old_ns: int | None
     gap_ns: int | None
     online_ns: int | None
+    waited_ns: int | None
+    idle_ns: int | None
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,18 @@ class RemapSession(_Session):
             if arm_id not in self._armed:
                 raise BadInput(f"there is no arm {arm_id} to wait for: it was never made, or was waited for before")
             self._take(deadline)
+        return self._taken(arm_id)
+
+    def wait_any(self, deadline: Deadline) -> tuple[int, VerifiedRead | GaveUp]:
+        """The id of an arm of which something has become, and what. Raises DeadlineExceeded when of none has."""
+        while not self._outcomes:
+            if not self._armed:
+                raise BadInput("there is no arm to wait for")
+            self._take(deadline)
+        arm_id = next(iter(self._outcomes))
+        return arm_id, self._taken(arm_id)
+
+    def _taken(self, arm_id: int) -> VerifiedRead | GaveUp:
         self._armed.remove(arm_id)
         return self._outcomes.pop(arm_id)
 

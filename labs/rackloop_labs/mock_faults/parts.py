@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab
-from rackloop_drivers.fabric.flexfabric import Act, Rule, SwitchPeer
+from rackloop_drivers.fabric.flexfabric import Act
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc
 from rackloop_drivers.rackd_link import RackdLink
@@ -17,6 +17,7 @@ from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
 from rackloop_labs.mock_hosts._host import MockHost
 from rackloop_labs.mock_hosts.hosts import MockServers
 from rackloop_labs.power_peers import PowerPeers
+from rackloop_labs.switch_link import SwitchLink
 
 _SLOWEST = 1000.0
 _AS_FAULT: dict[HostState, Literal["crash", "hang"]] = {HostState.CRASHED: "crash", HostState.HUNG: "hang"}
@@ -61,10 +62,12 @@ class _Miswire(_Fault):
 
 
 def faulty_parts(
-    lab: Lab, peer: SwitchPeer, link: RackdLink, servers: MockServers, power: PowerPeers
+    lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers
 ) -> dict[str, FaultyPart]:
     """Everything of a mock rack that labd can break, by the names of ``Equipment.breakable``."""
-    parts: dict[str, FaultyPart] = {"control": _ControlLink(peer), "cabling": _Cabling(link)}
+    parts: dict[str, FaultyPart] = {"cabling": _Cabling(link)}
+    if switch is not None:
+        parts["control"] = _ControlLink(switch)
     parts |= {f"server:{name}": _Server(host) for name, host in servers.items()}
     parts |= {f"network:{name}": _Network(host) for name, host in servers.items()}
     parts |= {f"bmc:{name}": _Controller(controller) for name, controller in power.controllers.items()}
@@ -136,18 +139,16 @@ class _ControlLink:
 
     faults = TypeAdapter(_ControlFault)
 
-    def __init__(self, peer: SwitchPeer) -> None:
-        self._mischief = peer.mischief
-        self._rules: dict[str, Rule] = {}
+    def __init__(self, switch: SwitchLink) -> None:
+        self._switch = switch
 
     async def begin(self, key: str, fault: _ControlFault, _standing: Standing) -> None:
         act = Act.UNHEARD if fault.kind == "lost" else Act.GARBLED
-        rule = Rule(act, match=fault.match, count=None, probability=fault.probability)
-        self._mischief.install(rule)
-        self._rules[key] = rule
+        rule = {"act": act, "match": fault.match, "count": None, "probability": fault.probability}
+        await self._switch.mishear(key, rule)
 
     async def end(self, key: str, _fault: _ControlFault, _remains: Standing) -> None:
-        self._mischief.remove(self._rules.pop(key))
+        await self._switch.hear(key)
 
     async def found(self, known: Standing) -> Standing:
         return known

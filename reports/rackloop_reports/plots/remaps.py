@@ -56,9 +56,10 @@ class Piece:
 
 
 def pieces(remap: RemapSeen) -> Iterator[Piece]:
-    """The parts of a remap's time, in order. A stage nobody saw is no cut: its time counts to the next one."""
-    for before, after in zip(remap.stages, remap.stages[1:], strict=False):
-        if after.name in PIECES:
+    """The parts of a remap's time, in order. A stage unseen, or without a piece, is no cut: the next has its time."""
+    cuts = [stage for stage in remap.stages if stage.name in PIECES]
+    for before, after in zip([*remap.stages[:1], *cuts], cuts, strict=False):
+        if after is not remap.stages[0]:
             yield Piece(after.name, before.at_ns, after.at_ns)
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
+from rackloop.clock import RealClock
 from rackloop_drivers.fabric.flexfabric._engine import SwitchCore, SwitchSession
 from rackloop_drivers.fabric.flexfabric._line_reader import LineReader
 from rackloop_drivers.fabric.flexfabric._mischief import Act, Mischief, Rule
@@ -50,12 +51,13 @@ class Connection:
         self._is_blocked = False
         self._is_open = True
         self._has_ended = False
+        self._clock = RealClock()
         self._power_up(SwitchSession(switch.core))
 
     def _power_up(self, session: SwitchSession) -> None:
         self._session = session
         self._reader = LineReader()
-        self._lines: deque[bytes | None] = deque()
+        self._lines: deque[tuple[int, bytes | None]] = deque()
         self._running: Coroutine[Any, Any, None] | None = None
 
     def restart(self) -> None:
@@ -86,7 +88,8 @@ class Connection:
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the wire."""
-        self._lines.extend(self._reader.feed(data))
+        came_ns = self._clock.now_ns()
+        self._lines.extend((came_ns, line) for line in self._reader.feed(data))
         self._pump()
 
     def block(self, *, is_blocked: bool) -> None:
@@ -96,11 +99,11 @@ class Connection:
 
     def _pump(self) -> None:
         while self._lines and self._running is None and not self._is_blocked:
-            line = self._lines.popleft()
+            came_ns, line = self._lines.popleft()
             if line is None:
                 self._session.overrun()
             elif line:
-                self._running = self._take(line)
+                self._running = self._take(line, came_ns)
                 self._resume(self._running)
         if self._has_ended:
             if self._running is None and not self._lines:
@@ -131,11 +134,11 @@ class Connection:
         self._resume(coroutine)
         self._pump()
 
-    async def _take(self, line: bytes) -> None:
+    async def _take(self, line: bytes, came_ns: int) -> None:
         session = self._session
         rule = self._switch.mischief.verdict(line)
         if rule is None:
-            if answer := await session.execute(line):
+            if answer := await session.execute(line, came_ns):
                 self._send(session, answer)
             return
         if rule.act is Act.UNHEARD:
@@ -145,7 +148,7 @@ class Connection:
             return
         if rule.act is Act.STUCK_PORT and rule.port is not None:
             await self._switch.core.matrix.stick(rule.port, stuck=True)
-        answer = await session.execute(line)
+        answer = await session.execute(line, came_ns)
         if rule.act is Act.POWER_LOSS_AFTER:
             await self._switch.power_cycle()
         elif answer:

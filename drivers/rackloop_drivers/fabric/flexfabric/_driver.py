@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, StaleGeneration
-from rackloop.portmap import Full, MapChange, Open, Partial, PortMap, disturbed_ports
+from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
 from rackloop_drivers.fabric.flexfabric import _messages as m
 from rackloop_drivers.fabric.flexfabric._refusals import SETTINGS_CONFLICT, TRIGGER_IGNORED
 from rackloop_drivers.fabric.flexfabric._session import (
@@ -61,8 +62,6 @@ class FlexFabric:
         self.session = session
         # What the connection has staged, and the live map it was staged on.
         self._staged: tuple[Staged, LiveMap] | None = None
-        # A change that was triggered, and the live map before it, until somebody saw that all ports followed.
-        self._unchecked: tuple[MapChange, LiveMap] | None = None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         """Who the switch says it is."""
@@ -84,29 +83,24 @@ class FlexFabric:
 
     def live_map(self, deadline: Deadline) -> LiveMap:
         """The live map and the generation that names it, read together."""
-        return self._live(None, deadline)
-
-    def _live(self, ports: tuple[int, ...] | None, deadline: Deadline) -> LiveMap:
         while True:
-            before, pairs, after = self.session.ask((m.Generation(), m.LivePairs(ports), m.Generation()), deadline)
+            before, pairs, after = self.session.ask(_look(None), deadline)
             if before == after:
                 return LiveMap(after, pairs)
             if deadline.is_over():
                 raise DeadlineExceeded(f"{self.session.url}: the live map keeps changing; stop the other controller")
 
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
-        """Change the live map, exactly once.
+        """Change the live map, exactly once, in two exchanges: stage and look, then trigger and look.
 
         Raises :class:`~rackloop.errors.StaleGeneration` where the generation is not ``if_generation``, or changes
         before the trigger; :class:`~rackloop.errors.FabricError` where the switch refuses, where ports do not
         follow, and where after a lost acknowledgement the switch is in neither the old nor the intended state.
         """
         with self.session.exclusive():
-            before = self._live_at(if_generation, deadline)
-            self._unchecked = None
-            applied = self._execute(change, before, self._prepare(change, before.generation, deadline), deadline)
-            self._check_followed(deadline)
-            return applied
+            before = self._stage(change, deadline)
+            self._require_generation(before, if_generation)
+            return self._execute(change, before, _trigger(change, before.generation), deadline)
 
     def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
         """Have the switch hold ``change`` ready for :meth:`trigger`; the live map stays as it is.
@@ -115,19 +109,19 @@ class FlexFabric:
         not ``if_generation``, :class:`~rackloop.errors.FabricError` where the switch refuses the map.
         """
         with self.session.exclusive():
-            self._check_followed(deadline)
-            before = self._live_at(if_generation, deadline)
-            # The switch opens ports at once; what is left of the map without them can be staged.
-            self._load(Full(change.after(before.pairs)) if isinstance(change, Open) else change, deadline)
+            before = self._stage(change, deadline)
+            self._require_generation(before, if_generation)
+            if isinstance(change, Open):
+                # The switch opens ports at once; what is left of the map without them can be staged.
+                self._stage(Full(change.after(before.pairs)), deadline)
             staged = Staged(change, before.generation)
             self._staged = (staged, before)
             return staged
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
-        """Execute what :meth:`stage` gave, exactly once: one exchange until the switch has acted.
+        """Execute what :meth:`stage` gave, exactly once, in one exchange.
 
-        Whether all ports followed is asked when the next change is staged, which raises where one did not.
-        Else this raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or made
+        Raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or made
         through this object since; nothing was done then.
         """
         with self.session.exclusive():
@@ -139,23 +133,23 @@ class FlexFabric:
             before = self._staged[1]
             return self._execute(staged.change, before, m.Trigger(before.generation), deadline)
 
-    def _live_at(self, generation: int | None, deadline: Deadline) -> LiveMap:
-        live = self.live_map(deadline)
+    def _require_generation(self, live: LiveMap, generation: int | None) -> None:
         if generation is not None and live.generation != generation:
             raise StaleGeneration(
                 f"{self.session.url}: expected generation {generation}, found {live.generation}: "
                 "the live map has changed; read it and decide anew",
                 SETTINGS_CONFLICT,
             )
-        return live
 
     def _execute(self, change: MapChange, before: LiveMap, command: m.Request, deadline: Deadline) -> Applied:
         """Have ``change`` executed by ``command``, which was prepared for the live map ``before``."""
+        self._staged = None
+        ports = tuple(sorted(disturbed_ports(before.pairs, change.after(before.pairs))))
         attempt = 1
         while True:
             commanded_ns = self.session.clock.now_ns()
             try:
-                self.session.act_once(command, deadline)
+                sent, answers = self.session.act_once(command, deadline, *_look(ports or None))
             except ANSWER_LOST as lost:
                 if self._was_done(change, before, deadline, lost):
                     return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
@@ -166,28 +160,27 @@ class FlexFabric:
                 if refused.code != TRIGGER_IGNORED or attempt == ATTEMPTS:
                     raise
             else:
-                applied = Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                self._unchecked = (change, before)
+                now_ns = self.session.clock.now_ns()
+                applied = Applied(before.generation + 1, sent.begun_ns, now_ns, sent.written_ns)
+                self._check_followed(change, before, ports, answers)
                 return applied
             attempt += 1
-            command = self._prepare(change, before.generation, deadline)
+            self._stage(change, deadline)
+            command = _trigger(change, before.generation)
 
-    def _prepare(self, change: MapChange, generation: int, deadline: Deadline) -> m.Request:
-        if isinstance(change, Open):
-            return m.OpenPorts(tuple(sorted(change.ports)), generation)
-        self._load(change, deadline)
-        return m.Trigger(generation)
-
-    def _load(self, change: Partial | Full, deadline: Deadline) -> None:
-        """Stage a map in place of what was staged, and compare what the switch has then."""
+    def _stage(self, change: MapChange, deadline: Deadline) -> LiveMap:
+        """Have the switch hold ``change`` ready for its trigger, where it needs that; the live map as it is."""
         self._staged = None
+        if isinstance(change, Open):
+            return self.live_map(deadline)
         load = m.LoadFull(change.pairs) if isinstance(change, Full) else m.LoadPartial(change.pairs)
-        staged, crc = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc())
+        staged, crc, before, pairs, after = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc(), *_look(None))
         if staged != change.pairs or crc != change.pairs.crc32():
             raise FabricError(
                 f"{self.session.url}: expected ({change.pairs.canonical_text()}) to be staged, found "
                 f"({staged.canonical_text()}) with CRC {crc}; nothing was triggered; check the line and try again"
             )
+        return LiveMap(after, pairs) if before == after else self.live_map(deadline)
 
     def _was_done(self, change: MapChange, before: LiveMap, deadline: Deadline, lost: LabError) -> bool:
         """Whether a change whose acknowledgement was lost has been made. Raises where that cannot be said."""
@@ -204,26 +197,23 @@ class FlexFabric:
             "controller changed it: bring the rack back to its baseline"
         )
 
-    def _check_followed(self, deadline: Deadline) -> None:
-        """Compare the ports that the last change disturbed with what was meant; a stuck port acknowledges and stays."""
-        if self._unchecked is None:
-            return
-        change, before = self._unchecked
+    def _check_followed(
+        self, change: MapChange, before: LiveMap, ports: Collection[int], answers: Sequence[Any]
+    ) -> None:
+        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put.
+
+        ``answers`` are those to :func:`_look` behind the trigger. They say nothing where another change followed.
+        """
         intended = change.after(before.pairs)
-        ports = disturbed_ports(before.pairs, intended)
-        if not ports:
-            self._unchecked = None
+        first, pairs, last = answers
+        if not before.generation + 1 == first == last:
             return
-        found = self._live(tuple(sorted(ports)), deadline)
-        self._unchecked = None
-        if found.generation != before.generation + 1:
-            return
-        stuck = sorted(port for port in ports if found.pairs.peer_of(port) != intended.peer_of(port))
+        stuck = sorted(port for port in ports if pairs.peer_of(port) != intended.peer_of(port))
         if stuck:
             raise FabricError(
                 f"{self.session.url}: the switch acknowledged a map change that ports {stuck} did not follow: "
                 f"expected {[intended.peer_of(port) for port in stuck]} at their other ends, found "
-                f"{[found.pairs.peer_of(port) for port in stuck]}; check these ports"
+                f"{[pairs.peer_of(port) for port in stuck]}; check these ports"
             )
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
@@ -291,6 +281,15 @@ class FlexFabricPhy:
             return {}
         (counts,) = self.session.ask((m.DropCounts(wanted),), deadline)
         return dict(zip(wanted, counts, strict=True))
+
+
+def _look(ports: tuple[int, ...] | None) -> tuple[m.Query[Any], ...]:
+    """What reads the live circuits of ``ports``, or all, and whether they changed meanwhile."""
+    return m.Generation(), m.LivePairs(ports), m.Generation()
+
+
+def _trigger(change: MapChange, generation: int) -> m.Request:
+    return m.OpenPorts(tuple(sorted(change.ports)), generation) if isinstance(change, Open) else m.Trigger(generation)
 
 
 def _milliseconds(seconds: float) -> float:

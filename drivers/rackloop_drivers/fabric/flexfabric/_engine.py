@@ -79,6 +79,7 @@ class SwitchSession:
         self._staged: _Staged | None = None
         self._presented: int | None = None
         self._answers: list[str] = []
+        self._asked_ns: int | None = None
 
     def overrun(self) -> None:
         """A line was longer than the input buffer."""
@@ -88,8 +89,12 @@ class SwitchSession:
         """A line ended in an error of the switch's own program."""
         self._status.report(Refusal(refusals.SYSTEM_ERROR))
 
-    async def execute(self, line: bytes) -> bytes:
-        """Carry out one line; returns the answer line, empty where nothing was asked. Never raises."""
+    async def execute(self, line: bytes, asked_ns: int | None = None) -> bytes:
+        """Carry out one line, which came at ``asked_ns``; returns the answer line, empty where nothing was asked.
+
+        Never raises.
+        """
+        self._asked_ns = asked_ns
         answers = self._answers = []
         is_refused = False
         for unit in codec.parse_line(line, self._core.matrix.port_count):
@@ -206,7 +211,8 @@ class SwitchSession:
             if request.generation is not None and request.generation != (now := await matrix.generation()):
                 raise StaleGeneration(f"generation is {now}, not {request.generation}")
             raise Refusal(refusals.TRIGGER_IGNORED, "no map is staged on this connection")
-        await matrix.map(self._staged.pairs, full=self._staged.full, generation=request.generation)
+        staged, asked_ns = self._staged, self._asked_ns
+        await matrix.map(staged.pairs, full=staged.full, generation=request.generation, asked_ns=asked_ns)
         self._staged = None
 
     async def _generation(self, _: m.Generation) -> int:
@@ -223,10 +229,10 @@ class SwitchSession:
         return await self._core.matrix.states(request.ports)
 
     async def _open_ports(self, request: m.OpenPorts) -> None:
-        await self._core.matrix.open(request.ports, generation=request.generation)
+        await self._core.matrix.open(request.ports, generation=request.generation, asked_ns=self._asked_ns)
 
     async def _open_all(self, request: m.OpenAll) -> None:
-        await self._core.matrix.open(None, generation=request.generation)
+        await self._core.matrix.open(None, generation=request.generation, asked_ns=self._asked_ns)
 
     async def _drop_phy(self, request: m.DropPhy) -> None:
         if not self._core.is_repeated(request.request_id):

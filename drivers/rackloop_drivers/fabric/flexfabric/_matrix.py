@@ -30,12 +30,15 @@ class PortMatrix(Protocol):
         """The live map and its generation, read together."""
         ...
 
-    async def map(self, pairs: PortMap, *, full: bool, generation: int | None) -> int:
-        """Execute a full or a partial map at once; returns the new generation."""
+    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> int:
+        """Execute a full or a partial map at once; returns the new generation.
+
+        ``asked_ns`` is when the switch had the order, on CLOCK_MONOTONIC.
+        """
         ...
 
-    async def open(self, ports: Collection[int] | None, *, generation: int | None) -> int:
-        """Unmap these ports, or every port, at once; returns the new generation."""
+    async def open(self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None) -> int:
+        """Unmap these ports, or every port, at once, as :meth:`map` does; returns the new generation."""
         ...
 
     async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:

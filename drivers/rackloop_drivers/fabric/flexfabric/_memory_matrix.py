@@ -77,11 +77,24 @@ class MemoryMatrix:
         """The live map and its generation."""
         return LiveMap(self._generation, self._live)
 
-    async def map(self, pairs: PortMap, *, full: bool, generation: int | None) -> int:
+    async def map(
+        self,
+        pairs: PortMap,
+        *,
+        full: bool,
+        generation: int | None,
+        asked_ns: int | None = None,  # noqa: ARG002 - nobody reads what this one would write down
+    ) -> int:
         """Execute a full or a partial map at once."""
         return self._change(Full(pairs) if full else Partial(pairs), generation)
 
-    async def open(self, ports: Collection[int] | None, *, generation: int | None) -> int:
+    async def open(
+        self,
+        ports: Collection[int] | None,
+        *,
+        generation: int | None,
+        asked_ns: int | None = None,  # noqa: ARG002 - as above
+    ) -> int:
         """Unmap these ports, or every port, at once."""
         return self._change(Full(PortMap()) if ports is None else Open(frozenset(ports)), generation)
 

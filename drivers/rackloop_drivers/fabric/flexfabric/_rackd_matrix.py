@@ -46,17 +46,18 @@ class RackdMatrix:
         answer = await self._request("get_map")
         return LiveMap(int(answer["generation"]), _pairs(answer))
 
-    async def map(self, pairs: PortMap, *, full: bool, generation: int | None) -> int:
+    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> int:
         """Execute a full or a partial map at once."""
-        return await self._change("map", {"pairs": pairs.pairs, "full": full}, generation)
+        return await self._change("map", pairs=pairs.pairs, full=full, generation=generation, asked_ns=asked_ns)
 
-    async def open(self, ports: Collection[int] | None, *, generation: int | None) -> int:
+    async def open(self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None) -> int:
         """Unmap these ports, or every port, at once."""
-        return await self._change("open", {"ports": "all" if ports is None else sorted(ports)}, generation)
+        named = "all" if ports is None else sorted(ports)
+        return await self._change("open", ports=named, generation=generation, asked_ns=asked_ns)
 
-    async def _change(self, op: str, fields: dict[str, Any], generation: int | None) -> int:
-        guard = {} if generation is None else {"generation": generation}
-        return int((await self._request(op, **fields, **guard))["generation"])
+    async def _change(self, op: str, **fields: Any) -> int:
+        given = {name: value for name, value in fields.items() if value is not None}
+        return int((await self._request(op, **given))["generation"])
 
     async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:
         """One state for each port, in order."""

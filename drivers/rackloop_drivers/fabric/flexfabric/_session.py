@@ -53,6 +53,13 @@ class Exchange(NamedTuple):
     received: str
 
 
+class Sent(NamedTuple):
+    """When a line was begun to be written, and when the last of it had been handed to the wire."""
+
+    begun_ns: int
+    written_ns: int
+
+
 class FlexFabricSession:
     """The wire to one switch, shared by every ability of it; safe to use from several threads.
 
@@ -85,6 +92,7 @@ class FlexFabricSession:
         self._is_in_step = False
         self._buffer = b""
         self._tag = 0
+        self._sent = Sent(0, 0)
         self._lock = RLock()
 
     @property
@@ -138,11 +146,16 @@ class FlexFabricSession:
         self._check(command, error)
         return answers
 
-    def act_once(self, command: m.Request, deadline: Deadline) -> None:
-        """Send a command once; a lost answer raises one of :data:`ANSWER_LOST`."""
+    def act_once(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> tuple[Sent, list[Any]]:
+        """Send a command once; when it was sent, and the answers to the queries that follow it.
+
+        A lost answer raises one of :data:`ANSWER_LOST`.
+        """
         with self._lock:
-            (error,) = self._ask_once((*self._fenced(command), m.NextError()), deadline)
+            error, *answers = self._ask_once((*self._fenced(command), m.NextError(), *then), deadline)
+            sent = self._sent
         self._check(command, error)
+        return sent, answers
 
     def _fenced(self, command: m.Request) -> tuple[m.Request, ...]:
         """The command behind the session's token: the switch leaves out what follows one that is too low.
@@ -204,6 +217,7 @@ class FlexFabricSession:
         sent_ns = self.clock.now_ns()
         try:
             transport.write(sent, deadline)
+            self._sent = Sent(sent_ns, self.clock.now_ns())
             chunk = transport.read(min(self._answer_within_s + len(sent) * self._seconds_per_byte, left_s))
             while chunk:
                 if not received and chunk.startswith(mark) and chunk.find(b"\n") == len(chunk) - 1:

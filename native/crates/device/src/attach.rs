@@ -44,7 +44,7 @@ impl Rack {
         let Some(link) = self.links.get(&low) else {
             return;
         };
-        self.darken(low, blame.unwrap_or(link.generation), log);
+        self.darken(low, blame.unwrap_or(link.generation), None, log);
         self.links.remove(&low);
     }
 
@@ -87,13 +87,15 @@ impl Rack {
                 }
                 self.log_phy(What::PhyTrain, ends, generation, Some(at_ns), log);
             }
-            (false, Phy::Train { .. } | Phy::Up) => self.darken(ends[0], generation, log),
+            (false, Phy::Train { .. } | Phy::Up) => {
+                self.darken(ends[0], generation, Some(at_ns), log);
+            }
             _ => {}
         }
     }
 
     /// `generation` is the one to blame.
-    fn darken(&mut self, low: Port, generation: u64, log: &mut Log) {
+    fn darken(&mut self, low: Port, generation: u64, due_ns: Option<u64>, log: &mut Log) {
         let Some(link) = self
             .links
             .get_mut(&low)
@@ -105,9 +107,9 @@ impl Rack {
         for port in ends {
             self.jacks[usize::from(port)].drops += 1;
         }
-        self.log_phy(What::PhyDown, ends, generation, None, log);
+        self.log_phy(What::PhyDown, ends, generation, due_ns, log);
         for drive in lost {
-            self.log_drive(What::Offline, ends, drive, generation, None, log);
+            self.log_drive(What::Offline, ends, drive, generation, due_ns, log);
         }
     }
 

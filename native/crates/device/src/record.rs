@@ -28,6 +28,8 @@ pub enum What {
         changed: Vec<Port>,
         /// Whether the whole map was replaced.
         full: bool,
+        /// When whoever commands the switch had its order, where that is known.
+        due_ns: Option<u64>,
     },
     /// A port lost its PHY.
     PhyDown(Attach),
@@ -39,6 +41,20 @@ pub enum What {
     Online(Attach),
     /// A server lost a drive that was online.
     Offline(Attach),
+    /// The first request that was answered through an export since a drive came online there. It was due at the moment
+    /// it would have been answered had it been there when the drive came online: what it took beyond that is nobody's
+    /// but the machine's. There is no such record where a fault of the drive held the request up, or failed it.
+    Answered {
+        /// The circuit, and when the answer was due.
+        #[serde(flatten)]
+        attach: Attach,
+        /// What was asked for.
+        kind: Kind,
+        /// First byte.
+        offset: u64,
+        /// Byte count.
+        length: u64,
+    },
     /// The signal was taken away on request.
     Dropped {
         /// From these ports.
@@ -112,6 +128,8 @@ pub enum What {
         drive: Arc<str>,
         /// Identity of the fault that made it.
         fault_id: u64,
+        /// When it was due, where that was known before.
+        due_ns: Option<u64>,
     },
     /// A drive has erased itself.
     Sanitized {
@@ -128,6 +146,8 @@ pub enum What {
         lba: u64,
         /// The error number the client was answered.
         errno: u32,
+        /// When the drive had it ready, where it takes its time.
+        due_ns: Option<u64>,
     },
     /// A held request was given up.
     HeldTimeout {
@@ -139,6 +159,8 @@ pub enum What {
         offset: u64,
         /// Byte count.
         length: u64,
+        /// When it was due: the link time-out after it came.
+        due_ns: u64,
     },
 }
 

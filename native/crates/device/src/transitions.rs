@@ -128,6 +128,7 @@ impl Rack {
             generation: self.generation,
             changed: changed.iter().copied().collect(),
             full,
+            due_ns: None,
         });
         for &port in &changed {
             self.unmake_link(port, Some(self.generation), log);

@@ -122,7 +122,8 @@ impl Drive {
                 Kind::Read => errno::EIO,
                 _ => errno::ENOSPC,
             };
-            return Err(self.fail(io.offset / u64::from(self.identity.sector_bytes), beyond));
+            let lba = io.offset / u64::from(self.identity.sector_bytes);
+            return Err(self.fail(lba, beyond, None));
         }
         Ok(self.work.lock().state.begin(io))
     }
@@ -156,7 +157,7 @@ impl Drive {
             if count > 1 {
                 gathering.include(&due.payload.pending);
             }
-            due.payload.conclude(due.failed_at);
+            due.payload.conclude(due.at_ns, due.failed_at);
             if number + 1 == count || gathering.is_enough() {
                 gathering.send();
                 shared.timer.record_lateness(leaving.drain(..));
@@ -215,7 +216,7 @@ impl Drive {
         self.work.lock().state.finish_sanitize(now_ns());
         zeroed
             .and_then(|()| self.backing.flush())
-            .map_err(|_| self.fail(0, errno::EIO))
+            .map_err(|_| self.fail(0, errno::EIO, None))
     }
 
     /// Whether what is to be on stable media needs the storage below, which takes its time.
@@ -223,8 +224,8 @@ impl Drive {
         matches!(self.backing, Backing::File(_))
     }
 
-    /// Carry out a request whose verdict is that it is done or has failed. The error number where it fails. What must
-    /// be on stable media needs [`Drive::flush`] as well.
+    /// Carry out a request whose verdict is that it is done or has failed, which was due at `due_ns` where the drive takes
+    /// its time. The error number where it fails. What must be on stable media needs [`Drive::flush`] as well.
     pub fn finish(
         &self,
         io: &Io,
@@ -232,8 +233,9 @@ impl Drive {
         verdict: Verdict,
         bytes: Bytes<'_>,
         came_ns: u64,
+        due_ns: Option<u64>,
     ) -> Result<(), u32> {
-        let result = self.outcome(io, manner, verdict, bytes);
+        let result = self.outcome(io, manner, verdict, bytes, due_ns);
         self.recording.note(io, came_ns);
         result
     }
@@ -244,21 +246,29 @@ impl Drive {
         manner: Manner,
         verdict: Verdict,
         bytes: Bytes<'_>,
+        due_ns: Option<u64>,
     ) -> Result<(), u32> {
         if let Verdict::Failed { lba } = verdict {
-            return Err(self.fail(lba, errno::EIO));
+            return Err(self.fail(lba, errno::EIO, due_ns));
         }
-        self.move_part(io, manner, bytes)
+        self.move_part(io, manner, bytes, due_ns)
     }
 
     /// Move the data of a request that is done, or of a part of it. The error number where that fails.
-    pub fn move_part(&self, io: &Io, manner: Manner, bytes: Bytes<'_>) -> Result<(), u32> {
+    pub fn move_part(
+        &self,
+        io: &Io,
+        manner: Manner,
+        bytes: Bytes<'_>,
+        due_ns: Option<u64>,
+    ) -> Result<(), u32> {
         self.perform(io, manner, bytes).map_err(|error| {
             let code = match error.raw_os_error() {
                 Some(code) if code as u32 == errno::ENOSPC => errno::ENOSPC,
                 _ => errno::EIO,
             };
-            self.fail(io.offset / u64::from(self.identity.sector_bytes), code)
+            let lba = io.offset / u64::from(self.identity.sector_bytes);
+            self.fail(lba, code, due_ns)
         })
     }
 
@@ -279,16 +289,18 @@ impl Drive {
 
     /// Put what was written on stable media: the rest of a flush, or of a request with FUA.
     pub fn flush(&self) -> Result<(), u32> {
-        self.backing.flush().map_err(|_| self.fail(0, errno::EIO))
+        let flushed = self.backing.flush();
+        flushed.map_err(|_| self.fail(0, errno::EIO, None))
     }
 
-    fn fail(&self, lba: u64, errno: u32) -> u32 {
+    fn fail(&self, lba: u64, errno: u32, due_ns: Option<u64>) -> u32 {
         self.truth.write(Record {
             t_ns: now_ns(),
             what: What::IoError {
                 drive: self.identity.id.clone(),
                 lba,
                 errno,
+                due_ns,
             },
         });
         errno

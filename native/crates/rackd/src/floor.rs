@@ -20,7 +20,7 @@ use crate::config::{Config, ConfigError};
 use crate::drive::Drive;
 use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;
-use crate::line::{HeldCounts, Line, Mover, Queued, Route, Shared, TimerEntry};
+use crate::line::{HeldCounts, Line, Mover, Opening, Queued, Route, Shared, TimerEntry};
 use crate::saved;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
@@ -149,12 +149,17 @@ impl Floor {
     }
 
     /// Execute a command. I/O that had not begun by then does not reach a drive the
-    /// command took away, and I/O that was executing has finished.
-    pub fn execute(&self, command: &Command) -> Result<Executed, Refusal> {
+    /// command took away, and I/O that was executing has finished. The record of a map change is due at `asked_ns`.
+    pub fn execute(&self, command: &Command, asked_ns: Option<u64>) -> Result<Executed, Refusal> {
         let mut machine = self.machine.lock();
         let stopped = self.stop(machine.rack.touched(command)?);
         let t_ns = now_ns();
         let mut records = machine.rack.execute(command, t_ns)?;
+        for record in &mut records {
+            if let What::Executed { due_ns, .. } = &mut record.what {
+                *due_ns = asked_ns;
+            }
+        }
         if command.loses_links() {
             self.crash_drives(&mut records);
         }
@@ -174,7 +179,9 @@ impl Floor {
     /// Keep the live map as the power-on map; it is on disk when this returns.
     pub fn save_map(&self) -> Result<Executed, SaveError> {
         let saved_map = self.saved_map.lock();
-        let executed = self.execute(&Command::Save).map_err(SaveError::Refused)?;
+        let executed = self
+            .execute(&Command::Save, None)
+            .map_err(SaveError::Refused)?;
         // The disk takes its time: the rack must not stand still for it.
         let map = self.rack(|rack| rack.saved().clone());
         saved::store(&saved_map, &map).map_err(SaveError::Disk)?;
@@ -207,8 +214,6 @@ impl Floor {
         stopped: Vec<(usize, RwLockWriteGuard<'_, Route>)>,
         records: Vec<Record>,
     ) {
-        // Queued in the order the rack did it; written once the I/O that waited is on its way.
-        let _writer = self.shared.truth.put(records);
         let mut opened = Vec::new();
         for (seat, mut route) in stopped {
             let drive = machine.rack.drive_at(seat).map(|drive| &self.drives[drive]);
@@ -224,11 +229,16 @@ impl Floor {
                     old.withdraw(came_here).into_iter().for_each(Queued::hold);
                 }
                 route.epoch += 1;
+                let is_port = matches!(machine.rack.seats()[seat], Seat::Hba { .. });
+                let came = drive.filter(|_| is_port);
+                line.open(came.and_then(|drive| Opening::of(&drive.identity.id, &records)));
                 if drive.is_some() {
                     opened.push(seat);
                 }
             }
         }
+        // Queued in the order the rack did it; written once the I/O that waited is on its way.
+        let _writer = self.shared.truth.put(records);
         if let Some(at_ns) = machine.rack.next_due_ns() {
             if machine.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
                 machine.alarm_ns = Some(at_ns);
@@ -261,8 +271,9 @@ impl Floor {
         let mut records = machine.rack.advance(until_ns, now_ns());
         // In time a link is lost to a PHY drop alone.
         self.crash_drives(&mut records);
-        self.shared.timer.record_lateness([at_ns]);
         self.resume(machine, stopped, records);
+        // What waited for it is on its way by now: that it took its time counts.
+        self.shared.timer.record_lateness([at_ns]);
     }
 
     /// Crash the drives that cannot bear the loss of their link, of which `records` tell.
@@ -270,7 +281,9 @@ impl Floor {
         let mut crashes = Vec::new();
         for Record { t_ns, what } in records.iter() {
             let What::PhyDown(Attach {
-                drive: Some(id), ..
+                drive: Some(id),
+                due_ns,
+                ..
             }) = what
             else {
                 continue;
@@ -282,6 +295,7 @@ impl Floor {
                 what: What::Crashed {
                     drive: id.clone(),
                     fault_id,
+                    due_ns: *due_ns,
                 },
             }));
         }

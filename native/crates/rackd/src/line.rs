@@ -1,9 +1,9 @@
 //! The line from an export to whatever drive answers there: where I/O and map changes meet.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use device::{Io, Kind, Record, Verdict, What};
+use device::{Attach, Io, Kind, Record, Verdict, What};
 use nbd::proto::errno;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
@@ -37,21 +37,45 @@ pub struct Route {
     pub epoch: u64,
 }
 
+/// A drive that came online on a line, of which nothing was answered yet.
+pub struct Opening {
+    /// When the drive came online.
+    t_ns: u64,
+    /// The circuit it came by.
+    attach: Attach,
+}
+
+impl Opening {
+    /// How `drive` came online, where `records` say that it did.
+    pub fn of(drive: &Arc<str>, records: &[Record]) -> Option<Self> {
+        records.iter().find_map(|record| match &record.what {
+            What::Online(attach) if attach.drive.as_ref() == Some(drive) => Some(Self {
+                t_ns: record.t_ns,
+                attach: attach.clone(),
+            }),
+            _ => None,
+        })
+    }
+}
+
 /// A request that a drive works on, and the route it took there.
 pub struct Queued {
     pub line: Arc<Line>,
     pub pending: Pending,
     epoch: u64,
+    /// When the drive took it on.
+    since_ns: u64,
 }
 
 impl Queued {
-    /// It is due. Where the link to the drive that took it on was lost meanwhile, it goes to the drive that is there
-    /// by now.
-    pub fn conclude(self, failed_at: Option<u64>) {
+    /// It was due at `due_ns`. Where the link to the drive that took it on was lost meanwhile, it goes to the drive that
+    /// is there by now.
+    pub fn conclude(self, due_ns: u64, failed_at: Option<u64>) {
         let Self {
             line,
             pending,
             epoch,
+            since_ns,
         } = self;
         if pending.is_orphaned() {
             return;
@@ -59,8 +83,17 @@ impl Queued {
         let route = line.route.read();
         match &route.drive {
             Some(drive) if route.epoch == epoch => match drive.conclude(&pending.io, failed_at) {
-                Verdict::Hangs | Verdict::Waits => line.hold(pending),
-                verdict => line.carry_out(drive, epoch, pending, verdict),
+                Verdict::Hangs | Verdict::Waits => {
+                    line.open(None);
+                    line.hold(pending);
+                }
+                verdict => {
+                    let took = Took {
+                        service_ns: due_ns.saturating_sub(since_ns),
+                        due_ns: Some(due_ns),
+                    };
+                    line.carry_out(drive, epoch, pending, verdict, took);
+                }
             },
             _ => {
                 drop(route);
@@ -78,6 +111,14 @@ impl Queued {
     pub fn submit(self) {
         self.line.submit(self.pending);
     }
+}
+
+/// What a drive took for a request.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    service_ns: u64,
+    /// When it was ready, where the drive takes its time.
+    due_ns: Option<u64>,
 }
 
 /// Requests that wait for a drive.
@@ -103,6 +144,9 @@ pub struct Line {
     pub rotational: bool,
     route: RwLock<Route>,
     held: Mutex<Held>,
+    /// A drive has come online, and nothing was answered since.
+    is_fresh: AtomicBool,
+    opening: Mutex<Option<Opening>>,
     shared: Arc<Shared>,
 }
 
@@ -124,6 +168,8 @@ impl Line {
             rotational,
             route: RwLock::default(),
             held: Mutex::default(),
+            is_fresh: AtomicBool::new(false),
+            opening: Mutex::default(),
             shared,
         }
     }
@@ -131,6 +177,42 @@ impl Line {
     /// Stop I/O on this line until the guard is dropped; what is executing finishes first.
     pub fn stop(&self) -> RwLockWriteGuard<'_, Route> {
         self.route.write()
+    }
+
+    /// The first answer from now on is one to a drive that came online; with `None` there is nothing to say of it.
+    pub fn open(&self, opening: Option<Opening>) {
+        let mut waits = self.opening.lock();
+        self.is_fresh.store(opening.is_some(), Ordering::Release);
+        *waits = opening;
+    }
+
+    /// A request was answered, having spent `service_ns` in the drive: note it where it is the first.
+    fn note_answer(&self, io: &Io, is_good: bool, service_ns: u64) {
+        if !self.is_fresh.load(Ordering::Acquire) {
+            return;
+        }
+        let t_ns = now_ns();
+        let opening = self.opening.lock().take();
+        self.is_fresh.store(false, Ordering::Release);
+        let Some(Opening {
+            t_ns: online_ns,
+            attach,
+        }) = opening.filter(|_| is_good)
+        else {
+            return;
+        };
+        self.shared.truth.write(Record {
+            t_ns,
+            what: What::Answered {
+                attach: Attach {
+                    due_ns: Some(online_ns + service_ns),
+                    ..attach
+                },
+                kind: io.kind,
+                offset: io.offset,
+                length: io.length,
+            },
+        });
     }
 
     /// Whether this line leads to `drive`.
@@ -157,9 +239,10 @@ impl Line {
         let drive = route.drive.as_ref()?;
         let result = match drive.begin(io) {
             Ok(Verdict::Waits | Verdict::Hangs) => return None,
-            Ok(verdict) => drive.finish(io, manner, verdict, bytes, came_ns),
+            Ok(verdict) => drive.finish(io, manner, verdict, bytes, came_ns, None),
             Err(errno) => Err(errno),
         };
+        self.note_answer(io, result.is_ok(), 0);
         if result.is_err() || !needs_flush(io, manner) {
             return result.into();
         }
@@ -179,16 +262,20 @@ impl Line {
             return self.hold(pending);
         };
         match drive.begin(&pending.io) {
-            Ok(Verdict::Hangs) => self.hold(pending),
+            Ok(Verdict::Hangs) => {
+                self.open(None);
+                self.hold(pending);
+            }
             Ok(Verdict::Waits) => {
                 let queued = Queued {
                     line: self.clone(),
                     pending,
                     epoch: route.epoch,
+                    since_ns: now_ns(),
                 };
                 drive.submit(queued, &self.shared);
             }
-            Ok(verdict) => self.carry_out(drive, route.epoch, pending, verdict),
+            Ok(verdict) => self.carry_out(drive, route.epoch, pending, verdict, Took::default()),
             Err(errno) => pending.answer(Err(errno)),
         }
     }
@@ -200,29 +287,32 @@ impl Line {
         epoch: u64,
         mut pending: Pending,
         verdict: Verdict,
+        took: Took,
     ) {
         let (io, manner, came_ns) = (pending.io, pending.manner, pending.came_ns);
         if verdict == Verdict::Done && io.length > SLICE_BYTES {
-            let moving = Moving::new(self.clone(), drive.clone(), epoch, pending);
+            let moving = Moving::new(self.clone(), drive.clone(), epoch, pending, took);
             self.shared.mover.take(moving);
             return;
         }
-        let result = drive.finish(&io, manner, verdict, pending.bytes(), came_ns);
-        self.conclude(drive, pending, result);
+        let bytes = pending.bytes();
+        let result = drive.finish(&io, manner, verdict, bytes, came_ns, took.due_ns);
+        self.conclude(drive, pending, result, took);
     }
 
     /// The data of a request has moved, or could not be.
-    fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>) {
+    fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
         drive.recording.note(&pending.io, pending.came_ns);
-        self.conclude(drive, pending, result);
+        self.conclude(drive, pending, result, took);
     }
 
-    fn conclude(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>) {
+    fn conclude(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
         let (io, manner) = (pending.io, pending.manner);
         if result.is_ok() && needs_flush(&io, manner) && drive.is_on_file() {
             self.shared.flusher.flush(drive.clone(), pending);
         } else {
             pending.answer(result);
+            self.note_answer(&io, result.is_ok(), took.service_ns);
         }
     }
 
@@ -280,6 +370,7 @@ impl Line {
                     kind: pending.io.kind,
                     offset: pending.io.offset,
                     length: pending.io.length,
+                    due_ns: pending.came_ns + self.shared.link_timeout_ns,
                 },
             });
             pending.answer(Err(errno::EIO));

@@ -36,6 +36,7 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
                 pairs,
                 full,
                 generation,
+                asked_ns,
             } = read(fields)?;
             change_map(
                 floor,
@@ -44,12 +45,17 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
                     full,
                     generation,
                 },
+                asked_ns,
             )
         }
         "open" => {
-            let OpenFields { ports, generation } = read(fields)?;
+            let OpenFields {
+                ports,
+                generation,
+                asked_ns,
+            } = read(fields)?;
             let ports = ports.some()?;
-            change_map(floor, &Command::Open { ports, generation })
+            change_map(floor, &Command::Open { ports, generation }, asked_ns)
         }
         "get_map" => {
             let Nothing {} = read(fields)?;
@@ -152,11 +158,11 @@ fn now(fields: Value) -> Answer {
 }
 
 fn done(floor: &Floor, command: &Command) -> Answer {
-    Ok((floor.execute(command)?.t_ns, Fields::new()))
+    Ok((floor.execute(command, None)?.t_ns, Fields::new()))
 }
 
-fn change_map(floor: &Floor, command: &Command) -> Answer {
-    let executed = floor.execute(command)?;
+fn change_map(floor: &Floor, command: &Command, asked_ns: Option<u64>) -> Answer {
+    let executed = floor.execute(command, asked_ns)?;
     let fields = Fields::from_iter([("generation".to_owned(), executed.generation.into())]);
     Ok((executed.t_ns, fields))
 }

@@ -132,6 +132,8 @@ pub struct MapFields {
     pub full: bool,
     #[serde(default)]
     pub generation: Option<u64>,
+    #[serde(default)]
+    pub asked_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -140,6 +142,8 @@ pub struct OpenFields {
     pub ports: Ports,
     #[serde(default)]
     pub generation: Option<u64>,
+    #[serde(default)]
+    pub asked_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]

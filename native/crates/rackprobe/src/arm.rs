@@ -5,7 +5,7 @@ use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
 use crate::buffer::Buffer;
-use crate::clock::{instant, now_ns, sleep_until};
+use crate::clock::{instant, now_ns, sleep_until, Waits};
 use crate::failure::Failure;
 use crate::lines::emit;
 use crate::tally::Tally;
@@ -34,6 +34,10 @@ struct Seen {
     last_error: Option<String>,
     first_try_submit_ns: Option<u64>,
     last_old_ns: Option<u64>,
+    /// When the last read came back, whatever it brought.
+    last_back_ns: Option<u64>,
+    /// How long the thread has waited for a core while its last read was away.
+    waited_ns: Option<u64>,
 }
 
 /// Reads one sector of one target. A target that breaks is opened again at every poll.
@@ -84,23 +88,32 @@ impl Prober {
             until: Some(instant(arm.until_ns)),
             spin: self.spins,
         };
+        let waits = Waits::of_this_thread();
         let mut seen = Seen::default();
         loop {
             let begin_ns = now_ns();
             if begin_ns >= arm.until_ns {
                 return gave_up(arm, &seen);
             }
-            match self.read(&mut seen, patience) {
+            let waited_ns = waits.so_far_ns();
+            let read = self.read(&mut seen, patience);
+            let waited_by_now_ns = waits.so_far_ns();
+            seen.waited_ns = waited_by_now_ns
+                .zip(waited_ns)
+                .map(|(now, before)| now - before);
+            match read {
                 Ok(None) => return gave_up(arm, &seen),
                 Ok(Some(done)) => {
                     if self.is_right(arm, &mut seen, &done) {
                         return self.verified(arm, &seen, &done);
                     }
+                    seen.last_back_ns = Some(done.complete_ns);
                 }
                 Err(message) => {
                     self.target = None;
                     seen.errors += 1;
                     seen.last_error = Some(message);
+                    seen.last_back_ns = Some(now_ns());
                 }
             }
             let next_ns = begin_ns.saturating_add(self.poll_ns).min(arm.until_ns);
@@ -175,6 +188,8 @@ impl Prober {
             "last_old_ns": seen.last_old_ns,
             "gap_ns": seen.last_old_ns.map(|last_old_ns| done.complete_ns - last_old_ns),
             "online_ns": online_ns,
+            "waited_ns": seen.waited_ns,
+            "idle_ns": seen.last_back_ns.map(|back_ns| done.submit_ns.saturating_sub(back_ns)),
         })
     }
 }

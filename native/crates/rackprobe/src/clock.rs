@@ -1,5 +1,7 @@
 //! CLOCK_MONOTONIC in nanoseconds, the clock rackd and the harness stamp with, and waiting on it to the microsecond.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{clock_nanosleep_absolute, sched_yield, ClockId};
@@ -23,6 +25,25 @@ fn read(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     // These clocks count up from the boot or the thread's start: neither part is ever negative.
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
+}
+
+/// How long a thread has waited for a core, ready to run, since it began; `None` where the kernel keeps no such account.
+pub struct Waits(Option<File>);
+
+impl Waits {
+    /// Of the calling thread.
+    pub fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Nanoseconds until now.
+    pub fn so_far_ns(&self) -> Option<u64> {
+        let mut text = [0; 80];
+        let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        // Time on a core, time waiting for one, slices.
+        let mut fields = std::str::from_utf8(&text[..length]).ok()?.split(' ');
+        fields.nth(1)?.parse().ok()
+    }
 }
 
 /// The moment `when_ns` for interfaces that take an [`Instant`], which is the same clock.

@@ -48,6 +48,7 @@ fn a_remap_drops_the_phy_of_the_ports_whose_circuit_changed_and_of_no_other() {
                 generation: rack.generation(),
                 changed: disturbed.into_iter().collect(),
                 full: matches!(command, Command::Map { full: true, .. }),
+                due_ns: None,
             };
             assert_eq!(
                 records[0],

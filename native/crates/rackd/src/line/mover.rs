@@ -9,7 +9,7 @@ use std::thread;
 
 use device::{Io, Kind};
 
-use super::Line;
+use super::{Line, Took};
 use crate::connection::Pending;
 use crate::drive::Drive;
 
@@ -23,16 +23,24 @@ pub struct Moving {
     /// Of the route that led to the drive.
     epoch: u64,
     pending: Pending,
+    took: Took,
     moved: u64,
 }
 
 impl Moving {
-    pub fn new(line: Arc<Line>, drive: Arc<Drive>, epoch: u64, pending: Pending) -> Self {
+    pub(super) fn new(
+        line: Arc<Line>,
+        drive: Arc<Drive>,
+        epoch: u64,
+        pending: Pending,
+        took: Took,
+    ) -> Self {
         Self {
             line,
             drive,
             epoch,
             pending,
+            took,
             moved: 0,
         }
     }
@@ -50,18 +58,20 @@ impl Moving {
             return None;
         }
         if self.drive.hangs() {
+            self.line.open(None);
             self.line.hold(self.pending);
             return None;
         }
         let part = self.next_part();
         let manner = self.pending.manner;
-        let done = self.drive.move_part(&part, manner, self.pending.bytes());
+        let bytes = self.pending.bytes();
+        let done = self.drive.move_part(&part, manner, bytes, self.took.due_ns);
         drop(route);
         self.moved += part.length;
         if done.is_ok() && self.moved < self.pending.io.length {
             return Some(self);
         }
-        self.line.moved(&self.drive, self.pending, done);
+        self.line.moved(&self.drive, self.pending, done, self.took);
         None
     }
 
@@ -185,7 +195,13 @@ mod tests {
     }
 
     fn moving(line: &Arc<Line>, drive: &Arc<Drive>, connection: &Arc<Connection>) -> Moving {
-        Moving::new(line.clone(), drive.clone(), 0, zeroes(connection))
+        Moving::new(
+            line.clone(),
+            drive.clone(),
+            0,
+            zeroes(connection),
+            Took::default(),
+        )
     }
 
     /// How many bytes of the drive are still ones.
@@ -196,7 +212,8 @@ mod tests {
             offset: 0,
             length: BYTES,
         };
-        let read = drive.move_part(&io, Manner::default(), crate::drive::Bytes::Fill(&mut data));
+        let bytes = crate::drive::Bytes::Fill(&mut data);
+        let read = drive.move_part(&io, Manner::default(), bytes, None);
         assert_eq!(read, Ok(()));
         data.iter().filter(|&&byte| byte == 1).count()
     }

@@ -1,0 +1,96 @@
+"""What of a remap's time is the rack's, and what the machine may have added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rackloop.abilities import Applied
+from rackloop.errors import LabError
+from rackloop.events import Stage
+from rackloop_drivers.workload import VerifiedRead
+from rackloop_labs.remap_timeline import RemapTimeline, remap_stages
+
+US = 1_000
+MS = 1_000_000
+APPLIED = Applied(7, commanded_ns=0, acknowledged_ns=900 * US, written_ns=30 * US)
+
+
+def read(t_ns: int, submit_ns: int, *, waited_ns: int | None = None, idle_ns: int | None = None) -> VerifiedRead:
+    return VerifiedRead(1, 0, t_ns, submit_ns, submit_ns, 2, 1, 0, {"right": 1}, None, None, None, waited_ns, idle_ns)
+
+
+def logged(*, late_ns: int = 0, answered_late_ns: int = 20 * US) -> list[Stage]:
+    """A rack that had its trigger at 50 us and acted at 400; its model asks 1 ms until online, 100 us for a read."""
+    online_ns = 400 * US + MS + late_ns
+    return [
+        Stage("received", 50 * US, "switch", 0),
+        Stage("executed", 400 * US, "rackd", 350 * US),
+        Stage("phy_up", 900 * US, "rackd", 5 * MS),
+        Stage("online", online_ns, "rackd", late_ns),
+        Stage("answered", online_ns + 100 * US + answered_late_ns, "rackd", answered_late_ns),
+    ]
+
+
+def timeline(stages: Sequence[Stage]) -> RemapTimeline:
+    return RemapTimeline("srv4", "p0", "d16", "comreset", 7, tuple(stages))
+
+
+@pytest.mark.parametrize("late_ns", [0, 7 * MS])
+@pytest.mark.parametrize("woken_late_ns", [10 * US, 40 * MS])
+def test_of_a_simulated_rack_the_models_time_alone_is_left(late_ns: int, woken_late_ns: int) -> None:
+    log = logged(late_ns=late_ns)
+    seen = timeline(remap_stages(APPLIED, log, read(log[-1].at_ns + woken_late_ns, 300 * US)))
+    assert seen.latency_s - seen.latency_error_s == pytest.approx(1.1e-3)
+    assert seen.attach_s - seen.attach_error_s == pytest.approx(1.1e-3)
+    assert seen.switch_s == seen.switch_error_s == pytest.approx(400e-6)
+    assert seen.law_s == pytest.approx(1e-3)
+    assert {stage.name: stage.error_ns for stage in seen.stages if stage.name != "phy_up"} == {
+        "commanded": 30 * US,
+        "received": 20 * US,
+        "executed": 350 * US,
+        "online": late_ns,
+        "answered": 20 * US,
+        "verified": woken_late_ns,
+    }
+
+
+def test_a_switch_that_does_not_say_when_it_heard_has_all_until_it_acted() -> None:
+    log = [stage for stage in logged() if stage.name != "received"]
+    seen = timeline(remap_stages(APPLIED, log, read(2 * MS, 300 * US)))
+    assert seen.switch_s == seen.switch_error_s == pytest.approx(400e-6)
+
+
+def test_a_trigger_that_came_before_its_write_returned_counts_once() -> None:
+    late = Applied(7, commanded_ns=0, acknowledged_ns=900 * US, written_ns=300 * US)
+    seen = timeline(remap_stages(late, logged(), read(2 * MS, 300 * US)))
+    assert seen.switch_error_s == pytest.approx(400e-6)
+
+
+def test_a_reader_may_have_its_answer_before_rackd_has_stamped_it() -> None:
+    log = logged(answered_late_ns=500 * US)
+    seen = timeline(remap_stages(APPLIED, log, read(log[-1].at_ns - 460 * US, 300 * US)))
+    assert seen.latency_s - seen.latency_error_s == pytest.approx(1.1e-3)
+    assert seen.at_ns("answered") == seen.at_ns("verified")
+
+
+def test_the_answer_to_an_earlier_read_says_nothing_of_this_one() -> None:
+    log = logged()
+    sent_ns = log[-1].at_ns + 10 * US
+    seen = timeline(remap_stages(APPLIED, log, read(sent_ns + 9 * MS, sent_ns, waited_ns=3 * US, idle_ns=200 * US)))
+    assert seen.stages[-1] == Stage("verified", sent_ns + 9 * MS, "rackprobe", 203 * US)
+    assert "answered" not in {stage.name for stage in seen.stages}
+
+
+def test_of_a_real_rack_only_harness_and_probe_can_be_held_to_be_late() -> None:
+    seen = timeline(remap_stages(APPLIED, [], read(5 * MS, 4 * MS, waited_ns=700 * US, idle_ns=100 * US)))
+    assert seen.latency_error_s == pytest.approx(830e-6)
+    assert seen.law_s is None
+    with pytest.raises(LabError, match="nobody saw the stage executed of generation 7"):
+        assert seen.attach_s
+
+
+def test_a_driver_and_a_kernel_that_say_nothing_leave_nothing_to_correct() -> None:
+    stages = remap_stages(Applied(7, 0, 900 * US), [], read(5 * MS, 4 * MS))
+    assert timeline(stages).latency_error_s == 0

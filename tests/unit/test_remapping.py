@@ -1,0 +1,168 @@
+"""Moving drives among ports: each by a change of its own, and what is said of one that does not come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from threading import Event
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import Applied, LiveMap
+from rackloop.clock import VirtualClock
+from rackloop.errors import LabError, NotSupported, ProductFailed
+from rackloop.events import Stage
+from rackloop.lab import Lab, load_lab
+from rackloop.portmap import MapChange, Open, Partial, PortMap
+from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
+from rackloop_labs.remapping import Remapping, share_spares
+
+SERVER = "srv4"
+PORTS = ("p0", "p1", "p2", "p3")
+NONE = {"right": 0, "wrong_drive": 0}
+
+
+class Rack:
+    """A bench, its switch, one server's probe and the rack's log, on a clock that only ``switch_takes_s`` moves."""
+
+    def __init__(self, switch_takes_s: float = 0.0, verdicts: dict[str, int] | None = None) -> None:
+        self.lab: Lab = load_lab("mock")
+        self.clock = VirtualClock()
+        self.switch_takes_s = switch_takes_s
+        self.verdicts = verdicts
+        self.changes: list[MapChange] = []
+        self.armed: deque[tuple[int, str, float]] = deque()
+        self.arms = 0
+        self.most_flying = 0
+
+    def announce(self, _ports: Sequence[int]) -> None:
+        """Nobody listens."""
+
+    def apply(self, change: MapChange, _deadline: object) -> Applied:
+        self.changes.append(change)
+        commanded_ns = self.clock.now_ns()
+        self.clock.advance(self.switch_takes_s)
+        return Applied(len(self.changes), commanded_ns, self.clock.now_ns())
+
+    def live_map(self, _deadline: object) -> LiveMap:
+        return LiveMap(1, PortMap())
+
+    def arm(self, target: str, _expected: Expected, _deadline: object, *, timeout_s: float) -> int:
+        self.arms += 1
+        self.armed.append((self.arms, target, self.clock.now_ns() + timeout_s * 1e9))
+        self.most_flying = max(self.most_flying, len(self.armed))
+        return self.arms
+
+    def wait_any(self, _deadline: object) -> tuple[int, VerifiedRead | GaveUp]:
+        number, _, gives_up_ns = self.armed.popleft()
+        return number, self._outcome(number, gives_up_ns)
+
+    def wait(self, number: int, _deadline: object) -> VerifiedRead | GaveUp:
+        (gives_up_ns,) = (until for one, _, until in self.armed if one == number)
+        return self._outcome(number, gives_up_ns)
+
+    def _outcome(self, number: int, gives_up_ns: float) -> VerifiedRead | GaveUp:
+        if self.verdicts is None:
+            now_ns = self.clock.now_ns() + 1_000_000
+            return VerifiedRead(number, 0, now_ns, 0, 0, 1, 0, 0, {**NONE, "right": 1}, None, None, None, None, None)
+        reads = sum(self.verdicts.values())
+        return GaveUp(number, 0, int(gives_up_ns), "no read verified in time", reads, 0, self.verdicts, (), None)
+
+    def stages(self, generation: int, _port: int, _deadline: object, *, until: str) -> list[Stage]:
+        assert until in {"answered", "executed"}
+        return [Stage("executed", self.clock.now_ns(), "rackd", 0)] if generation else []
+
+    def remapping(self, *, spares: dict[str, str] | None = None, ports: Sequence[str] = PORTS) -> Remapping:
+        baseline = self.lab.baseline[SERVER]
+        at = {(SERVER, port): baseline[port] for port in ports}
+        labels = dict.fromkeys(self.lab.drives, Expected("RL000001"))
+        whole: Any = self
+        return Remapping(
+            whole, whole, {SERVER: whole}, whole, at=at, labels=labels, spares=spares or {}, on_seen=lambda _seen: None
+        )
+
+
+def pairs_of(rack: Rack) -> list[tuple[tuple[int, int], ...]]:
+    return [change.pairs.pairs for change in rack.changes if isinstance(change, Partial)]
+
+
+def test_each_drive_comes_by_a_map_change_of_its_own_and_all_ports_change_at_once() -> None:
+    rack = Rack()
+    remapping = rack.remapping(spares={SERVER: "d19"})
+    remapping.keep_changing(SERVER, 40, Event(), lambda: None)
+    assert [len(pairs) for pairs in pairs_of(rack)] == [1] * 40
+    assert len({timeline.generation for timeline in remapping.timelines(SERVER)}) == 40
+    assert rack.most_flying == len(PORTS)
+    # Nothing that another port had was taken away from it.
+    at = {
+        rack.lab.switch_port(SERVER, port): rack.lab.where_is(drive)
+        for port, drive in rack.lab.baseline[SERVER].items()
+    }
+    for ((port, drive),) in pairs_of(rack):
+        assert drive not in at.values()
+        at[port] = drive
+
+
+def test_without_a_spare_one_port_rests_and_its_drive_goes_round() -> None:
+    rack = Rack()
+    remapping = rack.remapping()
+    remapping.keep_changing(SERVER, 12, Event(), lambda: None)
+    resting = rack.lab.switch_port(SERVER, "p3")
+    assert rack.changes[0] == Open(frozenset({resting}))
+    assert resting not in {port for pairs in pairs_of(rack) for port, _ in pairs}
+    assert remapping.seen == 12
+    assert rack.most_flying == len(PORTS) - 1
+
+
+def test_one_port_and_no_spare_can_exchange_nothing() -> None:
+    with pytest.raises(NotSupported, match="srv4 has one port and the rack no drive to spare"):
+        Rack().remapping(ports=["p0"]).keep_changing(SERVER, 1, Event(), lambda: None)
+
+
+def test_somebody_who_must_stop_starts_no_further_change() -> None:
+    rack, stop = Rack(), Event()
+    rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 40, stop, stop.set)
+    assert len(rack.changes) == len(PORTS)
+
+
+def test_a_switch_that_takes_its_time_is_no_drive_that_comes_late() -> None:
+    rack = Rack(switch_takes_s=9.0)
+    remapping = rack.remapping(spares={SERVER: "d19"})
+    remapping.keep_changing(SERVER, 1, Event(), lambda: None)
+    assert [timeline.attach_s for timeline in remapping.timelines(SERVER)] == [0.001]
+
+
+def test_a_drive_that_others_answer_for_is_the_products() -> None:
+    rack = Rack(verdicts={**NONE, "wrong_drive": 40})
+    with pytest.raises(
+        ProductFailed, match=r"did not come within 5 s of the switch's acting \(40 reads: 40 wrong_drive"
+    ):
+        rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 1, Event(), lambda: None)
+
+
+def test_a_port_that_nobody_could_read_is_not_the_products() -> None:
+    rack = Rack(verdicts=NONE)
+    with pytest.raises(LabError, match="not one read was answered within") as raised:
+        rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 1, Event(), lambda: None)
+    assert not isinstance(raised.value, ProductFailed)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "wrong", "unread"),
+    [(None, 0, 0), (NONE, 0, 4), ({**NONE, "wrong_drive": 3}, 12, 0)],
+)
+def test_a_port_that_was_not_read_is_neither_right_nor_wrong(
+    verdicts: dict[str, int] | None, wrong: int, unread: int
+) -> None:
+    remapping = Rack(verdicts=verdicts).remapping()
+    remapping.check_all()
+    assert (remapping.wrong, remapping.unread) == (wrong, unread)
+
+
+def test_spares_are_scratch_drives_on_the_switch_and_the_slowest_servers_have_them() -> None:
+    lab = load_lab("mock")
+    assert share_spares(lab, lab.servers) == {"srv1": "d17", "srv2": "d18", "srv3": "d19"}
+    assert share_spares(lab, ["srv4"]) == {"srv4": "d17"}
+    kept = {name: drive for name, drive in lab.drives.items() if name not in {"d17", "d18", "d19"}}
+    assert share_spares(lab.model_copy(update={"drives": kept}), lab.servers) == {}
