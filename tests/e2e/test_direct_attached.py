@@ -20,7 +20,7 @@ def test_the_plan_passes_on_the_simulated_twin(rackloop: CommandLine) -> None:
     assert ended.status == 0, ended
     results = Results(rackloop.directory / "out")
     assert {test["verdict"] for test in results.tests().values()} == {"pass"}
-    assert len(results.tests()) == 3
+    assert len(results.tests()) == 4
 
     phases: dict[tuple[str, int], list[str]] = {}
     for phase in results.of_kind("fault.phase"):
@@ -55,7 +55,7 @@ def test_what_a_rack_cannot_do_is_skipped_with_its_reason(rackloop: CommandLine)
     remaps = rackloop("run", rackloop.plan(REMAP), "--lab", LAB, "--dry-run")
     assert f"it is skipped: the rack {LAB} has fixed cabling" in remaps.out, remaps
     slots = rackloop("run", "direct-attached", "--lab", "mock", "--dry-run")
-    assert slots.out.count("it is skipped: the rack mock has a switch") == 3, slots
+    assert slots.out.count("it is skipped: the rack mock has a switch") == 4, slots
 
 
 def test_what_would_be_done_to_a_real_rack_is_shown(rackloop: CommandLine) -> None:

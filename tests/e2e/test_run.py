@@ -65,7 +65,7 @@ def test_a_missed_limit_is_the_products_failure(rackloop: CommandLine) -> None:
     results = run(rackloop, str(rackloop.plan(IMPOSSIBLE)), "--lab", "mock", status=1)
     (test,) = results.summary["tests"]
     assert (results.summary["verdict"], test["verdict"], test["cause"]) == ("fail", "fail", "product")
-    assert "outside the limit max 1 ns" in test["reason"]
+    assert "outside the limit max 0" in test["reason"]
     assert results.of_kind("run.finished")[0].exit_code == 1
 
 
