@@ -17,10 +17,6 @@ from rackloop.names import NAME, guess, kind_of
 from rackloop.secret import EnvironmentSecret, FileSecret, Secret, VaultSecret
 from rackloop.units import parse_quantity, parse_size
 
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-"""A whole number that fits in 64 bits."""
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
-"""A whole number, or one with a fraction or an exponent."""
 SMALLEST_DRIVE_BYTES = 1 << 20
 LARGEST_DRIVE_BYTES = 10**15
 

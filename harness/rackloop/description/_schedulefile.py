@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from rackloop.description._examine import Description
-from rackloop.description._fields import NUMBER, File, Name, Scalar, Seconds, matching, text_of, whole, wrong
+from rackloop.description._fields import File, Name, Scalar, Seconds, matching, text_of, whole, wrong
 from rackloop.names import kind_of
-from rackloop.units import parse_quantity
+from rackloop.units import NUMBER, parse_quantity
 
 _MOST = 10_000
 

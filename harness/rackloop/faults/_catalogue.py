@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackloop.faults import _ways as ways
-from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._kind import FaultKind
 from rackloop.faults._target import TargetKind
+from rackloop.parameters import Parameter
 
 _DRIVE = frozenset({TargetKind.DRIVE})
 _SERVER = frozenset({TargetKind.SERVER})
@@ -31,7 +32,7 @@ _ALL = (
         "a port has no signal, for a time or until the fault ends",
         _PORT,
         ways.DropSignal(),
-        {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S)},
+        {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s")},
     ),
     FaultKind(
         "phy_flap",
@@ -39,8 +40,8 @@ _ALL = (
         _PORT,
         ways.DropSignal(),
         {
-            "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S),
-            "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S),
+            "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S, unit="s"),
+            "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S, unit="s"),
             "count": Parameter(5, "how many times", least=1, most=10_000, type=int),
         },
     ),
@@ -78,7 +79,7 @@ _ALL = (
         _DRIVE,
         ways.SlowDown(),
         {
-            "extra_us": Parameter(None, "how much longer, in microseconds; 5000 without factor", least=1, most=60e6),
+            "extra_us": Parameter(None, "how much longer, in microseconds; 5000 without factor", least=1, most=60e6, unit="us"),
             "factor": Parameter(None, "how many times as long it is at work, queueing included", least=1, most=1e6),
         },
     ),
