@@ -24,6 +24,7 @@ __all__ = [
     "choice",
     "declared_by",
     "default_of",
+    "erasure_code",
     "flag",
     "number",
     "part",
@@ -49,10 +50,11 @@ _PARTS = ("drive", "server", "profile")
 class Parameter:
     """A value that a test or a fault takes.
 
-    A number is between ``least`` and ``most``, both allowed, in ``unit``: ``B``, ``B/s``, ``s``, ``ms``, ``us`` or none;
-    with a unit it may be written with one, ``64 KiB``. A whole one is a multiple of ``multiple``. A text is one of
-    ``choices`` where there are any, matches ``pattern``, or names a ``part`` of the lab: a drive, a server, a profile.
-    Where the default is a list, so is the value, of at least one. A text may be empty where the default is.
+    A number is between ``least`` and ``most``, both allowed, in ``unit``: ``B``, ``B/s``, ``s``, ``ms``, ``us`` or
+    none; with a unit it may be written with one, ``64 KiB``. A whole one is a multiple of ``multiple``. A text has at
+    most ``longest`` characters; it is one of ``choices`` where there are any, matches ``pattern``, or names a ``part``
+    of the lab: a drive, a server, a profile. Where the default is a list, so is the value, of at least one. A text may
+    be empty where the default is.
 
     None as the default means that it may be left out, or, where it ``is_required``, that it must be given.
     """
@@ -68,6 +70,7 @@ class Parameter:
     multiple: int = 1
     pattern: str = ""
     part: str = ""
+    longest: int = LONGEST_TEXT
 
     @property
     def is_list(self) -> bool:
@@ -110,9 +113,9 @@ class Parameter:
         if not self.part:
             return None
         known = _known(lab, self.part)
-        for name in value if isinstance(value, list) else [value]:
+        for name in map(str, value if isinstance(value, list) else [value]):
             if name not in known and name:
-                return f"lab {lab.name} has no {self.part} {quoted(str(name))}; {guess(str(name), known)}"
+                return f"lab {lab.name} has no {self.part} {quoted(name)}; {guess(name, known)}"
         return None
 
     def _read_one(self, written: object, place: tuple[int, ...], problems: Problems) -> Any:
@@ -170,7 +173,7 @@ class Parameter:
             return self.default in ("", [""]) and not self.is_required
         if self.choices:
             return value in self.choices
-        if len(value) > LONGEST_TEXT or _CONTROL.search(value):
+        if len(value) > self.longest or _CONTROL.search(value):
             return False
         return not self.pattern or re.fullmatch(self.pattern, value) is not None
 
@@ -186,7 +189,7 @@ class Parameter:
             return f"the name of a {self.part}"
         if self.pattern:
             return f"a text such as {self._example()}"
-        return f"a text of at most {LONGEST_TEXT} characters"
+        return f"a text of at most {self.longest} characters"
 
     def _range(self) -> str:
         if self.most == math.inf:
@@ -259,7 +262,7 @@ def size(
     return _sound(Parameter(default, meaning, least, most, type=int, unit=unit, multiple=multiple))
 
 
-def flag(default: bool, meaning: str) -> Parameter:  # noqa: FBT001 - a value, as of the others
+def flag(default: bool, meaning: str) -> Parameter:  # noqa: FBT001 - a value, as those of the others
     """True or false."""
     return _sound(Parameter(default, meaning, type=bool))
 
@@ -284,13 +287,18 @@ def part(default: str | list[str], meaning: str, *, of: str) -> Parameter:
     return _sound(Parameter(default, meaning, type=str, part=of))
 
 
-def text(default: str | list[str], meaning: str, *, pattern: str = "") -> Parameter:
+def text(default: str | list[str], meaning: str, *, pattern: str = "", longest: int = LONGEST_TEXT) -> Parameter:
     """A text, or a list of such, of the form that the regular expression ``pattern`` says."""
-    return _sound(Parameter(default, meaning, type=str, pattern=pattern))
+    return _sound(Parameter(default, meaning, type=str, pattern=pattern, longest=longest))
+
+
+def erasure_code(default: str | list[str], meaning: str) -> Parameter:
+    """An erasure code as ``k+m``, or a list of such: ``246+9``."""
+    return text(default, meaning, pattern=r"[1-9][0-9]{0,4}\+[1-9][0-9]{0,3}")
 
 
 VOCABULARY: Mapping[str, Callable[..., Parameter]] = {
-    made.__name__: made for made in (choice, flag, number, part, size, stack, text, whole)
+    made.__name__: made for made in (choice, erasure_code, flag, number, part, size, stack, text, whole)
 }
 """What test files declare their parameters with."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "require_parts", "resolved"]
 
+_SETTING = "--set "
 # A leading zero makes it a text: a serial number, a MAC address.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _STAND_INS: dict[tuple[str, ...], Plain] = {
@@ -46,8 +47,8 @@ class PlanEntry:
 
     ``parameters`` are those that the plan, or a setting from outside, gives, as the test file's ``PARAMETERS`` declare
     them; the others keep their defaults. ``places`` says where each was given, and by the empty name where the entry
-    is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose. ``schedule`` has
-    the faults that it plays.
+    is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of :mod:`rackloop.health` that
+    it breaks on purpose. ``schedule`` has the faults that it plays.
     """
 
     file: str
@@ -61,6 +62,12 @@ class PlanEntry:
     expected_health: tuple[str, ...] = ()
     schedule: Schedule | RandomSchedule | None = None
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def said_by(self) -> str:
+        """Where the entry is, and what was set of it from outside."""
+        settings = [where for where in self.places.values() if where.startswith(_SETTING)]
+        return ", ".join([self.places.get("", self.file), *settings])
 
 
 @dataclass(frozen=True)
@@ -184,10 +191,11 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
 
 
 def _overridden(entry: PlanEntry, key: str, text: str, declared: Any) -> PlanEntry:
-    said = f"--set {key}={text}"
+    said = f"{_SETTING}{key}={text}"
     is_list = isinstance(default_of(declared), list)
     # Nothing between commas is nothing said, but for a list that has an empty text by default.
-    written: Plain = (text.split(",") if text or default_of(declared) == [""] else []) if is_list else text
+    items = text.split(",") if text or default_of(declared) == [""] else []
+    written: Plain = [*items] if is_list else text
     value, problems = _value(written, declared)
     if problems:
         raise BadInput("; ".join(f"{said}: {entry.file}: {problem}" for problem in problems.values()))

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab
+from rackloop.parameters import stack, whole
 from rackloop_fixtures import Measure, Progress, Rack, side_by_side
 
-PARAMETERS: dict[str, Any] = {"remaps": 400, "stacks": ["vanilla", "no_timeouts", "warm_port", "comreset"]}
+PARAMETERS = {
+    "remaps": whole(400, "remaps of each server", most=10_000_000),
+    "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "servers of which stacks are measured"),
+}
 MEASURES = {"remap.latency": "s", "remap.attach": "s", "remap.switch": "s"}
 
 pytestmark = pytest.mark.rackloop(
@@ -41,13 +46,15 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    return [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+    servers = [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+    if not servers:
+        raise NotSupported(f"no server of lab {lab.name} has one of the stacks {', '.join(parameters['stacks'])}")
+    return servers
 
 
 def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Rotate the drives of each server among its ports, all servers side by side."""
     servers = _servers(rack.lab, parameters)
-    assert servers, f"no server of lab {rack.lab.name} has one of the stacks {parameters['stacks']}"
     with rack.remapping(servers) as remapping:
 
         def rotate(server: str, stop: Event) -> None:

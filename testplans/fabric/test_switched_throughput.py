@@ -9,16 +9,23 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
+from rackloop.parameters import part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_fixtures import Measure, Progress, Rack
 
 KIB, MIB = 1 << 10, 1 << 20
-PARAMETERS: dict[str, Any] = {
-    "blocks": [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
-    "reads": 24,
-    "most": 64 * MIB,
-    "stack": "comreset",
-    "profiles": ["sata-ssd", "sata-hdd"],
+PARAMETERS = {
+    "blocks": size(
+        [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
+        "how large a read is, each in turn",
+        least=4 * KIB,
+        most=64 * MIB,
+        multiple=4 * KIB,
+    ),
+    "reads": whole(24, "reads that are timed of each size", least=2, most=1_000_000),
+    "most": size(64 * MIB, "how much is read of each size at most, two reads at least", least=4 * KIB, most=1 << 40),
+    "stack": stack("comreset", "the server of which stack reads"),
+    "profiles": part(["sata-ssd", "sata-hdd"], "drives of which profiles are read, two of each", of="profile"),
 }
 MEASURES = {
     "throughput.steady": "B/s",

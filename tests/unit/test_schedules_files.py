@@ -100,7 +100,11 @@ def test_what_may_be_drawn_reads_back_the_same(written: RandomSchedule) -> None:
         (SCRIPTED.replace("faults: 2", "faults: 1"), "8:5", "begin it at 0.5 s, or raise most:"),
         (SCRIPTED.replace("0.2 s", "1.5 s"), "8:5", "begin it at 2.5 s"),
         (SCRIPTED.replace("fault: hang", "fault: fail_slow").replace("d02", "d01"), "8:5", "stands already"),
-        (SCRIPTED.replace("extra_us: 20 ms", "extra_us: soon"), "8:77", "expected a time from 1 us to 60 s, found 'soon'"),
+        (
+            SCRIPTED.replace("extra_us: 20 ms", "extra_us: soon"),
+            "8:77",
+            "expected a time from 1 us to 60 s, found 'soon'",
+        ),
         (SCRIPTED.replace("extra_us: 20 ms", "extra_us: 0"), "8:77", "expected a time from 1 us to 60 s, found '0'"),
         (SCRIPTED.replace("extra_us", "extra"), "8:67", "fail_slow has no such parameter; did you mean 'extra_us'?"),
         (

@@ -20,7 +20,7 @@ from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.plan import Plan, find_testplans, load_plan, override
+from rackloop.plan import Plan, find_testplans, load_plan, override, require_parts
 from rackloop.state import LabState
 from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
@@ -56,6 +56,7 @@ def run(request: Request) -> int:
     tests_root = find_testplans(request.testplans)
     lab = load_lab(request.lab)
     plan = override(load_plan(request.plan, tests_root), request.settings, tests_root)
+    require_parts(plan, lab, tests_root)
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.workers > 1 and lab.kind is not LabKind.MOCK:
         raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")

@@ -27,7 +27,8 @@ _SCHEDULE = "schedule"
 class Declared:
     """A test file: its ``PARAMETERS``, ``MEASURES`` with their SI units, and its test functions.
 
-    A parameter is what :mod:`rackloop.parameters` makes, or a plain default. ``playing`` are those of its functions that ask for the fixture ``schedule``.
+    A parameter is what :mod:`rackloop.parameters` makes, or a plain default. ``playing`` are those of its functions
+    that ask for the fixture ``schedule``.
     """
 
     parameters: Mapping[str, Any]

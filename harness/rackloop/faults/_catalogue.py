@@ -25,6 +25,8 @@ _LINES = {
     "probability": Parameter(1.0, "the share of them", least=0.001, most=1),
 }
 _LONGEST_DROP_S = 3600
+_SLOWER = "how much longer, in microseconds; 5000 without factor"
+_UNTIL_IT_ENDS = "how long, in seconds; until the fault ends where left out"
 
 _ALL = (
     FaultKind(
@@ -32,7 +34,11 @@ _ALL = (
         "a port has no signal, for a time or until the fault ends",
         _PORT,
         ways.DropSignal(),
-        {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s")},
+        {
+            "down_s": Parameter(
+                None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s"
+            )
+        },
     ),
     FaultKind(
         "phy_flap",
@@ -79,7 +85,7 @@ _ALL = (
         _DRIVE,
         ways.SlowDown(),
         {
-            "extra_us": Parameter(None, "how much longer, in microseconds; 5000 without factor", least=1, most=60e6, unit="us"),
+            "extra_us": Parameter(None, _SLOWER, least=1, most=60e6, unit="us"),
             "factor": Parameter(None, "how many times as long it is at work, queueing included", least=1, most=1e6),
         },
     ),

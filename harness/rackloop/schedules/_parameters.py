@@ -21,7 +21,8 @@ def parameters_of(kind: FaultKind, written: Mapping[str, Any], problems: dict[st
             continue
         found: dict[tuple[int, ...], str] = {}
         values[name] = kind.parameters[name].read(text, found)
-        problems |= {name: problem for problem in found.values()}
+        if found:
+            problems[name] = found[()]
     return values
 
 
