@@ -1,6 +1,6 @@
 """Write docs/reference/test-plans.md: the tests that are shipped, their parameters and what they measure.
 
-``python tools/test_plan_reference.py``, in the environment of the tests, after a change to what a test file declares.
+``python tools/testplan_reference.py``, in the environment of the tests, after a change to what a test file declares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "reference" / "test-plans.md"
 _HEAD = """\
 # Test plans
 
-<!-- Written by tools/test_plan_reference.py from what the test files declare. -->
+<!-- Written by tools/testplan_reference.py from what the test files declare. -->
 
 The tests that are shipped, by the names that a plan selects them by. What they take is given in a plan by `with:`, or
 from outside by `--set NAME=VALUE`; a list is written `[a, b]` in a plan and `a,b` with `--set`. A value outside of
