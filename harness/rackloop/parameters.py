@@ -179,7 +179,9 @@ class Parameter:
 
     def _unexpected(self, value: object) -> str:
         shown = kind_of(value) if isinstance(value, (str, list, dict)) or value is None else repr(value)
-        hint = f"; {guess(value, self.choices)}" if self.choices and isinstance(value, str) else ""
+        meant = guess(value, self.choices) if self.choices and isinstance(value, str) else ""
+        # The words themselves have been said.
+        hint = f"; {meant}" if meant.startswith("did you mean") else ""
         return f"expected {self.expected}, found {shown}{hint}"
 
     def _expected_text(self) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "require_parts", "resolved"]
 
 _SETTING = "--set "
+_LONGEST_SAID = 60
 # A leading zero makes it a text: a serial number, a MAC address.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _STAND_INS: dict[tuple[str, ...], Plain] = {
@@ -191,7 +192,7 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
 
 
 def _overridden(entry: PlanEntry, key: str, text: str, declared: Any) -> PlanEntry:
-    said = f"{_SETTING}{key}={text}"
+    said = f"{_SETTING}{key}={text if len(text) <= _LONGEST_SAID else text[:_LONGEST_SAID] + '...'}"
     is_list = isinstance(default_of(declared), list)
     # Nothing between commas is nothing said, but for a list that has an empty text by default.
     items = text.split(",") if text or default_of(declared) == [""] else []

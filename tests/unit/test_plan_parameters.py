@@ -107,8 +107,12 @@ TEST_FILE = """
 from rackloop.parameters import part, size as bytes_of, whole
 
 KIB = 1 << 10
-PARAMETERS = {"remaps": whole(400, "map changes", most=10 * KIB),
-              "blocks": bytes_of([4 * KIB], "how large", most=1 << 20), "drive": part("", "which", of="drive"), "rounds": 3}
+PARAMETERS = {
+    "remaps": whole(400, "map changes", most=10 * KIB),
+    "blocks": bytes_of([4 * KIB], "how large", most=1 << 20),
+    "drive": part("", "which", of="drive"),
+    "rounds": 3,
+}
 MEASURES = {"a.b": "1"}
 
 
