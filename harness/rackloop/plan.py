@@ -12,7 +12,7 @@ from rackloop.data import data_path
 from rackloop.description._document import Plain, Step, compose_file
 from rackloop.description._examine import Examined, examine
 from rackloop.description._places import find_description
-from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
+from rackloop.description._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.description._testplans import Declared, files_by_name, read_declared
 from rackloop.errors import BadInput
 from rackloop.health import rule_names
@@ -126,6 +126,8 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
         _entry(examined, ("tests", index), written, files)
         for index, written in enumerate(examined.value.tests if examined.value else ())
     )
+    if (total := sum(entry.repeats for entry in entries)) > MOST_TESTS:
+        examined.report(("tests",), f"comes to {total:,} tests, repeats included; at most {MOST_TESTS:,} are allowed")
     provision = _provision(examined, path) if examined.value and examined.value.provision else None
     written_plan = examined.finish()
     return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute(), provision)

@@ -160,6 +160,8 @@ WRONG = [
     ),
     ("repeats: 3", "repeats: 0", "12:14: tests[0].repeats: expected a whole number from 1", ["'0'"]),
     ("timeout: 10 min", "timeout: 10", "13:14: tests[0].timeout: expected a quantity in s", ["no unit"]),
+    ("timeout: 10 min", "timeout: 1e300 s", "13:14: tests[0].timeout: expected a time above zero", ["720 h"]),
+    ("repeats: 3", "repeats: 10000", "5:3: tests: comes to 10,001 tests", ["at most 10,000"]),
     ("timeout: 10 min", "timeout: 0 s", "13:14: tests[0].timeout: expected a time above zero", ["5 s"]),
     ("severity: critical", "severity: []", "14:24: tests[0].labels.severity: expected a text", ["a list"]),
 ]

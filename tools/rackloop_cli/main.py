@@ -119,7 +119,9 @@ def run(
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
-    workers: Annotated[int, typer.Option("-n", metavar="WORKERS", min=1, help="Racks to run on side by side.")] = 1,
+    workers: Annotated[
+        int, typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Racks side by side, 64 at most.")
+    ] = 1,
     testplans: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
