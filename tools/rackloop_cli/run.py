@@ -199,7 +199,7 @@ def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
 
 def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
     """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
-    from rackloop_reports import render, write_summary
+    from rackloop_reports import ReportToolMissing, render, write_summary
     from rackloop_reports.table import render as render_table
 
     console = Console()
@@ -211,6 +211,10 @@ def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
             summary, where = rendered.summary, f"Report: {rendered.index}"
         else:
             summary, where = write_summary(directory), f"Results: {directory}"
+    except ReportToolMissing as error:
+        # A machine without Node.js can run plans; what was found stands.
+        print(f"rackloop: {error}", file=sys.stderr)
+        summary, where = write_summary(directory), f"Results: {directory}"
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED
