@@ -113,6 +113,7 @@ def test_a_user_is_no_template_that_ansible_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ['"\n  ProxyCommand sh -c true\n  #', "\n", '"', "\r"])
 def test_no_path_becomes_a_setting_of_ssh(end: str, tmp_path: Path) -> None:
-    for changed in ({"key_file": Path(f"/lab/k{end}")}, {"known_hosts": Path(f"/lab/k{end}")}):
+    path = Path(f"/lab/k{end}")
+    for changed in (replace(PLAIN, key_file=path), replace(PLAIN, known_hosts=path)):
         with pytest.raises(BadInput, match="ssh cannot be given the path"):
-            ssh_config({"srv1": replace(PLAIN, **changed)}, tmp_path)
+            ssh_config({"srv1": changed}, tmp_path)
