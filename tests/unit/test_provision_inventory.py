@@ -104,9 +104,9 @@ def test_a_user_is_no_template_that_ansible_runs(tmp_path: Path) -> None:
     user = f"{{{{ lookup('ansible.builtin.pipe', 'touch {mark}') }}}}"
     hosts = inventory(load_lab("mock"), {"srv1": replace(PLAIN, user=user)})
     (tmp_path / "inventory.json").write_text(json.dumps(hosts))
-    ask = ["ansible", "srv1", "-c", "local", "-i", tmp_path / "inventory.json", "-m", "debug", "-a", "var=ansible_user"]
-    ansible = Path(sys.executable).with_name("ansible")
-    said = subprocess.run([ansible, *ask[1:]], capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
+    ansible, hosts_file = str(Path(sys.executable).with_name("ansible")), str(tmp_path / "inventory.json")
+    ask = [ansible, "srv1", "-c", "local", "-i", hosts_file, "-m", "debug", "-a", "var=ansible_user"]
+    said = subprocess.run(ask, capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
     assert "lookup(" in said.stdout
     assert not mark.exists()
 
