@@ -35,7 +35,8 @@ def _leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:
         return
     groups = " ".join([words, *(parameter.metavar for parameter in _arguments(command))])
     for name, child in children.items():
-        yield from _leaves(child, f"{groups} {name}")
+        if not child.hidden:
+            yield from _leaves(child, f"{groups} {name}")
 
 
 def _section(words: str, command: Any) -> Iterator[str]:

@@ -44,6 +44,9 @@ EXIT_BAD_INPUT = 2
 EXIT_LAB_FAILED = 3
 EXIT_INTERRUPTED = 130
 
+MOST_SHOWN = 50
+"""How many problems of a file are shown."""
+
 
 class RackloopError(Exception):
     """Anything Rackloop raises on purpose. ``exit_code`` is what a command ends with when it is not handled."""
@@ -72,12 +75,18 @@ class Problem:
         return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
 
 
+def problem_lines(problems: Sequence[Problem]) -> list[str]:
+    """A line for each problem of a file, up to :data:`MOST_SHOWN`, and one that says how many more there are."""
+    more = len(problems) - MOST_SHOWN
+    return [*map(str, problems[:MOST_SHOWN]), *([f"and {more} more problems: mend these first"] if more > 0 else [])]
+
+
 class DescriptionError(BadInput):
     """A lab description or a plan is wrong. ``problems`` holds every problem found, in file order."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(problem_lines(self.problems)))
 
 
 class GuardRefused(BadInput):

@@ -22,8 +22,18 @@ def quoted(text: str) -> str:
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """The names in a list such as ``srv1,srv2``; none where there is no list."""
-    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    """The names in a list such as ``srv1,srv2``; none where there is no list. Raises BadInput for a list of none."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise BadInput(f"expected names such as srv1,srv2, found {quoted(text)}")
+    return names
+
+
+def printable(text: str) -> str:
+    """``text`` for a terminal: what would steer it, escape sequences above all, is shown as it is written in Python."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def require_file_name(name: str) -> None:
@@ -48,7 +58,9 @@ def kind_of(value: object) -> str:
 def guess(found: str, known: Iterable[str]) -> str:
     """``did you mean 'd01'?`` where a known name is close to ``found``, else the known names."""
     names = sorted(str(name) for name in known)
-    if close := difflib.get_close_matches(found[:_LONGEST_QUOTE], names, n=1):
+    # A box whose outlet was left out is meant before another box whose name is as like.
+    begun = [name for name in names if name.startswith(f"{found}/")]
+    if close := begun[:1] or difflib.get_close_matches(found[:_LONGEST_QUOTE], names, n=1):
         return f"did you mean {quoted(close[0])}?"
     if not names:
         return "there are none"

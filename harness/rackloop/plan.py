@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any
 from rackloop.data import data_path
 from rackloop.description._document import Plain, Step, compose_file
 from rackloop.description._examine import Examined, examine
-from rackloop.description._parameters import converted
 from rackloop.description._places import find_description
-from rackloop.description._planfile import WrittenEntry, WrittenLimit, WrittenPlan
+from rackloop.description._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.description._testplans import Declared, files_by_name, read_declared
 from rackloop.errors import BadInput
 from rackloop.health import rule_names
 from rackloop.limits import Limit
 from rackloop.names import guess
+from rackloop.parameters import Parameter, declared_by, default_of
 from rackloop.playbooks import find_playbook, roles_of
 from rackloop.units import parse_quantity
 
 if TYPE_CHECKING:
+    from rackloop.lab import Lab
     from rackloop.schedules import RandomSchedule, Schedule
 
-__all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "resolved"]
+__all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "require_parts", "resolved"]
 
+_SETTING = "--set "
+_LONGEST_SAID = 60
 # A leading zero makes it a text: a serial number, a MAC address.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _STAND_INS: dict[tuple[str, ...], Plain] = {
@@ -43,9 +46,10 @@ _STAND_INS: dict[tuple[str, ...], Plain] = {
 class PlanEntry:
     """One test of a plan. ``file`` is its name below ``testplans/``, ``function`` one test of it, or None for all.
 
-    ``parameters`` are those the plan sets, in the types of the test file's ``PARAMETERS``; the others keep their
-    defaults. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose. ``schedule`` has
-    the faults that it plays.
+    ``parameters`` are those that the plan, or a setting from outside, gives, as the test file's ``PARAMETERS`` declare
+    them; the others keep their defaults. ``places`` says where each was given, and by the empty name where the entry
+    is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of :mod:`rackloop.health` that
+    it breaks on purpose. ``schedule`` has the faults that it plays.
     """
 
     file: str
@@ -58,6 +62,13 @@ class PlanEntry:
     labels: Mapping[str, str] = field(default_factory=dict)
     expected_health: tuple[str, ...] = ()
     schedule: Schedule | RandomSchedule | None = None
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def said_by(self) -> str:
+        """Where the entry is, and what was set of it from outside."""
+        settings = [where for where in self.places.values() if where.startswith(_SETTING)]
+        return ", ".join([self.places.get("", self.file), *settings])
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,8 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
         _entry(examined, ("tests", index), written, files)
         for index, written in enumerate(examined.value.tests if examined.value else ())
     )
+    if (total := sum(entry.repeats for entry in entries)) > MOST_TESTS:
+        examined.report(("tests",), f"comes to {total:,} tests, repeats included; at most {MOST_TESTS:,} are allowed")
     provision = _provision(examined, path) if examined.value and examined.value.provision else None
     written_plan = examined.finish()
     return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute(), provision)
@@ -159,7 +172,7 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
     """The plan with parameters set from outside: each ``KEY=VALUE`` goes to every test that declares ``KEY``.
 
     A list is written with commas. What was set stands in the entries' labels too. Raises BadInput for a setting
-    without ``=``, a key that no test of the plan declares, and a value that is not of the parameter's type.
+    without ``=``, a key that no test of the plan declares, and a value that the parameter may not have.
     """
     files = files_by_name(testplans_root or data_path("testplans"))
     declared = {entry.file: read_declared(files[entry.file]).parameters for entry in plan.tests}
@@ -180,13 +193,44 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
     return replace(plan, tests=entries)
 
 
-def _overridden(entry: PlanEntry, key: str, text: str, default: Any) -> PlanEntry:
-    written: Plain = [*text.split(",")] if isinstance(default, list) else text
+def _overridden(entry: PlanEntry, key: str, text: str, declared: Any) -> PlanEntry:
+    said = f"{_SETTING}{key}={text if len(text) <= _LONGEST_SAID else text[:_LONGEST_SAID] + '...'}"
+    is_list = isinstance(default_of(declared), list)
+    # Nothing between commas is nothing said, but for a list that has an empty text by default.
+    items = text.split(",") if text or default_of(declared) == [""] else []
+    written: Plain = [*items] if is_list else text
+    value, problems = _value(written, declared)
+    if problems:
+        raise BadInput("; ".join(f"{said}: {entry.file}: {problem}" for problem in problems.values()))
+    return replace(
+        entry,
+        parameters={**entry.parameters, key: value},
+        labels={**entry.labels, key: text},
+        places={**entry.places, key: said},
+    )
+
+
+def _value(written: Plain, declared: Any) -> tuple[Any, dict[tuple[int, ...], str]]:
+    """The value of a parameter, and what is wrong with it by the place in it."""
+    problems: dict[tuple[int, ...], str] = {}
     try:
-        value = converted(written, default)
+        return declared_by(declared).read(written, problems), problems
     except ValueError as error:
-        raise BadInput(f"--set {key}={text}: {entry.file}: {error}") from error
-    return replace(entry, parameters={**entry.parameters, key: value}, labels={**entry.labels, key: text})
+        return None, {(): str(error)}
+
+
+def require_parts(plan: Plan, lab: Lab, testplans_root: Path | None = None) -> None:
+    """Raise BadInput with every parameter of ``plan`` that names a part which ``lab`` does not have, and where."""
+    files = files_by_name(testplans_root or data_path("testplans"))
+    problems = []
+    for entry in plan.tests:
+        declared = read_declared(files[entry.file]).parameters
+        for name, value in entry.parameters.items():
+            parameter = declared[name]
+            if isinstance(parameter, Parameter) and (problem := parameter.problem_on(lab, value)):
+                problems.append(f"{entry.places.get(name, entry.file)}: {name}: {problem}")
+    if problems:
+        raise BadInput("\n".join(dict.fromkeys(problems)))
 
 
 def _entry(
@@ -201,6 +245,7 @@ def _entry(
             message = f"{name} has no test {function!r}; {guess(function, declared.functions)}"
             examined.report((*path, "test"), message)
     parameters = {}
+    places = {"": examined.place(path)}
     limits = []
     if declared:
         for key, value in written.parameters.items():
@@ -208,10 +253,10 @@ def _entry(
             if key not in declared.parameters:
                 examined.report(here, f"{name} has no such parameter; {guess(key, declared.parameters)}", key=True)
                 continue
-            try:
-                parameters[key] = converted(value, declared.parameters[key])
-            except ValueError as error:
-                examined.report(here, str(error))
+            parameters[key], problems = _value(value, declared.parameters[key])
+            places[key] = examined.place(here)
+            for place, problem in problems.items():
+                examined.report((*here, *place), problem)
         for index, limit in enumerate(written.limits):
             limits.append(_limit(examined, (*path, "limits", index), limit, name, declared.measures))
     for index, rule in enumerate(written.health.expect):
@@ -229,6 +274,7 @@ def _entry(
         labels=written.labels,
         expected_health=written.health.expect,
         schedule=_schedule(examined, path, written, declared, function or None),
+        places=places,
     )
 
 

@@ -10,6 +10,11 @@ import math
 import re
 from functools import lru_cache
 
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+"""A whole number that fits in 64 bits."""
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
+"""A whole number, or one with a fraction or an exponent."""
+
 _EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1": "0.95 or 95 %"}
 _LONG_TIMES = {"min": 60, "h": 3600}
 _LONG_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(min|h)")

@@ -33,7 +33,11 @@ _ANALYTICS = re.compile(
     r"|<script>\s*window\.dataLayer\b.*?</script>",
     re.DOTALL,
 )
-_INSTALL = "run `./rackloop demo` once, which installs it"
+_INSTALL = "install Node.js 20 or newer with npm and start `./rackloop` again, which installs the report"
+
+
+class ReportToolMissing(ToolError):
+    """Node.js or Allure is not there. Nothing but the HTML needs them."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,7 @@ def find_node() -> Path:
         raise ToolError(f"no Node.js for the HTML report: RACKLOOP_NODE={chosen} is not a program; unset it or mend it")
     if found := shutil.which("node") or shutil.which(_CHECKOUT / "bin" / "node"):
         return Path(found)
-    raise ToolError(
-        f"no Node.js for the HTML report: `node` is not on PATH; install version 20 or newer, or {_INSTALL}"
-    )
+    raise ReportToolMissing(f"no Node.js for the HTML report: `node` is not on PATH; {_INSTALL}")
 
 
 def find_allure() -> Path:
@@ -75,7 +77,9 @@ def find_allure() -> Path:
     # Allure 2 is a Java program of the same name; ours is a script of the npm package.
     if on_path and Path(on_path).resolve().suffix == ".js":
         return Path(on_path).resolve()
-    raise ToolError(f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {_INSTALL}, then report again")
+    raise ReportToolMissing(
+        f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {_INSTALL}, then report again"
+    )
 
 
 def generate(

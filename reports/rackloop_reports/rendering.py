@@ -45,7 +45,7 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
             results, run_dir / "report", history, title=run.title, started_ms=run.wall_ms(run.started_ns), tool=tool
         )
     except ToolError as error:
-        raise ToolError(f"{error} (the other reports are in {run_dir})") from error
+        raise type(error)(f"{error} (the other reports are in {run_dir})") from error
     return rendered
 
 

@@ -10,9 +10,16 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec, phy_number
 from rackloop.lab import Lab
+from rackloop.parameters import number, whole
 from rackloop_fixtures import Measure, Progress, Rack
 
-PARAMETERS: dict[str, Any] = {"resets": 2, "drops": 2, "down_ms": 50.0, "off_ms": 200.0, "settle_ms": 300.0}
+PARAMETERS = {
+    "resets": whole(2, "link resets of each PHY, and as many hard resets", most=10_000),
+    "drops": whole(2, "drops of each PHY's signal", most=10_000),
+    "down_ms": number(50.0, "how long the signal is away in a drop", least=1, most=60_000, unit="ms"),
+    "off_ms": number(200.0, "how long a PHY is switched off", least=1, most=60_000, unit="ms"),
+    "settle_ms": number(300.0, "how long nothing is done between them", least=0, most=60_000, unit="ms"),
+}
 MEASURES = {
     "phy.stall": "s",
     "phy.errors": "1",

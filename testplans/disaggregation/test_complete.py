@@ -13,6 +13,7 @@ import pytest
 from rackloop.blocks import BLOCK_BYTES
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
+from rackloop.parameters import choice, whole
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, require_rules
 from rackloop_models.disaggregation import (
     POLICIES,
@@ -29,14 +30,18 @@ from rackloop_models.lwfs import HEADER_BYTES, Address, LwfsClient, LwfsFile
 
 PAYLOAD = BLOCK_BYTES - HEADER_BYTES
 FILE_BLOCKS = 1024
-PARAMETERS: dict[str, Any] = {
-    "servers": 2,
-    "ports": 2,
-    "drives": 16,
-    "policies": ["least_recently_used", "least_work"],
-    "ios": 64,
-    "direct_ios": 200,
-    "rounds": 10,
+PARAMETERS = {
+    "servers": whole(2, "servers that share the drives, the last of the lab", most=1000),
+    "ports": whole(2, "ports of each server that are used", most=1000),
+    "drives": whole(16, "drives that share the ports", most=10_000),
+    "policies": choice(
+        ["least_recently_used", "least_work"],
+        "which drive gives its port to another, each in turn",
+        among=["least_recently_used", "least_work"],
+    ),
+    "ios": whole(64, "I/Os written by each policy, and as many read", most=1_000_000),
+    "direct_ios": whole(200, "I/Os beside them on a drive that stays attached", most=1_000_000),
+    "rounds": whole(10, "rounds in which the I/Os beside them are made", least=2, most=10_000),
 }
 MEASURES = {
     "complete.io": "s",

@@ -10,6 +10,7 @@ import pytest
 
 from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.lab import Lab
+from rackloop.parameters import choice, size, whole
 from rackloop.portmap import Full, PortMap
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, drives_in, require_rules
@@ -31,11 +32,11 @@ from rackloop_models.disaggregation import (
     with_servers,
 )
 
-PARAMETERS: dict[str, Any] = {
-    "servers": [2, 1, 2],
-    "wipe": "sanitize",
-    "marked_bytes": 1 << 20,
-    "power": ["switch", "rack"],
+PARAMETERS = {
+    "servers": whole([2, 1, 2], "how many servers have the drives in each shape, the first as the last", most=1000),
+    "wipe": choice("sanitize", "how a drive is wiped between servers", among=["sanitize", "overwrite", "none"]),
+    "marked_bytes": size(1 << 20, "how much of each drive is marked", least=4096, most=1 << 40, multiple=4096),
+    "power": choice(["switch", "rack"], "of what the power is cut in each shape", among=["switch", "rack"]),
 }
 MEASURES = {
     "configuration.reconfigure": "s",
@@ -64,6 +65,15 @@ pytestmark = pytest.mark.rackloop(
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """The drives in the expanders."""
     return [drive for expander in _shape(lab).drives for drive in drives_in(lab, expander)]
+
+
+def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for shapes that the rack cannot have, or that would not bring it back."""
+    counts = parameters["servers"]
+    if counts[0] != counts[-1]:
+        raise BadInput(f"servers: {counts} must end as it begins, to show that the rack comes back")
+    if max(counts) > (has := len(StorageParts.of(lab).servers)):
+        raise BadInput(f"servers: {counts} asks for {max(counts)}, and lab {lab.name} has {has}")
 
 
 def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -136,8 +146,6 @@ class Deployment:
     def cut_power(self, what: str) -> None:
         """Take the power of the switch, or of the switch and all servers, and give it back."""
         rack = self.rack
-        if what not in {"switch", "rack"}:
-            raise BadInput(f"power is cut of the switch or of the rack, not of {what!r}")
         ports = ["switch", *(f"server:{name}" for name in rack.lab.servers if what == "rack")]
         before = rack.fabric.live_map(rack.deadline()).pairs
         began_s = self._now_s()
@@ -263,8 +271,6 @@ def test_configuration(
     history = History()
     deployment = Deployment(rack, labels, shape, history, wipe, parameters["marked_bytes"], measure)
     counts = parameters["servers"]
-    if counts[0] != counts[-1]:
-        raise BadInput(f"servers: {counts} must end as it begins, to show that the rack comes back")
     for number, count in enumerate(counts):
         deployment.deploy(with_servers(shape, count))
         for what in parameters["power"]:

@@ -9,6 +9,7 @@ import polars
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.parameters import number, text, whole
 from rackloop.traces import open_trace
 from rackloop_fixtures import (
     Labels,
@@ -40,16 +41,18 @@ from rackloop_models.disaggregation import (
 )
 
 DAY_S = 86_400.0
-# Without a trace the load is a made-up day. A trace is stretched to one. The model has ``days`` like it, each its own.
-PARAMETERS: dict[str, Any] = {
-    "trace": "",
-    "days": 12,
-    "day_s": 16.0,
-    "steps": 32,
-    "headroom": 1.2,
-    "hold_s": 7200.0,
-    "remap_s": 2.0,
-    "within_s": 10.0,
+# Without a trace the load is a made-up day. A trace is stretched to one.
+PARAMETERS = {
+    "trace": text("", "the trace whose load the day has; a made-up day where empty", longest=1024),
+    "days": whole(12, "days that the model has, each with a load of its own", least=2, most=10_000),
+    "day_s": number(16.0, "how long the day takes on the rack", least=1, most=86_400, unit="s"),
+    "steps": whole(32, "loads of the day", least=2, most=100_000),
+    "headroom": number(1.2, "how much more than the load the servers must carry", least=1, most=10),
+    "hold_s": number(
+        7200.0, "how long fewer servers must do before one is let go, in the day's time", most=86_400, unit="s"
+    ),
+    "remap_s": number(2.0, "how long a move takes in the model", least=0.001, most=3600, unit="s"),
+    "within_s": number(10.0, "by when a drive that moves is served again on the rack", least=0.1, most=3600, unit="s"),
 }
 MEASURES = {
     "elastic.server_hours_saved": "h",

@@ -14,6 +14,7 @@ import pytest
 from rackloop.errors import LabError, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
+from rackloop.parameters import choice, flag, number, size, whole
 from rackloop_fixtures import (
     Labels,
     Measure,
@@ -39,20 +40,22 @@ from rackloop_models.disaggregation import (
 )
 
 # The rebuild that a failover is compared with is worked out for real drives and a real network, not for the rack's.
-PARAMETERS: dict[str, Any] = {
-    "policies": ["one", "spread"],
-    "repeats": 6,
-    "half": True,
-    "drive_failures": 1,
-    "spares": 2,
-    "fault": "power_loss",
-    "beat_s": 0.05,
-    "patience_s": 1.0,
-    "within_s": 20.0,
-    "rebuild_drive_bytes": 10_000_000_000_000,
-    "rebuild_filled": 0.7,
-    "rebuild_drive_bytes_per_s": 200_000_000,
-    "rebuild_network_bytes_per_s": 1_250_000_000,
+PARAMETERS = {
+    "policies": choice(["one", "spread"], "to whom a failed server's drives go, each in turn", among=["one", "spread"]),
+    "repeats": whole(6, "servers that fail, one after the other", most=10_000),
+    "half": flag(True, "whether half of the servers fail together as well"),
+    "drive_failures": whole(1, "drives that fail", least=0, most=1000),
+    "spares": whole(2, "drives kept for those", least=0, most=1000),
+    "fault": choice(
+        "power_loss", "how a server fails", among=["power_loss", "server_crash", "server_hang", "partition"]
+    ),
+    "beat_s": number(0.05, "how often a server is heard", least=0.001, most=60, unit="s"),
+    "patience_s": number(1.0, "how long it is waited for", least=0.01, most=600, unit="s"),
+    "within_s": number(20.0, "by when all drives are served again", least=0.1, most=3600, unit="s"),
+    "rebuild_drive_bytes": size(10_000_000_000_000, "a drive of the modelled rebuild", least=4096, most=1 << 50),
+    "rebuild_filled": number(0.7, "how full it is, as a share", most=1),
+    "rebuild_drive_bytes_per_s": size(200_000_000, "how fast it is", most=1_000_000_000_000, unit="B/s"),
+    "rebuild_network_bytes_per_s": size(1_250_000_000, "how fast its network is", most=1_000_000_000_000, unit="B/s"),
 }
 MEASURES = {
     "failover.full_service": "s",

@@ -11,14 +11,18 @@ import pytest
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab
-from rackloop_fixtures import Measure, Progress, Rack, code_of, require_counts
+from rackloop.parameters import erasure_code, size, whole
+from rackloop_fixtures import Measure, Progress, Rack, code_of
 from rackloop_models.erasure import Code
 
 # Codes as k+m; ``rounds`` is how often each is timed.
-PARAMETERS: dict[str, Any] = {
-    "codes": ["252+3", "251+4", "250+5", "246+9", "1019+4", "1016+7", "1014+9", "1004+19"],
-    "sector_bytes": 4096,
-    "rounds": 15,
+PARAMETERS = {
+    "codes": erasure_code(
+        ["252+3", "251+4", "250+5", "246+9", "1019+4", "1016+7", "1014+9", "1004+19"],
+        "user sectors and redundancy of each code",
+    ),
+    "sector_bytes": size(4096, "a sector", least=2, most=1 << 20, multiple=2),
+    "rounds": whole(15, "codewords of each code", most=100_000),
 }
 MEASURES = {"codec.throughput": "B/s", "codec.wrong": "1"}
 
@@ -32,6 +36,12 @@ pytestmark = pytest.mark.rackloop(
 Bytes = npt.NDArray[np.uint8]
 
 
+def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for a code that no field is large enough for."""
+    for written in parameters["codes"]:
+        Code(*code_of(written))
+
+
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A codeword takes a millisecond or two, and each code is tried in three ways."""
     return 1 + 0.01 * len(parameters["codes"]) * float(parameters["rounds"])
@@ -39,7 +49,6 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def test_codec(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Per code: encode, lose one sector, lose as many as may be lost, each at places drawn anew every round."""
-    require_counts(parameters, "rounds", "sector_bytes")
     noise = np.random.default_rng(rack.chance.getrandbits(64))
     for number, text in enumerate(parameters["codes"]):
         progress(number, len(parameters["codes"]), "codes")

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackloop.errors import LabError, ProductFailed
+from rackloop.errors import BadInput, LabError, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
+from rackloop.parameters import choice, number, size, whole
 from rackloop_fixtures import (
     ErasureRack,
     ErasureTenant,
@@ -21,27 +22,31 @@ from rackloop_fixtures import (
     Progress,
     Rack,
     StorageParts,
-    require_among,
-    require_counts,
 )
 from rackloop_models.disaggregation import Shape
 from rackloop_models.rack_erasure import Health, RecoveryController, ServerLoss, StripeCode, Throttle
 
-PARAMETERS: dict[str, Any] = {
-    "k": 4,
-    "m": 2,
-    "unit_bytes": 65536,
-    "objects": 96,
-    "policies": ["move", "rebuild"],
-    "fault": "power_loss",
-    "written_meanwhile": 12,
-    "spares": 4,
-    "throttles": ["none", "throttled"],
-    "throttle_bytes_per_s": 4_000_000,
-    "throttle_floor_bytes_per_s": 2_000_000,
-    "latency_target_s": 0.005,
-    "tenant_pause_s": 0.01,
-    "healthy_s": 1.0,
+PARAMETERS = {
+    "k": whole(4, "data units of a stripe", most=254),
+    "m": whole(2, "redundancy units of a stripe", most=254),
+    "unit_bytes": size(65536, "a unit", least=4096, most=16 << 20, multiple=4096),
+    "objects": whole(96, "objects that are written, at most as many as fit", most=1_000_000),
+    "policies": choice(
+        ["move", "rebuild"], "what is done when a server is lost, each in turn", among=["move", "rebuild"]
+    ),
+    "fault": choice(
+        "power_loss", "how a server fails", among=["power_loss", "server_crash", "server_hang", "partition"]
+    ),
+    "written_meanwhile": whole(12, "objects written while it is lost", least=0, most=1_000_000),
+    "spares": whole(4, "drives kept for those that fail", most=1000),
+    "throttles": choice(
+        ["none", "throttled"], "whether a rebuild gives way, each in turn", among=["none", "throttled"]
+    ),
+    "throttle_bytes_per_s": size(4_000_000, "the rate of a throttled rebuild", most=1_000_000_000_000, unit="B/s"),
+    "throttle_floor_bytes_per_s": size(2_000_000, "the least that it gives way to", most=1_000_000_000_000, unit="B/s"),
+    "latency_target_s": number(0.005, "the tenant's latency that it gives way for", least=1e-6, most=60, unit="s"),
+    "tenant_pause_s": number(0.01, "how long the tenant waits between requests", most=60, unit="s"),
+    "healthy_s": number(1.0, "how long the tenant is measured before the failure", least=0.01, most=3600, unit="s"),
 }
 MEASURES = {
     "rebuild.time": "s",
@@ -78,6 +83,14 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for a code that cannot be, and for a throttle whose floor is above its rate."""
+    _code(parameters)
+    rate, floor = parameters["throttle_bytes_per_s"], parameters["throttle_floor_bytes_per_s"]
+    if floor > rate:
+        raise BadInput(f"throttle_floor_bytes_per_s: {floor} is above throttle_bytes_per_s, {rate}")
+
+
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A drive that is taken costs a tenth of a second, and a throttled rebuild has its rate."""
     shape = _shape(lab, parameters)
@@ -111,8 +124,6 @@ def test_server_loss(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per policy: a server fails, objects are read and some written without it, and all is made whole again."""
-    require_counts(parameters, "objects")
-    require_among(parameters, "policies", list(ServerLoss))
     shape = _shape(rack.lab, parameters)
     for name in parameters["policies"]:
         policy = ServerLoss(name)
@@ -151,8 +162,6 @@ def test_throttle(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per throttle: a drive fails under a tenant, and a spare is filled while the tenant goes on."""
-    require_counts(parameters, "objects")
-    require_among(parameters, "throttles", ["none", "throttled"])
     shape = _shape(rack.lab, parameters)
     for name in parameters["throttles"]:
         controller = RecoveryController(shape, ServerLoss.MOVE)

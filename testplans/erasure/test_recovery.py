@@ -11,6 +11,7 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
+from rackloop.parameters import erasure_code, number, part, size, whole
 from rackloop.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
 from rackloop.recovery import Progress as CampaignProgress
 from rackloop.verdict import Verdict
@@ -27,7 +28,6 @@ from rackloop_fixtures import (
     code_of,
     drive_places,
     reached_drive,
-    require_counts,
 )
 from rackloop_models.disaggregation import Shape
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
@@ -35,21 +35,23 @@ from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeC
 from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
 
 # Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
-PARAMETERS: dict[str, Any] = {
-    "drives": [""],
-    "codes": ["6+2", "246+9"],
-    "groups": 8,
-    "k": 4,
-    "m": 2,
-    "unit_bytes": 16384,
-    "objects": 24,
-    "spares": 2,
-    "erasures": 60,
-    "drive_erasures": 12,
-    "beyond": 8,
-    "corruptions": 8,
-    "together": 8,
-    "within_s": 600,
+PARAMETERS = {
+    "drives": part(
+        [""], "drives that carry a store, each in turn; a hard disk of the lab's choice where empty", of="drive"
+    ),
+    "codes": erasure_code(["6+2", "246+9"], "user sectors and redundancy of each code of the local store"),
+    "groups": whole(8, "codewords of its file", most=100_000),
+    "k": whole(4, "data units of a stripe", most=254),
+    "m": whole(2, "redundancy units of a stripe", most=254),
+    "unit_bytes": size(16384, "a unit", least=4096, most=16 << 20, multiple=4096),
+    "objects": whole(24, "objects in stripes", most=1_000_000),
+    "spares": whole(2, "drives kept for those that fail", least=0, most=1000),
+    "erasures": whole(60, "patterns of erased sectors that a code corrects", least=0, most=1_000_000),
+    "drive_erasures": whole(12, "patterns of drives that stop answering", least=0, most=1_000_000),
+    "beyond": whole(8, "patterns that no code corrects", least=0, most=1_000_000),
+    "corruptions": whole(8, "patterns of sectors that are silently wrong", least=0, most=1_000_000),
+    "together": whole(8, "stripes that are damaged at a time", most=100_000),
+    "within_s": number(600, "by when all of it is judged", least=1, most=604_800, unit="s"),
 }
 MEASURES = {
     "recovery.tried": "1",
@@ -85,6 +87,13 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for codes that cannot be."""
+    for code in parameters["codes"]:
+        Layout(*code_of(code))
+    StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
+
+
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Every pattern is read and repaired."""
     patterns = parameters["erasures"] + parameters["beyond"] + parameters["corruptions"]
@@ -97,7 +106,6 @@ def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
 
 def test_local(rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Per drive and code: a file of some groups, the last of them shortened."""
-    require_counts(parameters, "groups")
     for place in drive_places(rack.lab, parameters):
         for code in parameters["codes"]:
             k, m = code_of(code)
@@ -136,7 +144,6 @@ def test_drives(
 
 
 def _striped(rack: Rack, labels: Labels, parameters: Mapping[str, Any]) -> ErasureRack:
-    require_counts(parameters, "objects")
     controller = RecoveryController(_shape(rack.lab, parameters), ServerLoss.MOVE)
     code = StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
     return ErasureRack(rack, labels, controller, code)
@@ -156,8 +163,6 @@ def _judge(
     progress: Progress,
 ) -> None:
     """Raise ProductFailed where the oracle says fail, LimitsUnknown where it does not know."""
-    require_counts(parameters, "erasures", "drive_erasures", "beyond", "corruptions", least=0)
-    require_counts(parameters, "together", "within_s")
     plan = CampaignPlan(
         rack.seed,
         erasures=parameters["erasures"],

@@ -11,11 +11,18 @@ from rackloop.blocks import FailFastBlocks, Part, part_of
 from rackloop.distribution import Distribution
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
-from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive, require_counts
+from rackloop.parameters import part, whole
+from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, ReadMode, format_drive
 
 # ``request_sectors`` is what the store is asked for at once: 1 MiB, as by the kernel where it is mounted.
-PARAMETERS: dict[str, Any] = {"drives": [""], "sectors": 10_000, "trials": 6, "codeword": 1023, "request_sectors": 256}
+PARAMETERS = {
+    "drives": part([""], "drives to read, each in turn; all whose sectors often fail where empty", of="drive"),
+    "sectors": whole(10_000, "sectors that are read in a turn", most=10_000_000),
+    "trials": whole(6, "turns, of both ways each", most=10_000),
+    "codeword": whole(1023, "sectors of a codeword", least=2, most=65_536),
+    "request_sectors": whole(256, "sectors of a request", most=16_384),
+}
 MEASURES = {
     "tail.latency": "s",
     "tail.cut": "1",
@@ -111,7 +118,6 @@ def test_tail_latency(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per drive: a file is written to a store, then read in turns with the drive's retries and failing fast."""
-    require_counts(parameters, "sectors", "trials", "request_sectors")
     places = _places(rack.lab, parameters)
     for number, place in enumerate(places):
         drive, server, _ = place

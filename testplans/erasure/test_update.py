@@ -9,11 +9,19 @@ import pytest
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab
-from rackloop_fixtures import Labels, Measure, Progress, Rack, code_of, drive_places, reached_drive, require_counts
+from rackloop.parameters import erasure_code, part, whole
+from rackloop_fixtures import Labels, Measure, Progress, Rack, code_of, drive_places, reached_drive
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, UpdateMethod, format_drive
 
 # Figure 11 of the paper on local erasure coding: codewords of 255 sectors, 50 or 200 of which are updated.
-PARAMETERS: dict[str, Any] = {"drives": [""], "codes": ["252+3", "246+9"], "updated": [50, 200], "codewords": 12}
+PARAMETERS = {
+    "drives": part(
+        [""], "drives that carry a store, each in turn; a hard disk of the lab's choice where empty", of="drive"
+    ),
+    "codes": erasure_code(["252+3", "246+9"], "user sectors and redundancy of each code"),
+    "updated": whole([50, 200], "sectors of a codeword that are updated, each in turn", most=65_535),
+    "codewords": whole(12, "codewords that are updated by each method", most=100_000),
+}
 MEASURES = {"update.latency": "s", "update.read_sectors": "1", "update.wrong": "1"}
 
 pytestmark = pytest.mark.rackloop(
@@ -31,6 +39,14 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [drive for drive, _, _ in drive_places(lab, parameters)]
 
 
+def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for more sectors to update than a codeword has."""
+    for code, updated in _turns(parameters):
+        if updated > (k := code_of(code)[0]):
+            raise BadInput(f"updated: code {code} has 1 to {k} sectors to update in a codeword, found {updated}")
+        Layout(*code_of(code))
+
+
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """An update takes a few revolutions of the disk."""
     times = len(parameters["codes"]) * len(parameters["updated"]) * 3 * int(parameters["codewords"])
@@ -41,7 +57,6 @@ def test_update(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per code, number of sectors and method: write a file, then update each of its codewords once."""
-    require_counts(parameters, "codewords")
     turns = list(_turns(parameters))
     for place in drive_places(rack.lab, parameters):
         for number, (code, updated) in enumerate(turns):
@@ -66,8 +81,6 @@ def _update(
 ) -> None:
     """The same sectors of the same file by each method; and once as if there were no redundancy."""
     k, m = code_of(code)
-    if not 0 < updated <= k:
-        raise BadInput(f"updated: code {code} has 1 to {k} sectors to update in a codeword, found {updated}")
     codewords = int(parameters["codewords"])
     content = bytearray(rack.chance.randbytes(codewords * k * SECTOR_BYTES))
     starts = [group * k + rack.chance.randrange(k - updated + 1) for group in range(codewords)]

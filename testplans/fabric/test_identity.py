@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.parameters import whole
 from rackloop_fixtures import Measure, Progress, Rack
 
-PARAMETERS: dict[str, Any] = {"remaps": 1000, "check_every": 50}
+PARAMETERS = {
+    "remaps": whole(1000, "maps that the drives are dealt by", most=10_000_000),
+    "check_every": whole(50, "maps until all ports are read, and not the quick ones alone", most=10_000_000),
+}
 MEASURES = {
     "identity.remaps": "1",
     "identity.reads": "1",

@@ -10,13 +10,14 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, Stack
+from rackloop.parameters import stack, whole
 from rackloop_fixtures import Measure, Progress, Rack, side_by_side
 from rackloop_labs.remapping import share_spares
 
-PARAMETERS: dict[str, Any] = {
-    "remaps": 400,
-    "quick_remaps": 1000,
-    "stacks": ["vanilla", "no_timeouts", "warm_port", "comreset"],
+PARAMETERS = {
+    "remaps": whole(400, "map changes of each server, each of one drive", most=10_000_000),
+    "quick_remaps": whole(1000, "the same of a server that has a drive online within 10 ms", most=10_000_000),
+    "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "servers of which stacks are measured"),
 }
 MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.switch": "s"}
 
@@ -53,15 +54,16 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    return [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+    servers = [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+    if not servers:
+        raise NotSupported(f"no server of lab {lab.name} has one of the stacks {', '.join(parameters['stacks'])}")
+    return servers
 
 
 def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Exchange the drives of each server's ports one by one, all ports and servers side by side."""
     lab = rack.lab
     servers = _servers(lab, parameters)
-    if not servers:
-        raise NotSupported(f"no server of lab {lab.name} has one of the stacks {', '.join(parameters['stacks'])}")
     changes = {name: parameters["quick_remaps" if lab.servers[name].stack in _QUICK else "remaps"] for name in servers}
     with rack.remapping(servers, share_spares(lab, servers)) as remapping:
 
@@ -74,7 +76,7 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
         side_by_side(change, servers)
     for server in servers:
         seen = remapping.timelines(server)
-        stack = lab.servers[server].stack
+        its_stack = lab.servers[server].stack
         # Each drive comes by a map change of its own; what came by one would have been late together.
         clusters = [remap.generation for remap in seen]
         measure(
@@ -82,21 +84,21 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
             [remap.latency_s for remap in seen],
             errors=[remap.latency_error_s for remap in seen],
             clusters=clusters,
-            stack=stack,
+            stack=its_stack,
         )
         measure(
             "remap.attach",
             [remap.attach_s for remap in seen],
             errors=[remap.attach_error_s for remap in seen],
             clusters=clusters,
-            stack=stack,
+            stack=its_stack,
         )
         measure(
             "remap.switch",
             [remap.switch_s for remap in seen],
             errors=[remap.switch_error_s for remap in seen],
             clusters=clusters,
-            stack=stack,
+            stack=its_stack,
         )
         if laws := [remap.law_s for remap in seen if remap.law_s is not None]:
-            measure("remap.law", laws, errors=0.0, stack=stack)
+            measure("remap.law", laws, errors=0.0, stack=its_stack)

@@ -13,19 +13,26 @@ import pytest
 from rackloop.abilities import Staged
 from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.lab import Lab, LabKind
+from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
 from rackloop_fixtures import Measure, Progress, Rack
 
 KIB, MIB = 1 << 10, 1 << 20
-PARAMETERS: dict[str, Any] = {
-    "blocks": [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
-    "rounds": 12,
-    "reads": 4,
-    "most": 64 * MIB,
-    "host_s": 0.001,
-    "stack": "comreset",
-    "profiles": ["sata-ssd", "sata-hdd"],
+PARAMETERS = {
+    "blocks": size(
+        [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
+        "how large a read is, each in turn",
+        least=4 * KIB,
+        most=64 * MIB,
+        multiple=4 * KIB,
+    ),
+    "rounds": whole(12, "rounds of each size, each with a ratio of its own", least=2, most=10_000),
+    "reads": whole(4, "reads that are timed in each round, with swaps and without", most=1_000_000),
+    "most": size(64 * MIB, "how much is read of each size at most, two reads at least", least=4 * KIB, most=1 << 40),
+    "host_s": number(0.001, "what a read costs the host of the paper beside the drive", most=1, unit="s"),
+    "stack": stack("comreset", "the server of which stack reads"),
+    "profiles": part(["sata-ssd", "sata-hdd"], "drives of which profiles are read, two of each", of="profile"),
 }
 MEASURES = {
     "throughput.steady": "B/s",

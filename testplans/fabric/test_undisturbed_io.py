@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.parameters import size, whole
 from rackloop.portmap import Full, Partial, PortMap
 from rackloop_fixtures import Measure, Progress, Rack
 
-PARAMETERS: dict[str, Any] = {"remaps": 100, "iodepth": 4, "size": 64 << 20}
+PARAMETERS = {
+    "remaps": whole(100, "maps that are executed beside the ports that stay", most=10_000_000),
+    "iodepth": whole(4, "I/Os outstanding on each of those", most=4096),
+    "size": size(64 << 20, "how much is written and verified on each", least=1 << 20, most=1 << 50, multiple=1 << 20),
+}
 MEASURES = {
     "undisturbed.errors": "1",
     "undisturbed.lost": "1",

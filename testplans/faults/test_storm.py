@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.parameters import number, size, whole
 from rackloop.schedules import Schedule
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
 
-PARAMETERS: dict[str, Any] = {"size": 64 << 20, "iodepth": 4, "settle_s": 2.0}
+PARAMETERS = {
+    "size": size(64 << 20, "how much is written and verified on a port of each server", least=1 << 20, most=1 << 50),
+    "iodepth": whole(4, "I/Os outstanding on it", most=4096),
+    "settle_s": number(2.0, "how long after a fault has ended it may explain an error", most=3600, unit="s"),
+}
 MEASURES = {
     "storm.faults": "1",
     "storm.late": "s",

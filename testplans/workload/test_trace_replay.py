@@ -9,21 +9,22 @@ import pytest
 
 import allure
 from rackloop.lab import Lab
+from rackloop.parameters import flag, number, part, text
 from rackloop.portmap import Partial, PortMap
 from rackloop_drivers.workload import Stretch
 from rackloop_fixtures import Measure, Progress, Rack, find_trace, plan_replay, replay_place
 
-PARAMETERS: dict[str, Any] = {
-    "trace": "demo",
-    "volume": "",
-    "drive": "",
-    "speed": 1.0,
-    "from_s": 0.0,
-    "duration_s": 0.0,
-    "fold": False,
-    "reads_only": False,
-    "spread": True,
-    "moving": False,
+PARAMETERS = {
+    "trace": text("demo", "the trace: a file, or the name of one that is shipped", longest=1024),
+    "volume": text("", "the volume of it, where it has several"),
+    "drive": part("", "the drive that it is replayed on; the first of all where empty", of="drive"),
+    "speed": number(1.0, "how many times as fast as it was recorded", least=1e-6, most=1e6),
+    "from_s": number(0.0, "where in the trace it begins", most=31_536_000, unit="s"),
+    "duration_s": number(0.0, "how much of it is replayed; to its end where 0", most=31_536_000, unit="s"),
+    "fold": flag(False, "whether offsets beyond the drive come back into it"),
+    "reads_only": flag(False, "whether reads alone are replayed"),
+    "spread": flag(True, "whether requests of one coarse stamp are spread until the next"),
+    "moving": flag(False, "whether the drives beside it move meanwhile"),
 }
 MEASURES = {
     "replay.lateness": "s",

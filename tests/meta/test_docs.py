@@ -12,6 +12,8 @@ from typer.main import get_command
 
 from command_line_reference import PAGE, page
 from rackloop_cli.main import app
+from testplan_reference import PAGE as TEST_PLANS
+from testplan_reference import page as plans_page
 from tests.meta.tree import ROOT, files, shown
 
 PAGES = files(".md")
@@ -101,6 +103,11 @@ def test_every_verb_is_documented() -> None:
 def test_the_command_line_is_documented_as_it_is() -> None:
     written = PAGE.read_text(encoding="utf-8")
     assert written == page(), "run: python tools/command_line_reference.py"
+
+
+def test_the_test_plans_are_documented_as_they_declare_themselves() -> None:
+    written = TEST_PLANS.read_text(encoding="utf-8")
+    assert written == plans_page(), "run: python tools/testplan_reference.py"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import load_lab
+from rackloop.parameters import default_of
 from tests.meta.tree import ROOT, shown
 
 PLANS = sorted((ROOT / "testplans").rglob("test_*.py"))
@@ -74,6 +75,7 @@ def test_a_subject_is_a_folder(path: Path) -> None:
 def test_a_test_plan_foresees_what_it_would_do_on_any_rack(path: Path, lab: Path) -> None:
     described = load_lab(str(lab))
     module = runpy.run_path(str(path))
-    for name in module.keys() & {"drives_erased", "faults", "estimate_s"}:
+    parameters = {name: default_of(declared) for name, declared in module["PARAMETERS"].items()}
+    for name in module.keys() & {"check", "drives_erased", "faults", "needs", "estimate_s"}:
         with suppress(NotSupported):
-            module[name](described, module["PARAMETERS"])
+            module[name](described, parameters)

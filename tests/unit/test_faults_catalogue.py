@@ -97,11 +97,14 @@ def test_an_unknown_fault_is_refused_with_a_guess() -> None:
     [
         (FaultSpec("hang", "srv1"), "hang is of a drive, and srv1 is a server"),
         (FaultSpec("hang", "d01", {"for": 3}), "hang has no parameter for"),
-        (FaultSpec("fail_slow", "d01", {"extra_us": -1}), "extra_us: expected between 1 and 6e+07, found -1"),
-        (FaultSpec("fail_slow", "d01", {"extra_us": "much"}), "extra_us: expected a number, found 'much'"),
-        (FaultSpec("fail_slow", "d01", {"extra_us": True}), "extra_us: expected a number, found True"),
+        (FaultSpec("fail_slow", "d01", {"extra_us": -1}), "extra_us: expected a time from 1 us to 60 s, found -1"),
+        (
+            FaultSpec("fail_slow", "d01", {"extra_us": "much"}),
+            "extra_us: expected a time from 1 us to 60 s, found 'much'",
+        ),
+        (FaultSpec("fail_slow", "d01", {"extra_us": True}), "extra_us: expected a time from 1 us to 60 s, found True"),
         (FaultSpec("fail_slow", "d01", {"extra_us": 5, "factor": 2}), "give extra_us or factor, not both"),
-        (FaultSpec("media_error", "d01", {"lba": 1.5}), "lba: expected a whole number, found 1.5"),
+        (FaultSpec("media_error", "d01", {"lba": 1.5}), "lba: expected a whole number of 0 or more, found 1.5"),
         (FaultSpec("media_error", "d01", {"mode": "for ever"}), "mode: expected one of once, times, until_rewritten"),
         (FaultSpec("miswire", "srv1.p0"), "miswire needs with: the other port or drive"),
         (FaultSpec("miswire", "srv1.p0", {"with": "d77"}), "with: the rack bench has nothing called 'd77'"),

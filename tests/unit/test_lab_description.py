@@ -57,11 +57,11 @@ def test_a_port_that_an_expander_is_joined_to_has_no_drive_to_itself(mock: Lab) 
 
 def test_text_survives_and_identifiers_are_normalised(tmp_path: Path) -> None:
     text = (LABS / "mock.yaml").read_text().replace("5000c500a0000001", "0x50:00:C5:00:A0:00:00:01", 1)
-    text = text.replace("5000c500a0000002", "5000e500").replace("RL000003", "no").replace("RL000004", "1e3")
+    text = text.replace("5000c500a0000002", "5000e50000000002").replace("RL000003", "no").replace("RL000004", "1e3")
     (tmp_path / "rack.yaml").write_text(text)
     drives = load_lab(tmp_path / "rack.yaml").drives
     assert [drives[name].serial for name in ("d03", "d04", "d09")] == ["no", "1e3", "00123456"]
-    assert [drives[name].wwn for name in ("d01", "d02")] == ["5000c500a0000001", "5000e500"]
+    assert [drives[name].wwn for name in ("d01", "d02")] == ["5000c500a0000001", "5000e50000000002"]
 
 
 def test_a_profile_says_what_the_file_does_not(mock: Lab) -> None:

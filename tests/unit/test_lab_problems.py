@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from rackloop.errors import DescriptionError
-from rackloop.lab import load_lab
+from rackloop.lab import check_files, load_lab
 
 RACK = """\
 name: rack
@@ -152,7 +153,22 @@ WRONG_WIRING = [
     ("{p0: d01", "{p0: exp1", "14:24: baseline.srv1.p1: exp1 is already joined", ["baseline.srv1.p0", "(14:14)"]),
     ("{p0: d01", "{p2: d01", "14:10: baseline.srv1.p2: no port of srv1 is named 'p2'", ["known: p0, p1"]),
     ("  srv1: {p0", "  srv9: {p0", "14:3: baseline.srv9: no server is named 'srv9'", ["did you mean 'srv1'?"]),
-    ("  exp1: {port", "  d01: {port", "9:3: expanders.d01: a drive is named 'd01' too", ["rename"]),
+    ("  exp1: {port", "  d01: {port", "9:8: expanders.d01: the name d01 is already given at drives.d01", ["rename"]),
+    (
+        "  d02: {profile",
+        "  srv1: {profile",
+        "12:9: drives.srv1: the name srv1 is already given at servers.srv1",
+        ["rename"],
+    ),
+    ("  srv1: {ports", "  drive: {ports", "5:3: servers.drive: 'drive' means something else here", ["another name"]),
+    (
+        "name: rack\n",
+        "name: rack\nquarantine: {failures: 5, tests: 2}\n",
+        "2:24: quarantine.failures: 5 failures among 2 tests never happen",
+        ["raise tests"],
+    ),
+    ("ports: 8}", "ports: 8, control: {baud: 115201}}", "3:56: fabric.control.baud: '115201' is not known", ["115200"]),
+    ("5000c500a0000001", "5000e500", "11:45: drives.d01.wwn: expected a WWN of 16", ["which has 8"]),
 ]
 
 PHYSICAL_NEEDS = [
@@ -179,7 +195,26 @@ PHYSICAL_NEEDS = [
         ["host name"],
     ),
     ("model: M, ", "", "9:3: drives.d01.model: is missing", ["as the drive reports it"]),
-    ("5000c500a0000001", "5000e500", "9:55: drives.d01.wwn: expected a WWN of 16", ["found 8"]),
+    ("5000c500a0000001", "5000e500", "9:55: drives.d01.wwn: expected a WWN of 16", ["which has 8"]),
+    (
+        "ssh: srv1",
+        "ssh: srv1, user: \"{{ lookup('pipe','id') }}\"",
+        "5:43: servers.srv1.user: expected a user",
+        ["letters"],
+    ),
+    ("ssh: srv1", 'ssh: srv1, user: "a b"', "5:43: servers.srv1.user: expected a user", ["'a b'"]),
+    (
+        "known_hosts: known, jump",
+        'known_hosts: "k\\n  ProxyCommand id", jump',
+        "5:50: servers.srv1.known_hosts: expected a file name without control characters",
+        ["ProxyCommand"],
+    ),
+    (
+        "known_hosts: known, jump",
+        "known_hosts: 'k\"', jump",
+        "5:50: servers.srv1.known_hosts: expected a file name without control characters",
+        ['k"'],
+    ),
 ]
 
 STATIC_HAS_NO_SWITCH = [
@@ -265,3 +300,26 @@ def test_one_problem_is_one_line(tmp_path: Path) -> None:
     found = problems_of(text.replace("name: rack", 'name: "a\\nb"'), tmp_path)
     assert len(found) == 6
     assert all("\n" not in problem and len(problem) < 300 for problem in found)
+
+
+def test_what_is_not_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rack.yaml")
+    [(_, found)] = check_files([tmp_path / "rack.yaml"])
+    assert "is a pipe or a socket, not a file" in str(found)
+
+
+def test_of_many_problems_the_first_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    (tmp_path / "rack.yaml").write_text(RACK + "".join(f"key{number}: x\n" for number in range(80)))
+    with pytest.raises(DescriptionError) as caught:
+        load_lab(tmp_path / "rack.yaml")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 51
+    assert lines[-1] == "and 30 more problems: mend these first"
+
+
+def test_a_file_with_thousands_of_problems_is_given_up(tmp_path: Path) -> None:
+    drives = "".join(f"  x{number}: *a\n" for number in range(10_000))
+    (tmp_path / "rack.yaml").write_text(f"name: a\nkind: mock\nx: &a {{k: v}}\ndrives:\n{drives}")
+    with pytest.raises(DescriptionError) as caught:
+        load_lab(tmp_path / "rack.yaml")
+    assert len(caught.value.problems) == 1000

@@ -133,11 +133,11 @@ WRONG = [
         ["did you mean 'remaps'?"],
     ),
     ("remaps: 40", "remaps: many", "7:20: tests[0].with.remaps: expected a whole number, or a size", ["'many'"]),
-    ("[4 KiB, 8192]", "[4 KiB, 8 KiX]", "7:32: tests[0].with.blocks: expected a whole number", ["'8 KiX'"]),
-    ("[4 KiB, 8192]", "4 KiB", "7:32: tests[0].with.blocks: expected a list such as [4096, 1048576]", ["'4 KiB'"]),
+    ("[4 KiB, 8192]", "[4 KiB, 8 KiX]", "7:40: tests[0].with.blocks[1]: expected a whole number", ["'8 KiX'"]),
+    ("[4 KiB, 8192]", "4 KiB", "7:32: tests[0].with.blocks: expected a list such as [4 KiB, 1 MiB]", ["'4 KiB'"]),
     ("down_ms: 2,", "down_ms: 1e999,", "7:75: tests[0].with.down_ms: expected a number", ["'1e999'"]),
     ("wait: no", "wait: later", "7:84: tests[0].with.wait: expected true or false", ["'later'"]),
-    ("note: 007", "note: {}", "7:94: tests[0].with.note: expected a text such as x", ["a mapping"]),
+    ("note: 007", "note: {}", "7:94: tests[0].with.note: expected a text of at most", ["a mapping"]),
     ("note: 007", "odd: 1", "7:93: tests[0].with.odd: its default in the test file, None", ["cannot set it"]),
     (
         "remap.latency,",
@@ -160,6 +160,8 @@ WRONG = [
     ),
     ("repeats: 3", "repeats: 0", "12:14: tests[0].repeats: expected a whole number from 1", ["'0'"]),
     ("timeout: 10 min", "timeout: 10", "13:14: tests[0].timeout: expected a quantity in s", ["no unit"]),
+    ("timeout: 10 min", "timeout: 1e300 s", "13:14: tests[0].timeout: expected a time above zero", ["720 h"]),
+    ("repeats: 3", "repeats: 10000", "5:3: tests: comes to 10,001 tests", ["at most 10,000"]),
     ("timeout: 10 min", "timeout: 0 s", "13:14: tests[0].timeout: expected a time above zero", ["5 s"]),
     ("severity: critical", "severity: []", "14:24: tests[0].labels.severity: expected a text", ["a list"]),
 ]

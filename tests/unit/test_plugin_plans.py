@@ -163,7 +163,7 @@ def test_a_state_directory_that_cannot_be_made_is_told_before_the_first_test(
     monkeypatch.setenv("RACKLOOP_STATE_HOME", "/proc/nowhere")
     ran = run_plan(pytester, {"a/b": "def test_it(journal): ...\n"}, {"test": "a/b"})
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: cannot make the lab's state directory /proc/nowhere" in ran.result.stderr.str()
+    assert "rackloop: cannot make the lab's state directory /proc/nowhere" in ran.result.stderr.str()
     assert ran.started == []
 
 
@@ -190,7 +190,7 @@ def test_servers_that_a_lease_has_not_are_told_before_the_first_test(pytester: p
     arguments = (f"--rackloop-lease={lease}", "--rackloop-servers=srv2")
     ran = run_plan(pytester, {"a/b": TWO}, {"test": "a/b"}, arguments=arguments)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"ERROR: lease {lease} has srv1" in ran.result.stderr.str()
+    assert f"rackloop: lease {lease} has srv1" in ran.result.stderr.str()
     assert ran.started == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,7 +68,10 @@ def test_servers_are_grouped_by_lab_and_by_how_they_take_a_drive() -> None:
         "stack_warm_port": ["srv3"],
         "stack_comreset": ["srv4"],
     }
-    assert groups["servers"]["hosts"]["srv1"] == {"ansible_user": "root", "ansible_become": False}
+    assert groups["servers"]["hosts"]["srv1"] == {
+        "ansible_user": {"__ansible_unsafe": "root"},
+        "ansible_become": False,
+    }
 
 
 def test_a_password_is_in_the_environment_and_nowhere_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,3 +97,23 @@ def test_a_password_is_in_the_environment_and_nowhere_else(monkeypatch: pytest.M
 def test_what_ansible_cannot_be_given_is_refused(reach: SshAccess, words: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=words):
         ssh_config({"srv1": reach}, tmp_path)
+
+
+def test_a_user_is_no_template_that_ansible_runs(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    user = f"{{{{ lookup('ansible.builtin.pipe', 'touch {mark}') }}}}"
+    hosts = inventory(load_lab("mock"), {"srv1": replace(PLAIN, user=user)})
+    (tmp_path / "inventory.json").write_text(json.dumps(hosts))
+    ansible, hosts_file = str(Path(sys.executable).with_name("ansible")), str(tmp_path / "inventory.json")
+    ask = [ansible, "srv1", "-c", "local", "-i", hosts_file, "-m", "debug", "-a", "var=ansible_user"]
+    said = subprocess.run(ask, capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
+    assert "lookup(" in said.stdout
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("end", ['"\n  ProxyCommand sh -c true\n  #', "\n", '"', "\r"])
+def test_no_path_becomes_a_setting_of_ssh(end: str, tmp_path: Path) -> None:
+    path = Path(f"/lab/k{end}")
+    for changed in (replace(PLAIN, key_file=path), replace(PLAIN, known_hosts=path)):
+        with pytest.raises(BadInput, match="ssh cannot be given the path"):
+            ssh_config({"srv1": changed}, tmp_path)

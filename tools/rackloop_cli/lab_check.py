@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError, problem_lines
 from rackloop.units import counted
 
 
@@ -41,8 +41,8 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
         ]
         print(dumps({"schema": 1, "files": files}, indent=2))
     else:
-        for problem in (problem for found in problems.values() for problem in found):
-            print(problem, file=sys.stderr)
+        for line in (line for found in problems.values() for line in problem_lines(found)):
+            print(line, file=sys.stderr)
         broken = sum(1 for found in problems.values() if found)
         total = sum(len(found) for found in problems.values())
         print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}")

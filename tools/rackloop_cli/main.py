@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, RackloopError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, RackloopError
 from rackloop_cli.epilog import examples
 from rackloop_cli.fabric_app import fabric_app
 from rackloop_cli.lab_app import lab_app
@@ -19,6 +21,7 @@ from rackloop_cli.schedule_app import schedule_app
 from rackloop_cli.store_app import store_app
 from rackloop_cli.trace_app import trace_app
 
+_IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
 # Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
     name="rackloop",
@@ -82,6 +85,12 @@ def _root(
     pass
 
 
+@app.command("help", hidden=True, epilog=examples("rackloop help"))
+def show_help(context: typer.Context) -> None:
+    """Print what ``--help`` prints."""
+    typer.echo(context.find_root().get_help())
+
+
 @app.command(
     epilog=examples(
         "rackloop demo",
@@ -119,7 +128,9 @@ def run(
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
-    workers: Annotated[int, typer.Option("-n", metavar="WORKERS", min=1, help="Racks to run on side by side.")] = 1,
+    workers: Annotated[
+        int, typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Racks side by side, 64 at most.")
+    ] = 1,
     testplans: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
@@ -189,14 +200,33 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The ou
     raise typer.Exit(verb.run(directory))
 
 
+def _require_values(arguments: list[str]) -> None:
+    """Raise BadInput for an empty argument: a variable that a script forgot to set would mean all there is."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if not argument or _IS_EMPTY_OPTION.fullmatch(argument):
+            option = before if not argument else argument.removesuffix("=")
+            after = f" after {option}" if option else ""
+            raise BadInput(f"an argument{after} is empty: give it a value, or leave the option out")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status. Nothing a user can cause ends in a traceback."""
     try:
+        _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        from rackloop_cli.os_errors import as_refusal
+
+        if (refusal := as_refusal(error)) is None:
+            raise
+        print(f"rackloop: {refusal}", file=sys.stderr)
+        return refusal.exit_code
     except KeyboardInterrupt:
+        # Another one while Python winds up would have it end as if killed.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return EXIT_INTERRUPTED
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else EXIT_PASS

@@ -20,7 +20,8 @@ from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.plan import Plan, find_testplans, load_plan, override
+from rackloop.names import names_in
+from rackloop.plan import Plan, find_testplans, load_plan, override, require_parts
 from rackloop.state import LabState
 from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
@@ -56,9 +57,11 @@ def run(request: Request) -> int:
     tests_root = find_testplans(request.testplans)
     lab = load_lab(request.lab)
     plan = override(load_plan(request.plan, tests_root), request.settings, tests_root)
+    require_parts(plan, lab, tests_root)
     files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
     if request.workers > 1 and lab.kind is not LabKind.MOCK:
         raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
+    names_in(request.servers)
     if request.workers > 1 and (request.servers or request.lease or request.steal):
         raise BadInput(f"-n {request.workers} makes a rack for each worker: leave --servers, --lease and --steal out")
     arguments = _common_arguments(request, files, tests_root)
@@ -125,9 +128,9 @@ def _common_arguments(request: Request, files: list[str], tests_root: Path) -> l
 
 def _lease_arguments(request: Request) -> list[str]:
     arguments = [f"--rackloop-wait={request.wait_s:g}", f"--rackloop-priority={request.priority}"]
-    if request.servers:
+    if request.servers is not None:
         arguments.append(f"--rackloop-servers={request.servers}")
-    if request.lease:
+    if request.lease is not None:
         arguments.append(f"--rackloop-lease={request.lease}")
     return arguments
 
@@ -135,7 +138,6 @@ def _lease_arguments(request: Request) -> list[str]:
 def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
     """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
     from rackloop.leases import Leases, LeaseTerms
-    from rackloop.names import names_in
     from rackloop.store import open_lab_store
     from rackloop_cli.stealing import agree_to_steal
 
@@ -197,7 +199,7 @@ def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
 
 def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
     """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
-    from rackloop_reports import render, write_summary
+    from rackloop_reports import ReportToolMissing, render, write_summary
     from rackloop_reports.table import render as render_table
 
     console = Console()
@@ -209,6 +211,10 @@ def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
             summary, where = rendered.summary, f"Report: {rendered.index}"
         else:
             summary, where = write_summary(directory), f"Results: {directory}"
+    except ReportToolMissing as error:
+        # A machine without Node.js can run plans; what was found stands.
+        print(f"rackloop: {error}", file=sys.stderr)
+        summary, where = write_summary(directory), f"Results: {directory}"
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED

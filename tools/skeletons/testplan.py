@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.parameters import whole
 from rackloop_fixtures import Measure, Progress, Rack
 
-PARAMETERS: dict[str, Any] = {"rounds": 10}
+PARAMETERS = {"rounds": whole(10, "how many times the drives are dealt", most=1_000_000)}
 MEASURES = {"example.reads": "1", "example.wrong": "1"}
 
 pytestmark = pytest.mark.rackloop(

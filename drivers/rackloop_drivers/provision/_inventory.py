@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -11,6 +12,7 @@ from rackloop.lab import Lab
 from rackloop.secret import Secret
 
 SERVERS = "servers"
+_ENDS_A_QUOTE = re.compile('["\x00-\x1f\x7f-\x9f]')
 _PASSWORD_VARIABLE = "RACKLOOP_PASSWORD_{}"  # noqa: S105 - the name of a variable
 
 
@@ -55,7 +57,9 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
 
 
 def _variables(name: str, reach: SshReach) -> dict[str, Any]:
-    variables: dict[str, Any] = {"ansible_user": reach.user, "ansible_become": reach.user != "root"}
+    # Ansible takes what it reads for templates, which may run commands here: a user is a text and nothing else.
+    user = {"__ansible_unsafe": reach.user}
+    variables: dict[str, Any] = {"ansible_user": user, "ansible_become": reach.user != "root"}
     if reach.password is not None:
         looked_up = f"{{{{ lookup('ansible.builtin.env', '{_password_variable(name)}') }}}}"
         variables |= {"ansible_password": looked_up, "ansible_become_password": looked_up}
@@ -129,6 +133,9 @@ def _section(alias: str, reach: SshReach, sockets: Path) -> str:
 
 
 def _quoted(path: Path) -> str:
+    # What follows a quote or a line's end would be a setting, such as a command that ssh runs.
+    if _ENDS_A_QUOTE.search(str(path)):
+        raise BadInput(f"ssh cannot be given the path {str(path)!r}: move the file to one without control characters")
     return f'"{_literal(str(path))}"'
 
 

@@ -198,6 +198,8 @@ def compose_file(path: Path) -> Document:
     """Read and compose ``path``; raises DescriptionError also where it cannot be read, is too large or not UTF-8."""
     file = str(path)
     try:
+        if path.is_fifo() or path.is_socket():
+            raise DescriptionError([Problem(file, 1, 1, "", "is a pipe or a socket, not a file; give it as a file")])
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:

@@ -21,6 +21,8 @@ KeyPath = tuple[Step, ...]
 StandIns = Mapping[tuple[str, ...], Plain]
 
 _MOST_ROUNDS = 16
+# Of a file with more, the rest is not looked at: each takes its time, and nobody reads them.
+_MOST_PROBLEMS = 1000
 _EXPECTED = {
     "model_type": "a mapping ('key: value')",
     "model_attributes_type": "a mapping ('key: value')",
@@ -119,6 +121,10 @@ def examine(document: Document, model: type[M], *, context: Mapping[str, Any], s
         try:
             value = model.model_validate(data, context=dict(context))
         except ValidationError as error:
+            if error.error_count() > _MOST_PROBLEMS:
+                first = error.errors(include_url=False)[:_MOST_PROBLEMS]
+                problems += [_problem_of(document, details, model) for details in first]
+                return Examined(document, problems, None, {()})
             for details in error.errors(include_url=False):
                 if details["type"] == "default_factory_not_called":  # it needs a field that has its own problem
                     continue
@@ -133,6 +139,11 @@ def examine(document: Document, model: type[M], *, context: Mapping[str, Any], s
         if () in taken_out:
             break
     return Examined(document, problems, None, taken_out)
+
+
+def _problem_of(document: Document, details: ErrorDetails, model: type[BaseModel]) -> Problem:
+    path, message, is_about_key = _in_our_words(details, model)
+    return document.problem(path, message, key=is_about_key)
 
 
 def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:

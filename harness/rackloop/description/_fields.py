@@ -17,12 +17,10 @@ from rackloop.names import NAME, guess, kind_of
 from rackloop.secret import EnvironmentSecret, FileSecret, Secret, VaultSecret
 from rackloop.units import parse_quantity, parse_size
 
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-"""A whole number that fits in 64 bits."""
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
-"""A whole number, or one with a fraction or an exponent."""
 SMALLEST_DRIVE_BYTES = 1 << 20
 LARGEST_DRIVE_BYTES = 10**15
+LONGEST_S = 30 * 86_400.0
+"""What a time in a file may be: thirty days."""
 
 _NAME = NAME.pattern
 # As long as the largest seed; how large it may be is for the bounds to say.
@@ -30,6 +28,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
 _HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+_NOT_IN_A_PATH = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _SEPARATORS = str.maketrans("", "", ":-")
 _SECRET_KEYS = ("env", "file", "vault")
 _SECRET_HOW = "keep it elsewhere and write {env: NAME}, {file: PATH} or {vault: {file: PATH, key: NAME}}"  # noqa: S105 - advice
@@ -150,15 +149,16 @@ def _seconds(value: object, _info: ValidationInfo) -> float:
         seconds = parse_quantity(text, "s")
     except ValueError as error:
         raise wrong(str(error)) from None
-    if seconds == 0:
-        raise wrong(f"expected a time above zero such as 5 s, found {kind_of(text)}")
+    if not 0 < seconds <= LONGEST_S:
+        raise wrong(f"expected a time above zero such as 5 s, at most {LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
     return seconds
 
 
 def _file(value: object, info: ValidationInfo) -> Path:
     text = text_of(value, "a file name")
-    if not text or "\0" in text:
-        raise wrong(f"expected a file name, found {kind_of(text)}")
+    # Paths end up in configurations of other programs, where a line's end or a quote would begin another setting.
+    if not text or _NOT_IN_A_PATH.search(text):
+        raise wrong(f'expected a file name without control characters and ", found {kind_of(text)}')
     description: Path = (info.context or {})["file"]
     try:
         return description.parent / Path(text).expanduser()
@@ -263,10 +263,14 @@ Text = Annotated[
         may_look_like_a_number=True,
     ),
 ]
+User = Annotated[
+    str,
+    matching(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}[$]?", "a user name of letters, digits and '_', '.', '@', '-'"),
+]
 Flag = Annotated[bool, Scalar(lambda value, _info: flag(value), {"type": "boolean"})]
 Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.92 TB"]})]
 Seconds = Annotated[float, Scalar(_seconds, {"type": "string", "examples": ["5 s", "10 min"]})]
-Wwn = Annotated[str, hexadecimal(("0x", "naa."), (8, 16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
+Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
 Eui64 = Annotated[str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits")]
 Nguid = Annotated[str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits")]
 Store = Annotated[str, Scalar(_store, {"type": "string", "pattern": "^(sqlite|postgresql://.+)$"})]

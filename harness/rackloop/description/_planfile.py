@@ -17,6 +17,9 @@ from rackloop.names import kind_of
 
 Statistic = float | Literal["max", "min", "mean"]
 
+MOST_TESTS = 10_000
+"""How many tests a plan may come to, repeats included."""
+
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 _DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*"
 
@@ -81,7 +84,7 @@ class WrittenEntry(Description):
     """Parameters that differ from the test file's PARAMETERS, such as {remaps: 400}."""
     limits: tuple[WrittenLimit, ...] = ()
     """What is demanded of its measures."""
-    repeats: Annotated[int, whole(1, 100_000)] = 1
+    repeats: Annotated[int, whole(1, MOST_TESTS)] = 1
     """How many times it runs."""
     timeout: Seconds | None = None
     """How long one run of it may take, such as 10 min."""

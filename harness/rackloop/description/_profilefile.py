@@ -9,8 +9,9 @@ from pydantic import Field
 
 from rackloop.description._document import Plain
 from rackloop.description._examine import Description
-from rackloop.description._fields import INTEGER, NUMBER, Flag, Size, Text, matching, one_of, text_of, whole
+from rackloop.description._fields import Flag, Size, Text, matching, one_of, text_of, whole
 from rackloop.identity import IDENTIFIERS
+from rackloop.units import INTEGER, NUMBER
 
 _WORDS = {"true": True, "false": False}
 

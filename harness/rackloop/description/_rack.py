@@ -18,11 +18,13 @@ from rackloop.description._fields import (
     Name,
     Nguid,
     Outlet,
+    Scalar,
     SecretReference,
     ServerPort,
     Size,
     Store,
     Text,
+    User,
     Wwn,
     matching,
     one_of,
@@ -38,6 +40,13 @@ from rackloop.profiles import Profile, load_profile
 REFERENCE_SWITCH_PORTS = 160
 _SshEndpoint = Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")]
 T = TypeVar("T")
+
+
+# Those that termios has.
+_BAUDS = (
+    *(300, 600, 1200, 1800, 2400, 4800, 9600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 500_000, 576_000),
+    *(921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000),
+)
 
 
 class LabKind(StrEnum):
@@ -92,7 +101,7 @@ class Control(Description):
         Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
     ) = None
     """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
-    baud: Annotated[int, whole(300, 4_000_000)] = 115_200
+    baud: Annotated[int, Scalar(one_of(_BAUDS, int).parse, {"enum": [*_BAUDS]})] = 115_200
     """The serial line's speed in bits per second, 8N1."""
 
 
@@ -154,7 +163,7 @@ class Server(Description):
     """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
     known_hosts: File | None = None
     """The known_hosts file with the server's SSH key, relative to this file."""
-    user: Text = "root"
+    user: User = "root"
     """The account to log in to."""
     password: SecretReference | None = None
     """Where the account's password is kept, if it has one."""
@@ -171,7 +180,7 @@ class JumpHost(Description):
     """Where the jump host's SSH answers, 'host' or 'host:port'."""
     known_hosts: File
     """The known_hosts file with the jump host's SSH key, relative to this file."""
-    user: Text = "root"
+    user: User = "root"
     """The account to log in to on the jump host."""
     password: SecretReference | None = None
     """Where the password of the account on the jump host is kept, if it has one."""

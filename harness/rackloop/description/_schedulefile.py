@@ -8,18 +8,24 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from rackloop.description._examine import Description
-from rackloop.description._fields import NUMBER, File, Name, Scalar, Seconds, matching, text_of, whole, wrong
+from rackloop.description._fields import LONGEST_S, File, Name, Scalar, Seconds, matching, text_of, whole, wrong
 from rackloop.names import kind_of
-from rackloop.units import parse_quantity
+from rackloop.units import NUMBER, parse_quantity
 
 _MOST = 10_000
+MOST_DRAWN = 10_000
+"""How many faults a random schedule may draw on average."""
 
 
 def _moment(value: object, _info: ValidationInfo) -> float:
+    text = text_of(value, "a time such as 5 s")
     try:
-        return parse_quantity(text_of(value, "a time such as 5 s"), "s")
+        moment = parse_quantity(text, "s")
     except ValueError as error:
         raise wrong(str(error)) from None
+    if moment > LONGEST_S:
+        raise wrong(f"expected a time such as 5 s, at most {LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
+    return moment
 
 
 def _weight(value: object, _info: ValidationInfo) -> float:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackloop.parameters import VOCABULARY, Parameter
+
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -23,9 +25,10 @@ _SCHEDULE = "schedule"
 
 @dataclass(frozen=True)
 class Declared:
-    """A test file: ``PARAMETERS`` with their defaults, ``MEASURES`` with their SI units, and its test functions.
+    """A test file: its ``PARAMETERS``, ``MEASURES`` with their SI units, and its test functions.
 
-    ``playing`` are those of its functions that ask for the fixture ``schedule``.
+    A parameter is what :mod:`rackloop.parameters` makes, or a plain default. ``playing`` are those of its functions
+    that ask for the fixture ``schedule``.
     """
 
     parameters: Mapping[str, Any]
@@ -51,35 +54,43 @@ def read_declared(path: Path) -> Declared:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     constants: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
     for statement in module.body:
         match statement:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-                constants |= _assigned(target, value, constants)
+                constants |= _assigned(target, value, constants, reasons)
+            case ast.ImportFrom(module="rackloop.parameters", names=names):
+                constants |= {(name.asname or name.name): VOCABULARY.get(name.name) for name in names}
     tests = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     return Declared(
-        parameters=_mapping(path, constants, "PARAMETERS"),
-        measures=_mapping(path, constants, "MEASURES"),
+        parameters=_mapping(path, constants, "PARAMETERS", reasons),
+        measures=_mapping(path, constants, "MEASURES", reasons),
         functions=frozenset(node.name for node in tests),
         playing=frozenset(node.name for node in tests if _SCHEDULE in {argument.arg for argument in node.args.args}),
     )
 
 
-def _mapping(path: Path, constants: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _mapping(path: Path, constants: Mapping[str, Any], name: str, reasons: Mapping[str, str]) -> Mapping[str, Any]:
     found = constants.get(name, {})
     if not isinstance(found, dict):
-        message = f"{path}: {name} is not a dictionary of constants, so that it cannot be read without running it"
+        why = reasons.get(name, "")
+        message = f"{path}: {name} is not a dictionary of constants, so that it cannot be read without running it{why}"
         raise ValueError(message)  # noqa: TRY004 - the file is wrong, not the call
     return found
 
 
-def _assigned(target: ast.expr, value: ast.expr, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """The names that an assignment gives; those that are not constant are None."""
+def _assigned(
+    target: ast.expr, value: ast.expr, constants: Mapping[str, Any], reasons: dict[str, str]
+) -> dict[str, Any]:
+    """The names that an assignment gives; those that are not constant are None, and ``reasons`` has why."""
+    why = ""
     try:
         computed = _computed(value, constants)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        computed = None
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        computed, why = None, f": {error}" if isinstance(error, _NotDeclared) else ""
     match target:
         case ast.Name(id=name):
+            reasons[name] = why
             return {name: computed}
         case ast.Tuple(elts=elements) if isinstance(computed, list) and len(elements) == len(computed):
             named = zip(elements, computed, strict=True)
@@ -87,8 +98,12 @@ def _assigned(target: ast.expr, value: ast.expr, constants: Mapping[str, Any]) -
     return {}
 
 
+class _NotDeclared(ValueError):
+    """A parameter that cannot be what its declaration says."""
+
+
 def _computed(node: ast.expr, constants: Mapping[str, Any]) -> Any:
-    """The value of a constant expression: literals, arithmetic on them, and names assigned before."""
+    """The value of a constant expression: literals, arithmetic, names assigned before, and declared parameters."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -102,4 +117,16 @@ def _computed(node: ast.expr, constants: Mapping[str, Any]) -> Any:
             return [_computed(element, constants) for element in elements]
         case ast.Dict(keys=keys, values=values) if None not in keys:
             return {_computed(k, constants): _computed(v, constants) for k, v in zip(keys, values, strict=True) if k}
+        case ast.Call(func=ast.Name(id=name)) if constants.get(name) in VOCABULARY.values():
+            return _declared(node, constants)
     raise ValueError
+
+
+def _declared(call: ast.Call, constants: Mapping[str, Any]) -> Parameter:
+    made: Callable[..., Parameter] = _computed(call.func, constants)
+    positional = [_computed(argument, constants) for argument in call.args]
+    named = {keyword.arg: _computed(keyword.value, constants) for keyword in call.keywords if keyword.arg}
+    try:
+        return made(*positional, **named)
+    except (TypeError, ValueError) as error:
+        raise _NotDeclared(f"line {call.lineno}: {error}") from None

@@ -11,7 +11,8 @@ from rackloop.identity import IDENTIFIERS, UNIQUE_IDENTIFIERS, is_on_path
 from rackloop.names import guess, quoted
 from rackloop.profiles import Profile
 
-_FULL_WWN_DIGITS = (16, 32)
+# What exports of simulated racks and the targets of faults are called besides the parts of a lab.
+_RESERVED = frozenset({"drive", "drives", "ports", "servers", "switch"})
 
 
 class _Taken:
@@ -36,6 +37,8 @@ def check_wiring(examined: Examined[Lab]) -> None:
     if examined.is_sound("fabric", "driver") and examined.is_sound("fabric", "ports"):
         _check_fabric(examined, lab)
         _check_attachment(examined, lab)
+    _check_names(examined, lab)
+    _check_quarantine(examined, lab)
     _check_drives(examined, lab)
     _check_expanders(examined, lab)
     _check_power(examined, lab)
@@ -105,6 +108,24 @@ def _check_attachment(examined: Examined[Lab], lab: Lab) -> None:
             taken.take(f"{server}/{port}", (*path, "attached"))
 
 
+def _check_names(examined: Examined[Lab], lab: Lab) -> None:
+    """A part goes by its name alone, wherever one is named: no two have the same, and none that of something else."""
+    parts = {"servers": lab.servers, "drives": lab.drives, "expanders": lab.expanders}
+    taken = _Taken(examined, "the name {thing} is already given at {by}; rename one of them")
+    for section, named in parts.items():
+        for name in named:
+            taken.take(name, (section, name))
+            if name in _RESERVED:
+                examined.report((section, name), f"{name!r} means something else here; take another name", key=True)
+
+
+def _check_quarantine(examined: Examined[Lab], lab: Lab) -> None:
+    wanted = lab.quarantine
+    if wanted.failures > wanted.tests:
+        message = f"{wanted.failures} failures among {wanted.tests} tests never happen; raise tests, or lower failures"
+        examined.report(("quarantine", "failures"), message)
+
+
 def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
     taken = {
         identifier: _Taken(examined, f"the {identifier} {{thing}} is already given at {{by}}; no two drives share one")
@@ -141,8 +162,6 @@ def _check_parameters(
 
 def _check_expanders(examined: Examined[Lab], lab: Lab) -> None:
     taken = _Taken(examined, "{thing} is already used by {by}")
-    for name in sorted(lab.expanders.keys() & lab.drives.keys()):
-        examined.report(("expanders", name), f"a drive is named {name!r} too; rename one of them", key=True)
     for name, drive in lab.drives.items():
         path = ("drives", name)
         if drive.expander is None or not _knows(examined, (*path, "expander"), "expander", drive.expander, "expanders"):
@@ -247,11 +266,6 @@ def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
                 "is missing: the model as the drive reports it; without it the drive could not be told from another"
             )
             examined.report(("drives", name, "model"), message)
-        if drive.wwn is not None and len(drive.wwn) not in _FULL_WWN_DIGITS:
-            examined.report(
-                ("drives", name, "wwn"),
-                f"expected a WWN of 16 hexadecimal digits (32 for NAA 6), found {len(drive.wwn)}",
-            )
 
 
 def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Server) -> None:

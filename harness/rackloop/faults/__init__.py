@@ -7,7 +7,7 @@ whether it may, with the inverse in the undo journal, and with its phases in the
 from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._effect import ReadInterval, first_trouble
 from rackloop.faults._guard import EffectWatch, FaultCutShort, Faults, Injection, kind_of_fault
-from rackloop.faults._kind import FaultKind, Need, Parameter
+from rackloop.faults._kind import FaultKind, Need
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import Target, TargetKind, phy_number
@@ -23,7 +23,6 @@ __all__ = [
     "Faults",
     "Injection",
     "Need",
-    "Parameter",
     "ReadInterval",
     "Target",
     "TargetKind",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackloop.faults import _ways as ways
-from rackloop.faults._kind import FaultKind, Parameter
+from rackloop.faults._kind import FaultKind
 from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import TargetKind
+from rackloop.parameters import Parameter
 
 _DRIVE = frozenset({TargetKind.DRIVE})
 _SERVER = frozenset({TargetKind.SERVER})
@@ -25,6 +26,8 @@ _LINES = {
     "probability": Parameter(1.0, "the share of them", least=0.001, most=1),
 }
 _LONGEST_DROP_S = 3600
+_SLOWER = "how much longer, in microseconds; 5000 without factor"
+_UNTIL_IT_ENDS = "how long, in seconds; until the fault ends where left out"
 
 _ALL = (
     FaultKind(
@@ -32,7 +35,11 @@ _ALL = (
         "a port has no signal, for a time or until the fault ends",
         _PORT,
         ways.DropSignal(),
-        {"down_s": Parameter(None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S)},
+        {
+            "down_s": Parameter(
+                None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s"
+            )
+        },
         ends_after_s=lambda given: given.get("down_s"),
     ),
     FaultKind(
@@ -41,8 +48,8 @@ _ALL = (
         _PORT,
         ways.DropSignal(),
         {
-            "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S),
-            "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S),
+            "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S, unit="s"),
+            "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S, unit="s"),
             "count": Parameter(5, "how many times", least=1, most=10_000, type=int),
         },
         # After the last the signal is back at once.
@@ -82,7 +89,7 @@ _ALL = (
         _DRIVE,
         ways.SlowDown(),
         {
-            "extra_us": Parameter(None, "how much longer, in microseconds; 5000 without factor", least=1, most=60e6),
+            "extra_us": Parameter(None, _SLOWER, least=1, most=60e6, unit="us"),
             "factor": Parameter(None, "how many times as long it is at work, queueing included", least=1, most=1e6),
         },
     ),

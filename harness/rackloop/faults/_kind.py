@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,47 +11,12 @@ from rackloop.faults._radius import BlastRadius, radius_of_target
 from rackloop.faults._spec import FaultSpec
 from rackloop.faults._target import Target, TargetKind
 from rackloop.names import guess
+from rackloop.parameters import Parameter
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.journalled import Equipment
     from rackloop.lab import Lab
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A value that a fault takes: its default, what it means and in which unit, and what it may be.
-
-    A number is between ``least`` and ``most``; a text one of ``choices`` where there are any. None as the default means
-    that it may be left out, or, where it ``is_required``, that it must be given.
-    """
-
-    default: int | float | str | None
-    meaning: str
-    least: float = 0
-    most: float = math.inf
-    choices: tuple[str, ...] = ()
-    type: type[int] | type[float] | type[str] = float
-    is_required: bool = False
-
-    def problem(self, value: object) -> str | None:
-        """What is wrong with ``value``, as a sentence part; None where it is right."""
-        if value is None and self.default is None:
-            return None
-        if self.type is str:
-            if not isinstance(value, str):
-                return f"expected a text, found {value!r}"
-            known = not self.choices or value in self.choices
-            return None if known else f"expected one of {', '.join(self.choices)}, found {value!r}"
-        allowed = (int,) if self.type is int else (int, float)
-        if isinstance(value, bool) or not isinstance(value, allowed):
-            return f"expected a {'whole ' if self.type is int else ''}number, found {value!r}"
-        if not self.least <= value <= self.most:
-            limits = (
-                f"at least {self.least:g}" if self.most == math.inf else f"between {self.least:g} and {self.most:g}"
-            )
-            return f"expected {limits}, found {value!r}"
-        return None
 
 
 @dataclass(frozen=True)

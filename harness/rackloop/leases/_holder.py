@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rackloop.names import printable
 from rackloop.store import boot_id
 
 
@@ -69,7 +70,7 @@ class Holder:
     def of_json(cls, text: str) -> Holder:
         """What :meth:`as_json` wrote."""
         value = json.loads(text)
-        return cls(value["user"], value["host"], value["process"] and Process(**value["process"]))
+        return cls(printable(value["user"]), printable(value["host"]), value["process"] and Process(**value["process"]))
 
     def __str__(self) -> str:
         who = f"{self.user}@{self.host}"

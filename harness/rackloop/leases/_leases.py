@@ -14,6 +14,7 @@ from rackloop.leases import _table
 from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
 from rackloop.leases._slice import Slice
+from rackloop.names import printable, quoted
 from rackloop.store import Store, Transaction
 
 HEARTBEAT_S = 15.0
@@ -24,6 +25,7 @@ One whose process is seen to live, on the same machine, ends after four times th
 
 _ID_BYTES = 4
 T = TypeVar("T")
+_LONGEST_PURPOSE = 500
 _COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
 _NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
 
@@ -54,9 +56,14 @@ class Leases:
 
         A lease bound to a process lasts as long as it is renewed within ``term_s``, and so does a place in the queue;
         one bound to a person lasts for ``term_s``. With ``within`` it is a part of that lease and ends with it at the
-        latest. Raises BadInput where ``wanted`` is not a part of it, or where it is a process's or another user's;
-        LeaseLost where that lease is over.
+        latest. Raises BadInput where ``wanted`` is not a part of it, or where it is a process's or another user's, and
+        for a purpose that is no line of text; LeaseLost where that lease is over.
         """
+        if printable(purpose) != purpose or len(purpose) > _LONGEST_PURPOSE:
+            raise BadInput(
+                f"the purpose {quoted(purpose)} is shown to others: "
+                f"give a line of at most {_LONGEST_PURPOSE} characters"
+            )
         lease_id = secrets.token_hex(_ID_BYTES)
         with self.store.transaction(self.lab) as tables:
             now_s = tables.now_s()

@@ -12,6 +12,7 @@ from rackloop.clock import Clock
 from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Lease, LeaseLost, Ticket
 from rackloop.leases._slice import Slice
+from rackloop.names import printable
 from rackloop.store import Transaction
 
 _PATIENCE = 3
@@ -54,7 +55,7 @@ class Row:
             self.token,
             _wall(self.granted_s or self.asked_s, now_s, clock),
             _wall(self.until_s, now_s, clock),
-            self.purpose,
+            printable(self.purpose),
             self.priority,
             self.within,
         )
@@ -66,7 +67,7 @@ class Row:
             self.lab,
             self.holder,
             self.slice,
-            self.purpose,
+            printable(self.purpose),
             self.priority,
             _wall(self.asked_s, now_s, clock),
             self.lease(now_s, clock) if self.state == HELD else None,

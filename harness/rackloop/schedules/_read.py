@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.description._document import Step as PathStep
 from rackloop.description._document import compose, compose_file
 from rackloop.description._examine import Examined, M, examine
-from rackloop.description._schedulefile import WrittenChoice, WrittenSchedule, WrittenStep
+from rackloop.description._schedulefile import MOST_DRAWN, WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.faults import KINDS, FaultSpec, Target
 from rackloop.names import guess
@@ -150,6 +150,10 @@ def _random(
     if not choices:
         examined.report((*path, "random"), "is empty; name a fault that may be drawn")
     if missing or not choices or written.duration is None or written.every is None:
+        return None
+    if (about := written.duration / written.every) > MOST_DRAWN:
+        about_many = f"about {about:,.0f} faults; at most {MOST_DRAWN:,} are allowed"
+        examined.report((*path, "every"), f"would draw {about_many}: make it longer, or duration shorter")
         return None
     return RandomSchedule(
         name,
