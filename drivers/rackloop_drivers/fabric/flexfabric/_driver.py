@@ -127,8 +127,8 @@ class FlexFabric:
         """Execute what :meth:`stage` gave, exactly once: one exchange until the switch has acted.
 
         Whether all ports followed is asked when the next change is staged, which raises where one did not.
-        Else it raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged or
-        made through this object since; nothing was done then.
+        Else it raises as :meth:`apply` does, and :class:`~rackloop.errors.FabricError` where another change was staged
+        or made through this object since; nothing was done then.
         """
         with self.session.exclusive():
             if self._staged is None or self._staged[0] is not staged:
