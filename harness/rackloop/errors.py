@@ -18,7 +18,6 @@
     │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
     │   ├── IoFailed          a drive answered a request with an error (rackloop.blocks)
     │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.journal)
-    │   ├── FaultCutShort     a fault ended before its time, and showed less than it was to (rackloop.faults)
     │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
     │   └── FabricError       the switch refused a command
     │       ├── LockedOut         another controller holds the control lock
@@ -26,6 +25,7 @@
     ├── ProductFailed         what is under test did wrong, and no measurement says it           exit 1
     │   └── BlocksUnreadable      a system under test said that it cannot give blocks (rackloop.recovery)
     │       └── BlocksMissing         it has them no more, or never had
+    ├── FaultCutShort         a fault ended before its time, and showed less than it was to (rackloop.faults)   exit 3
     ├── ToolError             a program the harness runs is missing, too old, or failed   exit 3
     └── NotSupported          this box cannot do that; tests skip with the reason
 

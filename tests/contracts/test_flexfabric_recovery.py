@@ -112,31 +112,6 @@ def test_a_change_is_made_exactly_once(bench: tuple[SwitchThread, FlexFabricSess
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
-def test_what_was_staged_is_triggered_exactly_once(
-    bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule
-) -> None:
-    thread, session = bench
-    fabric = FlexFabric(session)
-    staged = fabric.stage(CHANGE, soon())
-    assert fabric.live_map(soon()) == LiveMap(1, BEFORE)
-    install(thread, Rule(trouble.act, match=":TRIG", delay_s=trouble.delay_s))
-    assert fabric.trigger(staged, soon()).generation == 2
-    assert fabric.live_map(soon()) == LiveMap(2, AFTER)
-
-
-def test_what_was_staged_on_a_connection_that_broke_is_staged_again() -> None:
-    with switch() as thread:
-        url = tcp(thread)
-        session = connect(url)
-        fabric = FlexFabric(session)
-        staged = fabric.stage(CHANGE, soon())
-        session._drop()
-        assert fabric.trigger(staged, soon()).generation == 2
-        assert fabric.live_map(soon()) == LiveMap(2, AFTER)
-        session.close()
-
-
-@pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
 def test_ports_are_opened_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule) -> None:
     thread, session = bench
     install(thread, Rule(trouble.act, match="ROUT:OPEN", delay_s=trouble.delay_s))
@@ -274,22 +249,6 @@ def test_a_stuck_port_is_named() -> None:
         thread.call(lambda peer: peer.stick(2, stuck=False))
         fabric.apply(CHANGE, soon())
         assert fabric.live_map(soon()).pairs == AFTER
-        fabric.close()
-
-
-def test_a_port_that_did_not_follow_a_trigger_is_named_by_the_next_stage_and_hinders_no_undo() -> None:
-    with switch() as thread:
-        fabric = FlexFabric(connect(tcp(thread)))
-        for is_undone in (True, False):
-            staged = fabric.stage(CHANGE, soon())
-            install(thread, Rule(Act.STUCK_PORT, match=":TRIG", port=2))
-            fabric.trigger(staged, soon())
-            thread.call(lambda peer: peer.stick(2, stuck=False))
-            if not is_undone:
-                with pytest.raises(FabricError, match=r"ports \[1, 2, 18\] did not follow"):
-                    fabric.stage(CHANGE, soon())
-            fabric.apply(Full(BEFORE), soon())
-            assert fabric.live_map(soon()).pairs == BEFORE
         fabric.close()
 
 

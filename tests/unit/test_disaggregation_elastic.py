@@ -24,6 +24,7 @@ from rackloop_models.disaggregation import (
     Mapped,
     Shape,
     Unmapped,
+    another_day,
     balanced,
     dealt,
     diurnal,
@@ -247,3 +248,15 @@ def test_a_rule_that_crashes_is_unknown() -> None:
     (judgement,) = judged([("crashing", crashing)], day())  # type: ignore[list-item]
     assert judgement.verdict is Verdict.UNKNOWN
     assert "ZeroDivisionError" in judgement.reason
+
+
+def test_another_day_is_like_it_and_differs_under_its_seed() -> None:
+    day = diurnal(days=1, step_s=3600, seed=1)
+    others = [another_day(day, seed=seed) for seed in range(3)]
+    assert others[0] == another_day(day, seed=0)
+    assert others[0] != others[1]
+    assert others[0] != day
+    for other in others:
+        assert [load.t_s for load in other] == [load.t_s for load in day]
+        assert all(0 <= load.share <= 1 for load in other)
+        assert all(abs(new.share - old.share) < 0.2 for new, old in zip(other, day, strict=True))

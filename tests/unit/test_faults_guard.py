@@ -17,6 +17,8 @@ from rackloop.faults import BlastRadius, FaultCutShort, Faults, FaultSpec, Injec
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, UndoFailed
 from rackloop.store import open_store
+from rackloop.verdict import Cause, Verdict
+from rackloop_fixtures._outcome import of_exception
 from tests.unit.sim_rack import BASELINE, RestoringPhy, SimRack, described
 
 EVERY = [
@@ -405,8 +407,9 @@ def test_a_fault_that_is_ended_before_its_time_is_mended_and_says_so(
     injection = bench.faults.begin(spec)
     bench.clock.advance(0.008)
     early = rf"fault 1, {spec}, ended {lasts_s * 1000 - 8:.0f} ms before {said}:"
-    with pytest.raises(FaultCutShort, match=early):
+    with pytest.raises(FaultCutShort, match=early) as raised:
         bench.faults.end(injection)
+    assert (of_exception(raised.value).verdict, of_exception(raised.value).cause) == (Verdict.UNKNOWN, Cause.HARNESS)
     assert not injection.stands
     assert [(phase.phase, phase.at_ns) for phase in bench.phases[2:]] == [
         ("cut_short", 8_000_000),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from rackloop.abilities import SignalRestorer
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, FaultRefused, LabError, RackloopError
+from rackloop.errors import BadInput, FaultRefused, RackloopError
 from rackloop.events import FaultPhase
 from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._radius import BlastRadius
@@ -72,7 +72,7 @@ class Injection:
         return None if lasts_s is None or self.acknowledged_ns is None else round(lasts_s * 1e9)
 
 
-class FaultCutShort(LabError):
+class FaultCutShort(RackloopError):
     """A fault was ended before the time that its own parameters say: what it was to show was not shown."""
 
     def __init__(self, injection: Injection, early_ns: int) -> None:

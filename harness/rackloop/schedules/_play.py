@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, FaultRefused, LabError
-from rackloop.faults import FaultSpec, commanded_s
+from rackloop.faults import FaultCutShort, FaultSpec, commanded_s
 from rackloop.journalled import UndoFailed
 from rackloop.names import guess
 from rackloop.schedules._bounds import Taking, excess, nothing_known, require_within_bound
@@ -236,7 +236,7 @@ class _Player:
     def _mend(self, done: Done) -> None:
         try:
             self.breaking.end(done.injection)
-        except LabError as error:
+        except (LabError, FaultCutShort) as error:
             self.is_stuck = True
             # It may itself be mended, and one that it kept be not.
             is_mended = getattr(done.injection, "stands", True) is False
