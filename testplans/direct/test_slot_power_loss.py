@@ -10,9 +10,15 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
+from rackloop.parameters import size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
 
-PARAMETERS: dict[str, Any] = {"times": 1, "checked": 1 << 20}
+PARAMETERS = {
+    "times": whole(1, "how many times each drive loses its power", most=10_000),
+    "checked": size(
+        1 << 20, "how much of each drive carries identified sectors", least=4096, most=1 << 40, multiple=4096
+    ),
+}
 MEASURES = {
     "power.still_seen": "1",
     "power.return": "s",

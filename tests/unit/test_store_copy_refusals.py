@@ -52,7 +52,7 @@ def test_a_target_that_cannot_be_written(
         (["name"], "name cannot be read: Is a directory"),
         (["file/"], "file/ cannot be read: Not a directory"),
         (["-"], "what comes from standard input has no name; give one with --name"),
-        (["file", "--name", ""], "a file's name has 1 to 255 bytes"),
+        (["file", "--name", ""], "an argument after --name is empty"),
         (["file", "--name", "a//b"], "a file's name has 1 to 255 bytes"),
         (["file", "--name", ".."], "a file's name has 1 to 255 bytes"),
         (["file", "--name", ".rackloop-put.half"], "a file of a store cannot be called '.rackloop-put.half'"),
