@@ -17,7 +17,7 @@ from rackloop.state import LabState
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
@@ -89,9 +89,19 @@ class MockLab:
                 endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
         return endpoints
 
-    def open(self, token: int | None, on_exchange: Callable[[Exchange], None] | None = None) -> MockBench:
-        """The bench of the running rack, its switch locked with the fencing ``token`` if one is given."""
-        return MockBench(self.lab, self.clock, self.state, token, on_exchange)
+    def open(
+        self,
+        token: int | None,
+        on_exchange: Callable[[Exchange], None] | None = None,
+        working_for: str = NOBODY,
+        *,
+        is_new: bool = False,
+    ) -> MockBench:
+        """The bench of the running rack, its switch locked with the fencing ``token`` if one is given.
+
+        ``working_for`` is what its servers know commands by; ``is_new`` says that nobody can have begun any before.
+        """
+        return MockBench(self.lab, self.clock, self.state, token, on_exchange, working_for, is_new=is_new)
 
 
 class MockBench:
@@ -104,13 +114,19 @@ class MockBench:
         state: LabState,
         token: int | None,
         on_exchange: Callable[[Exchange], None] | None,
+        working_for: str = NOBODY,
+        *,
+        is_new: bool = False,
     ) -> None:
         self.lab = lab
         self.clock = clock
+        self.is_new = is_new
         self.endpoints = endpoints = state.endpoints()
         self._token = token
         self._wired = numbered(lab)
-        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
+        self._hosts = {
+            name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab, endpoints).items()
+        }
         labd = LabdControl(state)
         fabric: Fabric
         phy: PhyControl | None

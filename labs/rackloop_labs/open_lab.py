@@ -11,6 +11,7 @@ from rackloop.lab import Lab, LabKind
 from rackloop.leases import HeldLease
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import Exchange
+from rackloop_drivers.host import NOBODY
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
 
@@ -37,6 +38,7 @@ def open_leased(
         clock,
         state,
         held.lease.token if whole else None,
+        working_for=f"{lab.name}/{held.lease.id}",
         seed=seed,
         bring_up=bring_up and whole,
         on_exchange=on_exchange,
@@ -56,12 +58,14 @@ def open_lab(
     state: LabState,
     token: int | None,
     *,
+    working_for: str = NOBODY,
     seed: int | None = None,
     bring_up: bool = True,
     on_exchange: Callable[[Exchange], None] | None = None,
 ) -> Iterator[Bench]:
     """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
 
+    ``working_for`` names the lab and the lease, parted by a slash, that commands on its servers are known by.
     Raises BadInput where the lab is of a kind that cannot be had, LabError where it does not answer or, without
     ``bring_up``, is not up.
     """
@@ -72,13 +76,13 @@ def open_lab(
     if lab.kind is LabKind.PHYSICAL:
         from rackloop_labs.physical import PhysicalBench
 
-        with closing(PhysicalBench(lab, clock, token, on_exchange)) as bench:
+        with closing(PhysicalBench(lab, clock, token, on_exchange, working_for)) as bench:
             yield bench
         return
     mock = MockLab(lab, clock, state)
     leash = mock.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
     try:
-        with closing(mock.open(token, on_exchange)) as bench:
+        with closing(mock.open(token, on_exchange, working_for, is_new=leash is not None)) as bench:
             yield bench
     finally:
         if leash is not None:

@@ -56,6 +56,8 @@ def _print(lab: Lab, report: HealReport, console: Console) -> None:
         f"in {report.took_s:.2f} s",
         soft_wrap=True,
     )
+    for orphan in report.ended:
+        console.print(f"  ended: {orphan}", soft_wrap=True, markup=False)
     for fault in report.mended:
         console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True)
     for problem in report.problems:
