@@ -22,11 +22,11 @@ from rackloop_labs import open_leased
 from rackloop_labs.in_service import BenchInService
 
 
-def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
+def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) -> int:
     """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean.
 
     A live holder keeps it from being healed, unless told to ``steal`` its lease: raises RackLeased. The user's own
-    lease of the whole rack does not: it is healed within that.
+    lease of the whole rack does not: it is healed within that. The switch is shown a fencing number ``above`` this one.
     """
     lab = load_lab(name)
     clock = RealClock()
@@ -43,7 +43,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
-            with open_leased(lab, clock, state, held) as opened:
+            with open_leased(lab, clock, state, held, above=above) as opened:
                 report = BenchInService(opened, worked_on).heal(Journal(store), held, thorough=True)
     _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
@@ -48,6 +49,17 @@ def open_flexfabric(
     )
     session.connect(deadline)
     return session
+
+
+@contextmanager
+def _already_told() -> Iterator[None]:
+    """Questions after a command was sent: that one of them is refused does not say that the command was."""
+    try:
+        yield
+    except FabricError as error:
+        if error.code:
+            raise FabricError(f"{error}; the change that was sent before may have been made") from error
+        raise
 
 
 class FlexFabric:
@@ -105,7 +117,8 @@ class FlexFabric:
             before = self._live_at(if_generation, deadline)
             self._unchecked = None
             applied = self._execute(change, before, self._prepare(change, before.generation, deadline), deadline)
-            self._check_followed(deadline)
+            with _already_told():
+                self._check_followed(deadline)
             return applied
 
     def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
@@ -157,7 +170,9 @@ class FlexFabric:
             try:
                 self.session.act_once(command, deadline)
             except ANSWER_LOST as lost:
-                if self._was_done(change, before, deadline, lost):
+                with _already_told():
+                    was_done = self._was_done(change, before, deadline, lost)
+                if was_done:
                     return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
                 if attempt == ATTEMPTS:
                     raise
@@ -236,8 +251,7 @@ class FlexFabric:
 
     def take_lock(self, token: int, deadline: Deadline) -> None:
         """Take the control lock, and present the token again whenever the session has to reconnect."""
-        self.session.act(m.RequestLock(token), deadline)
-        self.session.token = token
+        self.session.present(token, deadline)
 
     def release_lock(self, token: int, deadline: Deadline) -> None:
         """Give the control lock back; the token is not presented again, even where the switch gave the lock away."""
