@@ -19,6 +19,7 @@ from rackloop_cli.lab_upkeep import in_maintenance
 from rackloop_cli.own_lease import own_lease
 from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
+from rackloop_labs.described import require_described
 from rackloop_labs.in_service import BenchInService
 
 
@@ -31,6 +32,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) ->
     lab = load_lab(name)
     clock = RealClock()
     state = LabState.of(lab.name)
+    require_described(lab, state)
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
         leases, wanted = Leases(store, lab.name), slice_of(lab)
