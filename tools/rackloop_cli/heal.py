@@ -59,9 +59,9 @@ def _print(lab: Lab, report: HealReport, console: Console) -> None:
         soft_wrap=True,
     )
     for orphan in report.ended:
-        console.print(f"  ended: {orphan}", soft_wrap=True, markup=False)
+        console.print(f"  ended: {orphan}", soft_wrap=True, markup=False, emoji=False)
     for fault in report.mended:
-        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True)
+        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True, markup=False, emoji=False)
     for problem in report.problems:
-        console.print(f"  not healed: {problem}", soft_wrap=True)
+        console.print(f"  not healed: {problem}", soft_wrap=True, markup=False, emoji=False)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")
