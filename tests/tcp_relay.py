@@ -19,6 +19,8 @@ class TcpRelay:
         self._ends: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._flows = threading.Event()
+        self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept)
@@ -36,6 +38,15 @@ class TcpRelay:
             thread.join()
         for end in ends:
             end.close()
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """Carry nothing while the block runs, and tell neither end."""
+        self._flows.clear()
+        try:
+            yield
+        finally:
+            self._flows.set()
 
     def close(self) -> None:
         """Lose the connections there are and carry no more."""
@@ -60,7 +71,7 @@ class TcpRelay:
                 self._ends += (client, server)
                 for source, sink in ((client, server), (server, client)):
                     source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self._threads.append(threading.Thread(target=_copy, args=(source, sink)))
+                    self._threads.append(threading.Thread(target=_copy, args=(source, sink, self._flows)))
                     self._threads[-1].start()
 
 
@@ -74,9 +85,10 @@ def relaying(target: tuple[str, int]) -> Iterator[TcpRelay]:
         relay.close()
 
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
+def _copy(source: socket.socket, sink: socket.socket, flows: threading.Event) -> None:
     with contextlib.suppress(OSError):
         while chunk := source.recv(_CHUNK_BYTES):
+            flows.wait()
             sink.sendall(chunk)
     with contextlib.suppress(OSError):
         sink.shutdown(socket.SHUT_RDWR)

@@ -169,6 +169,20 @@ class LockedOut(FabricError):
     """The control lock is held by a higher fencing token (-203)."""
 
 
+class HigherToken(LockedOut):
+    """The switch has granted a higher fencing token than the one shown: ``highest``; ``holder`` has its lock, 0 nobody.
+
+    Where the store of the lab never gave that number, another store did, or one that this one replaced. ``seen`` is the
+    message without its advice.
+    """
+
+    def __init__(self, seen: str, advice: str, code: int, *, highest: int, holder: int) -> None:
+        self.seen = seen
+        self.highest = highest
+        self.holder = holder
+        super().__init__(f"{seen}{advice}", code)
+
+
 class StaleGeneration(FabricError):
     """The live map is no longer the one the change was made for (-221)."""
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, LabError, RackloopError, StaleGeneration
+from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
 from rackloop.guard import require_may_disturb
 from rackloop.heal_looks import Rack, fed_servers, look_problems, mend_unexplained, power_problems
 from rackloop.journal import Entry, Journal, JournalDamaged
 from rackloop.journalled import Equipment, apply_full, undo, wait_for_signal
+from rackloop.orphans import Orphan, end_orphans
 from rackloop.portmap import PortMap, disturbed_ports
 
 if TYPE_CHECKING:
+    from rackloop.actlog import ActLog
     from rackloop.lab import Lab
     from rackloop.leases import HeldLease
 
@@ -33,7 +36,8 @@ _ANSWER_S = 10.0
 @dataclass(frozen=True)
 class HealReport:
     """What heal did: the entries it undid, the faults it mended and the ports it gave their baseline circuits that no
-    entry explained, and a sentence for each thing that is still not as it should be.
+    entry explained, the commands of runs that are over which it ended, and a sentence for each thing that is still not
+    as it should be.
     """  # noqa: D205
 
     undone: tuple[Entry, ...]
@@ -41,11 +45,12 @@ class HealReport:
     restored_ports: tuple[int, ...]
     problems: tuple[str, ...]
     took_s: float
+    ended: tuple[Orphan, ...] = ()
 
     @property
     def found_in_order(self) -> bool:
         """Whether the lab stood at its baseline already, so that nothing was done to it."""
-        return not (self.undone or self.mended or self.restored_ports or self.problems)
+        return not (self.undone or self.mended or self.restored_ports or self.ended or self.problems)
 
     @property
     def is_healed(self) -> bool:
@@ -65,6 +70,8 @@ def heal(
     thorough: bool = False,
     leave: Callable[[str], bool] = lambda _resource: False,
     answering: Callable[[], Collection[str]] = frozenset,
+    seek_orphans: bool = False,
+    log: ActLog | None = None,
 ) -> HealReport:
     """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
 
@@ -75,6 +82,9 @@ def heal(
     such ports (``port:17``) are all that is left of it. ``answering`` names the servers that answered since the lab was
     this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
     neither their controllers nor their outlets are asked.
+
+    With ``seek_orphans`` and a lease, the servers of ``look_at`` are first searched for commands of leases that are
+    over, which are ended before the map changes under them; ``log`` takes down each.
 
     May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
     lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
@@ -91,6 +101,10 @@ def heal(
     except JournalDamaged as damage:
         problems.append(str(damage))
         standing = list(damage.readable)
+    ended: tuple[Orphan, ...] = ()
+    if seek_orphans and lease is not None and look_at is not None:
+        ended, stuck = _end_orphans(lab, lease, look_at, deadline.sooner(_ANSWER_S), log)
+        problems += stuck
     known = standing
     if lease is not None:
         # What others hold is theirs to undo.
@@ -132,7 +146,17 @@ def heal(
         problems += [problem for answer in asked if (problem := answer.result()) is not None]
     problems += switch_problems
     took_s = (clock.now_ns() - started_ns) / 1e9
-    return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s)
+    return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s, ended)
+
+
+def _end_orphans(
+    lab: Lab, lease: HeldLease, rack: Rack, deadline: Deadline, log: ActLog | None
+) -> tuple[tuple[Orphan, ...], list[str]]:
+    hosts = []
+    for server in lab.servers:
+        with suppress(NotSupported):
+            hosts.append(rack.host(server))
+    return end_orphans(lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log)
 
 
 def _require(lease: HeldLease | None) -> None:

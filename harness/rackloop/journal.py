@@ -14,12 +14,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rackloop.inverse_acts import require_acts, require_ports
 from rackloop.store import Store, StoreDamaged, boot_id
 
 if TYPE_CHECKING:
     from rackloop.leases import Lease
 
 _COLUMNS = "id, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall"
+# Of an act that changes nothing: an empty list in the store is one whose acts were lost.
+_NOTHING: Mapping[str, Any] = {"act": "join", "pairs": []}
 _STANDS = "state IN ('intended', 'acted')"
 
 Act = Mapping[str, Any]
@@ -77,7 +80,7 @@ class JournalDamaged(StoreDamaged):
         self.broken = dict(broken)
         super().__init__(
             f"undo journal {name} is damaged ({detail}); `rackloop heal` undoes what can still be read and "
-            "restores the baseline; then move it away"
+            "restores the baseline, but not what such an entry did: see to that by hand, then move the store away"
         )
 
 
@@ -107,9 +110,10 @@ class Journal:
         With ``lease``, only where it is still held: asked in the same transaction. Where it raises, LeaseLost
         included, nothing was promised and the act must not happen.
         """
+        undoes = list(inverse) or [_NOTHING]
         clock = self.store.clock
         now_ns, wall = clock.now_ns(), clock.wall()
-        row = (lab, run, ability, resource, json.dumps(what), json.dumps(list(inverse)), EntryState.INTENDED.value)
+        row = (lab, run, ability, resource, json.dumps(what), json.dumps(undoes), EntryState.INTENDED.value)
         stamps = (self.boot_id, now_ns, wall.isoformat())
         with self.store.transaction(lab if lease else None) as tables:
             if lease is not None:
@@ -129,7 +133,7 @@ class Journal:
             ability,
             resource,
             what,
-            tuple(inverse),
+            tuple(undoes),
             EntryState.INTENDED,
             self.boot_id,
             now_ns,
@@ -188,8 +192,9 @@ class Journal:
             for row in self.store.read(query, value):
                 try:
                     entries.append(_entry(row))
-                except (ValueError, TypeError) as error:
-                    number, resource = row[0], str(row[4])
+                # A text nested deeper than Python reads, or a number larger, is an entry of nobody's.
+                except (ValueError, TypeError, RecursionError, OverflowError) as error:
+                    number, resource = row[0], ascii(row[4])[1:-1]
                     broken[number] = resource
                     wrong.append(f"entry {number}, of {resource}: {error}")
         except StoreDamaged as error:
@@ -207,11 +212,18 @@ def touched_ports(what: Act, inverse: Sequence[Act]) -> frozenset[int]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    """The entry of a row. Raises ValueError or TypeError where it is none."""
+    """The entry of a row. Raises ValueError, TypeError, RecursionError or OverflowError where it is none."""
     number, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall = row
+    texts = (lab, run, ability, resource, what, inverse, boot_id, wall)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(intended_ns, int):
+        raise TypeError("it is no entry")
     did, undoes = json.loads(what), json.loads(inverse)
-    if not isinstance(did, dict) or not isinstance(undoes, list) or not all(isinstance(act, dict) for act in undoes):
-        raise TypeError("what was done and what undoes it are no acts")
+    change = did.get("change", {}) if isinstance(did, dict) else None
+    if not isinstance(change, dict):
+        raise TypeError("what was done is no act")
+    require_ports(did)
+    require_ports(change)
+    require_acts(undoes)
     return Entry(
         id=number,
         lab=lab,

@@ -10,11 +10,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, LabError
 
 # A Unix socket's path has 108 bytes on Linux, and the longest name below a lab's directory takes a few of them.
 _LONGEST_DIRECTORY = 108 - len("/control.sock\0")
 _DIGEST_DIGITS = 12
+# Whoever asks whether a lab is up has its lock for microseconds.
+_ASKED_S = 0.5
+_AGAIN_NS = 5_000_000
+_NETWORK_FILE_SYSTEMS = frozenset(
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "lustre",
+        "beegfs",
+        "gfs2",
+        "ocfs2",
+        "9p",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.rclone",
+    ]
+)
 
 
 def state_root() -> Path:
@@ -54,7 +78,15 @@ class LabState:
 
         Raises BadInput where the directory cannot be made or its path is too long for a Unix socket.
         """
-        directory = (root or state_root()) / "labs" / lab_name
+        return cls.below(root or state_root(), lab_name, Path("/proc/self/mountinfo"))
+
+    @classmethod
+    def below(cls, root: Path, lab_name: str, mounts: Path) -> LabState:
+        """As :meth:`of`, told by ``mounts`` (proc_pid_mountinfo(5)) what file system the directory is on.
+
+        Raises BadInput for one that other machines share: neither SQLite's write-ahead log nor a lock keeps them apart.
+        """
+        directory = root / "labs" / lab_name
         if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
             raise BadInput(
                 f"{directory} is too long for Unix sockets ({_LONGEST_DIRECTORY} bytes at most): "
@@ -62,10 +94,16 @@ class LabState:
             )
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shared = _network_file_system(directory.stat().st_dev, mounts)
         except OSError as error:
             raise BadInput(
                 f"cannot make the lab's state directory {directory}: {error.strerror}; set RACKLOOP_STATE_HOME"
             ) from error
+        if shared is not None:
+            raise BadInput(
+                f"the lab's state directory {directory} is on {shared}, which other machines may have mounted too, and "
+                "its store would be damaged there: set RACKLOOP_STATE_HOME to a local disk"
+            )
         return cls(directory)
 
     @property
@@ -97,28 +135,42 @@ class LabState:
         """Take a lock of the lab for as long as the returned descriptor stays open; None where another process has it.
 
         ``labd`` is held by the process that is the lab while it is up, ``run`` by the one run that may work on it.
-        The lock is the kernel's (flock), so it ends with its holder however that ends. Raises BadInput where the
-        directory cannot be written.
+        The lock is the kernel's (flock), so it ends with its holder however that ends. Somebody who asks whether it is
+        held keeps it for a moment, which is waited out. Raises BadInput where the directory cannot be written, or its
+        file system knows no locks.
         """
         lock = self.directory / f"{what}.lock"
         try:
             fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise BadInput(f"cannot open {lock}: {error.strerror}; set RACKLOOP_STATE_HOME") from error
+        clock = RealClock()
+        deadline = Deadline.after(clock, _ASKED_S)
+        has_it = False
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        return fd
+            while not (has_it := _locked(fd, fcntl.LOCK_EX, lock)) and not deadline.is_over():
+                clock.sleep_until_ns(clock.now_ns() + _AGAIN_NS)
+        finally:
+            if not has_it:
+                os.close(fd)
+        return fd if has_it else None
 
     def is_held(self) -> bool:
-        """Whether a living process holds the lab's lock, that is, the lab is up or coming up."""
-        fd = self.take()
-        if fd is None:
-            return True
-        os.close(fd)
-        return False
+        """Whether a living process holds the lab's lock, that is, the lab is up or coming up.
+
+        Any number may ask at once, and none of them keeps the lab from coming up.
+        """
+        lock = self.directory / "labd.lock"
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise BadInput(f"cannot open {lock}: {error.strerror}; set RACKLOOP_STATE_HOME") from error
+        try:
+            return not _locked(fd, fcntl.LOCK_SH, lock)
+        finally:
+            os.close(fd)
 
     def endpoints(self) -> dict[str, Any]:
         """The endpoints of the running lab. Raises LabError where it is not up."""
@@ -128,3 +180,31 @@ class LabState:
             )
         found: dict[str, Any] = json.loads(self.endpoints_file.read_text())
         return found
+
+
+def _locked(fd: int, how: int, lock: Path) -> bool:
+    """Whether the lock could be had at once. Raises BadInput where the file system has none."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise BadInput(
+            f"cannot lock {lock}: {error.strerror}; set RACKLOOP_STATE_HOME to a directory on a local disk"
+        ) from error
+    return True
+
+
+def _network_file_system(device: int, mounts: Path) -> str | None:
+    """The kind of file system that ``device`` is, where it is one that several machines share."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines:
+        # Optional fields end with a hyphen; after it comes the kind of file system.
+        before, hyphen, after = line.partition(" - ")
+        if hyphen and before.split()[2:3] == [number] and (kind := after.split()[0]) in _NETWORK_FILE_SYSTEMS:
+            return kind
+    return None

@@ -28,13 +28,16 @@ class Bench(Protocol):
     drives coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
     ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
-    raises NotSupported where this kind of lab, or this rack, has no such thing.
+    raises NotSupported where this kind of lab, or this rack, has no such thing. ``is_new`` says that the rack was
+    brought up for this bench, so that nobody before can have left anything on its servers.
     """
 
     @property
     def lab(self) -> Lab: ...  # noqa: D102
     @property
     def clock(self) -> Clock: ...  # noqa: D102
+    @property
+    def is_new(self) -> bool: ...  # noqa: D102
     @property
     def equipment(self) -> Equipment: ...  # noqa: D102
     def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102

@@ -33,6 +33,7 @@ from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
 
 if TYPE_CHECKING:
+    from rackloop.actlog import ActLog
     from rackloop.heal import HealReport
     from rackloop.journal import Journal
     from rackloop.leases import HeldLease
@@ -115,6 +116,10 @@ class BenchInService:
         return self._whole.clock
 
     @property
+    def is_new(self) -> bool:  # noqa: D102
+        return self._whole.is_new
+
+    @property
     def equipment(self) -> Equipment:
         """The equipment, without what acts on a part that is out."""
         equipment = self._used().equipment
@@ -155,6 +160,7 @@ class BenchInService:
         *,
         thorough: bool = False,
         answering: Callable[[], Collection[str]] = frozenset,
+        log: ActLog | None = None,
     ) -> HealReport:
         """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.heal.heal`."""
         from rackloop.heal import heal
@@ -170,6 +176,8 @@ class BenchInService:
             thorough=thorough,
             leave=self.leaves_alone,
             answering=answering,
+            seek_orphans=not self.is_new,
+            log=log,
         )
 
     def drive(self, server: str, port: str) -> Drive:  # noqa: D102

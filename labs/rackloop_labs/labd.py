@@ -27,6 +27,7 @@ from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+from rackloop_labs.described import description_digest
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
@@ -155,6 +156,7 @@ def _endpoints(
         "kind": lab.kind,
         "pid": os.getpid(),
         "source": str(lab.source),
+        "description": description_digest(lab),
         "switch": switch,
         "nbd": str(state.directory / NBD_SOCKET),
         "control": str(state.directory / CONTROL_SOCKET),

@@ -17,7 +17,7 @@ from rackloop.state import LabState
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
@@ -25,6 +25,7 @@ from rackloop_labs._daemon import Leash
 from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, numbered, static_fabric
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.described import require_described
 from rackloop_labs.labd_control import LabdControl
 from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
@@ -59,7 +60,11 @@ class MockLab:
         return _daemon.start(self.lab, self.state, choose_seed() if seed is None else seed, deadline, leashed=leashed)
 
     def down(self) -> bool:
-        """Take the rack down and leave nothing behind; False where it was not up."""
+        """Take the rack down and leave nothing behind; False where it was not up.
+
+        Raises BadInput where it was brought up from another description.
+        """
+        require_described(self.lab, self.state, to_end=True)
         return _daemon.stop(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
 
     def release(self, leash: Leash) -> None:
@@ -71,8 +76,9 @@ class MockLab:
         """Every endpoint, with the drive that each server port sees now.
 
         ``truth_lost`` is how many records of what the rack did its truth log lacks. Raises LabError where the lab is
-        not up.
+        not up, BadInput where it was brought up from another description.
         """
+        require_described(self.lab, self.state)
         endpoints = self.state.endpoints()
         control = RackdControl(Path(endpoints["control"]), self.clock)
         try:
@@ -89,9 +95,21 @@ class MockLab:
                 endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
         return endpoints
 
-    def open(self, token: int | None, on_exchange: Callable[[Exchange], None] | None = None) -> MockBench:
-        """The bench of the running rack, its switch locked with the fencing ``token`` if one is given."""
-        return MockBench(self.lab, self.clock, self.state, token, on_exchange)
+    def open(
+        self,
+        token: int | None,
+        on_exchange: Callable[[Exchange], None] | None = None,
+        working_for: str = NOBODY,
+        *,
+        is_new: bool = False,
+    ) -> MockBench:
+        """The bench of the running rack, its switch locked with the fencing ``token`` if one is given.
+
+        Raises BadInput where it was brought up from another description.
+        ``working_for`` is what its servers know commands by; ``is_new`` says that nobody can have begun any before.
+        """
+        require_described(self.lab, self.state)
+        return MockBench(self.lab, self.clock, self.state, token, on_exchange, working_for, is_new=is_new)
 
 
 class MockBench:
@@ -104,13 +122,19 @@ class MockBench:
         state: LabState,
         token: int | None,
         on_exchange: Callable[[Exchange], None] | None,
+        working_for: str = NOBODY,
+        *,
+        is_new: bool = False,
     ) -> None:
         self.lab = lab
         self.clock = clock
+        self.is_new = is_new
         self.endpoints = endpoints = state.endpoints()
         self._token = token
         self._wired = numbered(lab)
-        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab, endpoints).items()}
+        self._hosts = {
+            name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab, endpoints).items()
+        }
         labd = LabdControl(state)
         fabric: Fabric
         phy: PhyControl | None

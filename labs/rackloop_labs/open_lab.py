@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, HigherToken
 from rackloop.lab import Lab, LabKind
-from rackloop.leases import HeldLease
+from rackloop.leases import HeldLease, unknown_token
 from rackloop.state import LabState
 from rackloop_drivers.fabric.flexfabric import Exchange
+from rackloop_drivers.host import NOBODY
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
 
@@ -25,22 +26,43 @@ def open_leased(
     seed: int | None = None,
     bring_up: bool = True,
     on_exchange: Callable[[Exchange], None] | None = None,
+    above: int | None = None,
 ) -> Iterator[Bench]:
     """The bench of what ``held`` has of ``lab``.
 
     Whoever has the whole rack holds the switch's lock from the first; whoever has a part takes it for each act, and
-    finds a mock lab only where `lab up` left it running, since it is not its to take down. Raises as :func:`open_lab`.
+    finds a mock lab only where `lab up` left it running, since it is not its to take down. Raises as :func:`open_lab`,
+    HigherToken where the switch has granted a token that the lab's store never gave. With ``above``, whoever has the
+    whole rack goes above that number, and, where the switch's lock is free, above the one that it has granted.
     """
     whole = held.slice.whole
-    with open_lab(
-        lab,
-        clock,
-        state,
-        held.lease.token if whole else None,
-        seed=seed,
-        bring_up=bring_up and whole,
-        on_exchange=on_exchange,
-    ) as bench:
+
+    def entered(stack: ExitStack, token: int | None) -> Bench:
+        opening = open_lab(
+            lab,
+            clock,
+            state,
+            token,
+            working_for=f"{lab.name}/{held.lease.id}",
+            seed=seed,
+            bring_up=bring_up and whole,
+            on_exchange=on_exchange,
+        )
+        return stack.enter_context(opening)
+
+    with ExitStack() as stack:
+        token = held.lease.token if whole else None
+        if whole and above:
+            token = held.fresh_token(above)
+        try:
+            bench = entered(stack, token)
+        except HigherToken as error:
+            if error.highest <= held.leases.last_token():
+                held.require()
+                raise
+            if above is None or error.holder:
+                raise unknown_token(error, lab.name) from None
+            bench = entered(stack, held.fresh_token(error.highest))
         if whole:
             yield bench
         else:
@@ -56,12 +78,14 @@ def open_lab(
     state: LabState,
     token: int | None,
     *,
+    working_for: str = NOBODY,
     seed: int | None = None,
     bring_up: bool = True,
     on_exchange: Callable[[Exchange], None] | None = None,
 ) -> Iterator[Bench]:
     """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
 
+    ``working_for`` names the lab and the lease, parted by a slash, that commands on its servers are known by.
     Raises BadInput where the lab is of a kind that cannot be had, LabError where it does not answer or, without
     ``bring_up``, is not up.
     """
@@ -72,13 +96,13 @@ def open_lab(
     if lab.kind is LabKind.PHYSICAL:
         from rackloop_labs.physical import PhysicalBench
 
-        with closing(PhysicalBench(lab, clock, token, on_exchange)) as bench:
+        with closing(PhysicalBench(lab, clock, token, on_exchange, working_for)) as bench:
             yield bench
         return
     mock = MockLab(lab, clock, state)
     leash = mock.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
     try:
-        with closing(mock.open(token, on_exchange)) as bench:
+        with closing(mock.open(token, on_exchange, working_for, is_new=leash is not None)) as bench:
             yield bench
     finally:
         if leash is not None:

@@ -13,7 +13,7 @@ from rackloop.lab import Lab
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, static_fabric
 from rackloop_labs.attach_log import AttachLog
@@ -33,14 +33,20 @@ class PhysicalBench:
     """
 
     def __init__(
-        self, lab: Lab, clock: Clock, token: int | None, on_exchange: Callable[[Exchange], None] | None
+        self,
+        lab: Lab,
+        clock: Clock,
+        token: int | None,
+        on_exchange: Callable[[Exchange], None] | None,
+        working_for: str = NOBODY,
     ) -> None:
         self.lab = lab
         self.clock = clock
+        self.is_new = False
         self._token = token
         # First what may be refused: nothing is open yet that would be left so.
         self.power = RackPower(lab)
-        self._hosts = {name: SshHost(access, clock) for name, access in ssh_accesses(lab).items()}
+        self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
         if lab.has_switch:
             control = lab.fabric.control
             url = f"tcp://{control.tcp}" if control.tcp else str(control.serial)

@@ -28,6 +28,7 @@ class SlicedBench:
         self._slice = held.slice
         self.lab: Lab = reduced(bench.lab, held.slice)
         self.clock: Clock = bench.clock
+        self.is_new = False
         whole = bench.equipment
         fabric, phy = fenced(whole.fabric, whole.phy, held) if bench.lab.has_switch else (whole.fabric, None)
         self.equipment = Equipment(

@@ -311,7 +311,7 @@ def test_a_lower_token_is_locked_out_at_the_door() -> None:
     with switch() as thread:
         url = tcp(thread)
         connect(url, token=9).close()
-        with pytest.raises(LockedOut, match="token 8 is lower than 9") as caught:
+        with pytest.raises(LockedOut, match="token 8 was refused: it is lower than 9") as caught:
             connect(url, token=8)
         assert caught.value.code == -203
         assert url in str(caught.value)

@@ -149,7 +149,7 @@ def test_a_closed_host_runs_nothing(sshd: Sshd) -> None:
 
 
 def test_a_server_with_too_few_sessions_is_told_how_many_are_needed() -> None:
-    with running_sshd("MaxSessions 1") as sshd, SshHost(sshd.access(), CLOCK) as host:
+    with running_sshd("MaxSessions 2") as sshd, SshHost(sshd.access(), CLOCK) as host:
         process = host.start(("sh", "-c", "echo up; read -r line"))
         assert process.read_line(soon()) == "up"
         with pytest.raises(LabError, match=r"srv1.*MaxSessions"):

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pty
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncssh
@@ -136,14 +137,16 @@ def test_sessions_share_a_connection(rack: MockRack, tmp_path: Path) -> None:
         run(["ssh", *shared, "-O", "exit", "srv1"])
 
 
-def test_who_goes_away_leaves_a_hangup(rack: MockRack) -> None:
-    script = "trap 'echo HUP > left; exit' HUP; echo ready; while :; do read -t 1 line; done < <(sleep 60)"
-    with subprocess.Popen(rack.ssh_argv("srv1", script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as ssh:
+@pytest.mark.parametrize(("options", "left"), [((), "went on"), (("-tt",), "HUP")], ids=["streams", "terminal"])
+def test_who_goes_away_leaves_a_hangup_to_a_terminal_alone(rack: MockRack, options: Sequence[str], left: str) -> None:
+    script = "rm -f left; trap 'echo HUP > left; exit' HUP; echo ready; read -r line; echo went on > left"
+    argv = rack.ssh_argv("srv1", script)
+    argv[1:1] = options
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ssh:
         assert ssh.stdout is not None
-        assert ssh.stdout.readline() == b"ready\n"
+        assert ssh.stdout.readline().strip() == b"ready"
         ssh.kill()
-    wait = "until test -s left; do :; done; cat left"
-    assert rack.says("srv1", f"timeout 20 sh -c '{wait}'") == "HUP"
+    assert rack.says("srv1", "timeout 20 sh -c 'until test -s left; do :; done; cat left'") == left
 
 
 def test_what_was_told_to_stay_stays(rack: MockRack) -> None:

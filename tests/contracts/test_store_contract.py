@@ -86,7 +86,7 @@ def lapse(leases: Leases, lease: Lease | Ticket) -> None:
 def test_what_does_not_overlap_is_granted_side_by_side(leases: Leases) -> None:
     first, second = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
     assert ids(leases.held()) == ids([first, second])
-    assert second.token == first.token + 1
+    assert second.token > first.token
 
 
 def test_what_overlaps_waits_and_is_told_for_whom(leases: Leases) -> None:
@@ -336,10 +336,11 @@ def test_a_block_holds_its_lease_and_gives_it_back_however_it_ends(leases: Lease
 def test_a_block_waits_for_its_turn(leases: Leases, where: str) -> None:
     has_it, may_end = Event(), Event()
 
-    def hold() -> None:
-        with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), WHOLE):
+    def hold() -> int:
+        with closing(open_store(where, CLOCK)) as other, holding(Leases(other, "lab"), WHOLE) as held:
             has_it.set()
             may_end.wait()
+            return held.lease.token
 
     with ThreadPoolExecutor(2) as pool:
         holder = pool.submit(hold)
@@ -348,8 +349,7 @@ def test_a_block_waits_for_its_turn(leases: Leases, where: str) -> None:
         while not leases.queue():
             assert not waiting.done()
         may_end.set()
-        holder.result()
-        assert waiting.result() == 2
+        assert waiting.result() > holder.result()
 
 
 def _hold_once(where: str, terms: LeaseTerms) -> int:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop_drivers.host._wrapper import Head, Tail, wrapped
+from rackloop_drivers.host._wrapper import Head, Tail, quoted, wrapped
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - marks a command's output, and opens nothing
 END = f"\0rackloop-end {TOKEN} ".encode()
@@ -35,7 +35,7 @@ def run(argv: Sequence[str], folder: Path, stdin: bytes = b"") -> tuple[Head, Ta
     """Run a wrapped command with the programs of ``folder``; its two ends, and what it printed on both streams."""
     # The folders that the wrapper adds have setsid on no machine.
     done = subprocess.run(
-        (str(folder / "sh"), "-c", wrapped(argv, TOKEN)),
+        (str(folder / "sh"), "-c", wrapped(quoted(argv), TOKEN)),
         input=stdin,
         capture_output=True,
         env={"PATH": str(folder)},

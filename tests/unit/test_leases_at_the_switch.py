@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.abilities import Applied, stager
 from rackloop.clock import Deadline, RealClock, VirtualClock
-from rackloop.errors import BadInput, LockedOut, NotSupported, StaleGeneration
+from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
 from rackloop.heal import heal
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, Equipment, journalled, undoing
@@ -239,9 +239,9 @@ def test_a_lease_that_is_lost_between_the_journal_and_the_switch_leaves_nothing_
     acting = journalled(rack.equipment(mine), rack.recorder(mine))
     ask_for_a_token = mine.fresh_token
 
-    def robbed() -> int:
+    def robbed(above: int = 0) -> int:
         rack.holding(part_of(rack, "srv1"), steal_why="an outage")
-        return ask_for_a_token()
+        return ask_for_a_token(above)
 
     mine.fresh_token = robbed  # type: ignore[method-assign]
     with pytest.raises(LeaseLost, match="stolen"):
@@ -273,3 +273,51 @@ def test_an_act_by_hand_waits_for_who_has_the_port(rack: Rack) -> None:
         leases.request(slice_of_ports(rack.lab, [101, 5]), rack.holding(part_of(rack, "srv2")).lease.holder).lease
         is None
     )
+
+
+def fence_off(rack: Rack, *, holds: bool) -> int:
+    """Show the switch a token that no store of the lab gave, as one that was replaced did; it."""
+    foreign = Leases(rack.store(), rack.lab.name).last_token() + 10**9
+    fabric, _ = rack.fabric()
+    fabric.take_lock(foreign, rack.soon)
+    if not holds:
+        fabric.release_lock(foreign, rack.soon)
+    return foreign
+
+
+@pytest.mark.parametrize("holds", [False, True], ids=["free", "held"])
+def test_a_switch_that_has_seen_a_higher_token_says_so_and_no_tokens_are_burnt(rack: Rack, holds: bool) -> None:
+    mine = rack.holding(part_of(rack, "srv1"))
+    foreign = fence_off(rack, holds=holds)
+    before = mine.leases.last_token()
+    acting = journalled(rack.equipment(mine), rack.recorder(mine))
+    way_out = f"heal bench --above {foreign}`" if holds else "heal bench`"
+    with pytest.raises(
+        HigherToken, match=f"lower than {foreign}, which the switch has granted.*See that nobody works on it.*{way_out}"
+    ):
+        acting.fabric.apply(Open(frozenset({1})), rack.soon)
+    assert mine.leases.last_token() <= before + 2
+    assert Journal(mine.leases.store).standing(rack.lab.name) == []
+
+
+def test_a_token_above_one_that_is_given_opens_the_switch_again(rack: Rack) -> None:
+    mine = rack.holding(slice_of(rack.lab))
+    foreign = fence_off(rack, holds=True)
+    with pytest.raises(HigherToken) as refused:
+        rack.equipment(mine)
+    assert (refused.value.highest, refused.value.holder) == (foreign, foreign)
+    fabric, _ = rack.fabric(mine.fresh_token(foreign))
+    fabric.apply(Open(frozenset({1})), rack.soon)
+    # Those who come after have higher ones still.
+    assert mine.fresh_token() > foreign + 1
+
+
+def test_a_store_that_replaces_another_gives_higher_tokens(rack: Rack, tmp_path: Path) -> None:
+    clock = VirtualClock()
+    tokens = []
+    for number in range(2):
+        store = open_store(tmp_path / f"{number}.sqlite", clock)
+        with closing(store), holding(Leases(store, rack.lab.name), slice_of(rack.lab)) as held:
+            tokens += [held.lease.token, *(held.fresh_token() for _ in range(10))]
+        clock.advance(60)
+    assert tokens == sorted(set(tokens))

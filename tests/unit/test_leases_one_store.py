@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind
 from rackloop.leases import _one_store, leased, leases_of
 from rackloop.store import Store, open_store
@@ -51,10 +52,11 @@ def test_two_users_of_a_machine_do_not_lease_a_physical_rack_each_in_a_file_of_t
     lab, anns, bobs = physical(tmp_path, HERE), tmp_path / "ann" / "store.sqlite", tmp_path / "bob" / "store.sqlite"
     for _ in range(2):
         leases_of(lab, store(stack, anns))
-    with pytest.raises(BadInput, match=f"has its leases on this machine in {anns}, and this is {bobs}") as refused:
+    said = rf"has its leases on this machine in {anns}, as .* of user .* says, and this is {bobs}"
+    with pytest.raises(BadInput, match=said) as refused:
         leases_of(lab, store(stack, bobs))
     claim = tmp_path / "rackloop-store-of-bench"
-    assert f"delete {claim}" in str(refused.value)
+    assert f"may delete {claim}" in str(refused.value)
     claim.unlink()
     leases_of(lab, store(stack, bobs))
     assert [path.name for path in tmp_path.glob("rackloop-*")] == [claim.name]
@@ -63,3 +65,22 @@ def test_two_users_of_a_machine_do_not_lease_a_physical_rack_each_in_a_file_of_t
 def test_a_simulated_rack_is_of_whoever_has_it(stack: ExitStack, tmp_path: Path) -> None:
     for user in ("ann", "bob"):
         leases_of(described(tmp_path), store(stack, tmp_path / user / "store.sqlite"))
+
+
+def _link(claim: Path) -> None:
+    claim.symlink_to("/etc/passwd")
+
+
+def _text(claim: Path) -> None:
+    claim.write_text("\x1b[2Jno path")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _link, Path.mkdir, _text], ids=["fifo", "link", "folder", "text"])
+def test_what_somebody_else_put_in_the_way_is_named_and_neither_waited_for_nor_followed(
+    stack: ExitStack, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    claim = tmp_path / "rackloop-store-of-bench"
+    make(claim)
+    with pytest.raises(LabError, match=f"which store lab bench has.*look at {claim}"):
+        leases_of(physical(tmp_path, HERE), store(stack, tmp_path / "store.sqlite"))
+    assert [path.name for path in tmp_path.glob("rackloop-*")] == [claim.name]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from rackloop import state as state_module
 from rackloop.errors import BadInput, LabError
 from rackloop.state import LabState, state_root
 
@@ -75,3 +78,41 @@ def test_a_lock_that_cannot_be_opened(tmp_path: Path) -> None:
     (state.directory / "labd.lock").mkdir()
     with pytest.raises(BadInput, match="cannot open"):
         state.is_held()
+
+
+def test_asking_whether_a_lab_is_up_keeps_nobody_from_asking_or_from_bringing_it_up(tmp_path: Path) -> None:
+    state = LabState.of("one", root=tmp_path)
+    assert not state.is_held()
+    assert list(state.directory.iterdir()) == []
+    lock = state.take()
+    assert lock is not None
+    os.close(lock)
+    with (state.directory / "labd.lock").open("rb") as asker, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(asker, fcntl.LOCK_SH)
+        assert not state.is_held()
+        assert state.take() is None
+        bringing_up = pool.submit(state.take)
+        fcntl.flock(asker, fcntl.LOCK_UN)
+        taken = bringing_up.result()
+        assert taken is not None
+        os.close(taken)
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "nfs", "cifs", "fuse.sshfs"])
+def test_a_state_directory_that_other_machines_share_is_refused(tmp_path: Path, kind: str) -> None:
+    device = tmp_path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = tmp_path / "mountinfo"
+    local = f"36 35 {number} / {tmp_path} rw,noatime master:1 - ext4 /dev/root rw\n"
+    mounts.write_text(f"24 1 0:0 / / rw - {kind} filer:/export rw\n{local}")
+    assert LabState.below(tmp_path, "one", mounts).directory.is_dir()
+    mounts.write_text(local.replace("ext4 /dev/root", f"{kind} filer:/export"))
+    with pytest.raises(BadInput, match=f"is on {kind}, .*set RACKLOOP_STATE_HOME to a local disk"):
+        LabState.below(tmp_path, "one", mounts)
+
+
+def test_a_file_system_without_locks_is_bad_input(tmp_path: Path) -> None:
+    state = LabState.of("one", root=tmp_path)
+    # What a file system without locks says of a file, the kernel says of no file at all.
+    with pytest.raises(BadInput, match=r"cannot lock .*local disk"):
+        state_module._locked(-1 & 0x7FFF, fcntl.LOCK_EX, state.directory / "labd.lock")

@@ -19,18 +19,20 @@ from rackloop_cli.lab_upkeep import in_maintenance
 from rackloop_cli.own_lease import own_lease
 from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
+from rackloop_labs.described import require_described
 from rackloop_labs.in_service import BenchInService
 
 
-def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
+def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) -> int:
     """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean.
 
     A live holder keeps it from being healed, unless told to ``steal`` its lease: raises RackLeased. The user's own
-    lease of the whole rack does not: it is healed within that.
+    lease of the whole rack does not: it is healed within that. The switch is shown a fencing number ``above`` this one.
     """
     lab = load_lab(name)
     clock = RealClock()
     state = LabState.of(lab.name)
+    require_described(lab, state)
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
         leases, wanted = Leases(store, lab.name), slice_of(lab)
@@ -43,7 +45,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False) -> int:
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
-            with open_leased(lab, clock, state, held) as opened:
+            with open_leased(lab, clock, state, held, above=above) as opened:
                 report = BenchInService(opened, worked_on).heal(Journal(store), held, thorough=True)
     _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED
@@ -56,8 +58,10 @@ def _print(lab: Lab, report: HealReport, console: Console) -> None:
         f"in {report.took_s:.2f} s",
         soft_wrap=True,
     )
+    for orphan in report.ended:
+        console.print(f"  ended: {orphan}", soft_wrap=True, markup=False, emoji=False)
     for fault in report.mended:
-        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True)
+        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True, markup=False, emoji=False)
     for problem in report.problems:
-        console.print(f"  not healed: {problem}", soft_wrap=True)
+        console.print(f"  not healed: {problem}", soft_wrap=True, markup=False, emoji=False)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")

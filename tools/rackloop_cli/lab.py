@@ -18,6 +18,7 @@ from rackloop.leases import Holder, Leases, LeaseTerms, RackLeased, leased, slic
 from rackloop.store import StoreDamaged, open_lab_store
 from rackloop_cli.stealing import agree_to_steal
 from rackloop_labs import MockLab
+from rackloop_labs.described import require_described
 
 
 def up(name: str) -> int:
@@ -44,6 +45,7 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
     lab = _mock(name)
     mock = MockLab(lab, RealClock())
     if mock.state.is_held():
+        require_described(lab, mock.state, to_end=True)
         _require_nobody_works_on(lab, mock, steal=steal, yes=yes)
     was_up = mock.down()
     Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
@@ -73,8 +75,10 @@ def status(name: str, *, as_json: bool) -> int:
     from rackloop_cli.lab_holders import holders, print_holders
 
     lab = load_lab(name)
-    held = holders(lab, RealClock())
     mock = MockLab(lab, RealClock()) if lab.kind is LabKind.MOCK else None
+    if mock is not None:
+        require_described(lab, mock.state)
+    held = holders(lab, RealClock())
     is_up = mock is None or mock.state.is_held()
     endpoints = mock.status() if mock is not None and is_up else {"lab": lab.name, "kind": lab.kind}
     if as_json:

@@ -178,7 +178,15 @@ def run(
 
 
 @app.command(epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))
-def heal(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
+def heal(
+    lab: LabArgument,
+    steal: StealOption = False,
+    yes: YesOption = False,
+    above: Annotated[
+        int,
+        typer.Option("--above", metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one."),
+    ] = 0,
+) -> None:
     """Give a lab back its baseline.
 
     Undoes what a dead run, or a change by hand, left standing, then reads the switch back. A lab that somebody works on
@@ -186,7 +194,7 @@ def heal(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -
     """
     from rackloop_cli import heal as verb
 
-    raise typer.Exit(verb.run(lab, steal=steal, yes=yes))
+    raise typer.Exit(verb.run(lab, steal=steal, yes=yes, above=above))
 
 
 @app.command(epilog=examples("rackloop report results"))

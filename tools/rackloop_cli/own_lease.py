@@ -12,6 +12,7 @@ from rackloop.leases import HeldLease, Holder, Leases, LeaseTerms, Slice, holdin
 from rackloop.state import LabState
 from rackloop.store import open_lab_store
 from rackloop_labs import Bench, open_leased
+from rackloop_labs.described import require_described
 
 
 def own_lease(leases: Leases, wanted: Slice) -> str | None:
@@ -35,6 +36,7 @@ def leased_by_hand(lab: Lab, clock: Clock, wanted: Slice, purpose: str) -> Itera
     any of it.
     """
     state = LabState.of(lab.name)
+    require_described(lab, state)
     with closing(open_lab_store(lab, state, clock)) as store:
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))

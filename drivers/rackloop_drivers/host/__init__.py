@@ -3,6 +3,6 @@
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._many import on_all
 from rackloop_drivers.host._process import SshProcess
-from rackloop_drivers.host._ssh import SshHost
+from rackloop_drivers.host._ssh import NOBODY, SshHost
 
-__all__ = ["SshAccess", "SshHost", "SshProcess", "on_all"]
+__all__ = ["NOBODY", "SshAccess", "SshHost", "SshProcess", "on_all"]

@@ -37,7 +37,12 @@ _NO_PRINT = logging.NullHandler()
 
 
 class Connection:
-    """A transport that is logged in, and the jump host's under it. Several threads may use it."""
+    """A transport that is logged in, and the jump host's under it. Several threads may use it.
+
+    ``label`` is what commands that run over it are known by on the server; whoever runs any gives it one.
+    """
+
+    label = ""
 
     def __init__(self, access: SshAccess, transport: Transport, jump: Connection | None) -> None:
         self._access = access

@@ -48,7 +48,7 @@ class SshProcess:
     """
 
     def __init__(
-        self, host: str, argv: tuple[str, ...], token: str, channel: Channel, clock: Clock, owner: Owner
+        self, host: str, argv: tuple[str, ...], label: str, channel: Channel, clock: Clock, owner: Owner
     ) -> None:
         self._host = host
         self._argv = argv
@@ -56,8 +56,8 @@ class SshProcess:
         self._clock = clock
         self._owner = owner
         self._head = Head()
-        self._tail = Tail(token)
-        self._stderr_tail = Tail(token)
+        self._tail = Tail(label)
+        self._stderr_tail = Tail(label)
         self._lines = LineBuffer()
         self._stderr = bytearray()
         self._reading = threading.RLock()

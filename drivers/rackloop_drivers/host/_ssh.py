@@ -14,12 +14,17 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.names import require_file_name
+from rackloop.orphans import END_LABELLED
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess
-from rackloop_drivers.host._wrapper import wrapped
+from rackloop_drivers.host._watchdog import Watchdog
+from rackloop_drivers.host._wrapper import quoted, wrapped
 
-# sshd serves 10 sessions of a connection (MaxSessions); two are left for killing what runs in the others.
+NOBODY = "-/-"
+"""For whom a command runs that is not of a lab under a lease."""
+
+# sshd serves 10 sessions of a connection (MaxSessions): one is the watchdog's, one is left for killing what runs.
 _SESSIONS = 8
 # How long calls may take that are given no deadline, how long closing, and how long one attempt to connect again.
 _OWN_S = 30.0
@@ -52,15 +57,15 @@ status=$?
 rm -f "$part"
 exit "$status"
 """
-_KILL_ORPHANS = """
-token=$1
-shift
-for pid; do grep -q "RACKLOOP_COMMAND=$token" "/proc/$pid/environ" 2>/dev/null && kill -9 "-$pid"; done
-"""
+_KILL_ORPHANS = f'{END_LABELLED}end_labelled "$1"'
 
 
 class SshHost:
     """A server that is logged in to by SSH when first used, and again when the connection was lost.
+
+    A watchdog on the server ends what runs there when it has not heard of this process for 9 s, and at once when the
+    connection ends. ``working_for`` names the lab and the lease, parted by a slash, for which commands run: it begins
+    their RACKLOOP_COMMAND, by which another process finds what a watchdog could not end.
 
     Commands run in the account's environment with ``LC_ALL=C.UTF-8`` and the folders of administration programs at
     the end of PATH; the account's login shell is one of the POSIX kind. Several threads may use it: 8 commands run
@@ -73,18 +78,20 @@ class SshHost:
     the name of the server.
     """
 
-    def __init__(self, access: SshAccess, clock: Clock) -> None:
+    def __init__(self, access: SshAccess, clock: Clock, working_for: str = NOBODY) -> None:
         self._access = access
         self._clock = clock
-        self._token = secrets.token_hex(8)
+        self._label = f"{working_for}/{secrets.token_hex(8)}."
+        self._connections = 0
         self._slots = threading.BoundedSemaphore(_SESSIONS)
         self._connecting = threading.Lock()
         self._lock = threading.Lock()
         self._making_folder = threading.Lock()
         self._connection: Connection | None = None
+        self._watchdog: Watchdog | None = None
         self._refusal: LoginRefused | None = None
         self._running: set[SshProcess] = set()
-        self._orphans: set[int] = set()
+        self._has_orphans = False
         self._folder = ""
         self._is_closed = False
 
@@ -192,12 +199,14 @@ class SshHost:
                 stuck.append(str(error))
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
-            if self._orphans:
+            if self._has_orphans:
                 self._connected(deadline)
             if self._folder:
                 self.run(("rm", "-rf", "--", self._folder), deadline)
         with self._lock:
             self._is_closed = True
+        if self._watchdog and not stuck:
+            self._watchdog.dismiss()
         self._drop()
         if stuck:
             raise LabError("\n".join(stuck))
@@ -213,8 +222,7 @@ class SshHost:
         """Free what a process of this host had."""
         with self._lock:
             self._running.discard(process)
-            if process.is_lost and process.pid is not None:
-                self._orphans.add(process.pid)
+            self._has_orphans |= process.is_lost
         self._slots.release()
 
     def _run(self, argv: Sequence[str], deadline: Deadline, stdin: bytes = b"") -> tuple[bytes, Completed]:
@@ -229,7 +237,7 @@ class SshHost:
             raise
 
     def _start(self, argv: Sequence[str], deadline: Deadline) -> SshProcess:
-        command = wrapped(argv, self._token)
+        command = quoted(argv)
         if not self._slots.acquire(timeout=min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
             raise DeadlineExceeded(f"{self.name}: {_SESSIONS} commands run there already, and none ended in time")
         try:
@@ -249,9 +257,9 @@ class SshHost:
         except NotConnected:
             connection = self._connected(deadline)
             channel = connection.open_session(deadline)
-        process = SshProcess(self.name, tuple(argv), self._token, channel, self._clock, self)
+        process = SshProcess(self.name, tuple(argv), connection.label, channel, self._clock, self)
         try:
-            connection.execute(channel, command, str(process), deadline)
+            connection.execute(channel, wrapped(command, connection.label), str(process), deadline)
         except BaseException:
             channel.close()
             raise
@@ -274,12 +282,15 @@ class SshHost:
         except LoginRefused as error:
             self._refusal = error
             raise
+        self._connections += 1
+        connection.label = f"{self._label}{self._connections}"
         try:
             self._end_orphans(connection, deadline)
+            watchdog = Watchdog(self.name, connection, deadline)
             with self._lock:
                 # Another thread may have closed this host meanwhile, and nobody would close the connection again.
                 self._must_be_open()
-                self._connection = connection
+                self._connection, self._watchdog = connection, watchdog
         except BaseException:
             connection.close()
             raise
@@ -288,12 +299,11 @@ class SshHost:
     def _end_orphans(self, connection: Connection, deadline: Deadline) -> None:
         with self._lock:
             # What still counts as running ran over a connection that is gone.
-            orphans = {*self._orphans, *(process.pid for process in self._running if process.pid is not None)}
-        if orphans:
-            argv = ("sh", "-c", _KILL_ORPHANS, "kill", self._token, *map(str, orphans))
-            self._do(connection, argv, deadline)
+            had_orphans = self._has_orphans or bool(self._running)
+        if had_orphans:
+            self._do(connection, ("sh", "-c", _KILL_ORPHANS, "kill", self._label), deadline)
         with self._lock:
-            self._orphans -= orphans
+            self._has_orphans = False
 
     def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
         """Run a short command of our own to its end, whether or not there is room for another."""
@@ -310,7 +320,7 @@ class SshHost:
     def _drop(self) -> None:
         if self._connection:
             self._connection.close()
-            self._connection = None
+            self._connection = self._watchdog = None
 
     @contextlib.contextmanager
     def _connecting_by(self, deadline: Deadline) -> Iterator[None]:

@@ -11,19 +11,20 @@ import shlex
 from collections.abc import Sequence
 
 from rackloop.errors import BadInput
+from rackloop_drivers.host._watchdog import GONE
 
 ZERO = "rackloop-exec"
 """The name in front of what the shell says when it cannot execute a program."""
 
 _PID = b"rackloop-pid "
-_END = "\0rackloop-end {token} "
+_END = "\0rackloop-end {label} "
 # Linux takes no single argument longer than 128 KiB, and the login shell gets all of this as one.
 _LONGEST_COMMAND_BYTES = 120_000
 
 # The command leads a session, and thus a process group, of its own: setsid(1) does not fork in a command
-# substitution, which leads no group. What it leaves in the group is killed when it ends. RACKLOOP_COMMAND is how
-# what a lost connection left running is known again. A program's place may be known to administrators alone. Number 0
-# is no process: there is no setsid.
+# substitution, which leads no group. What it leaves in the group is killed when it ends. RACKLOOP_COMMAND is how what a
+# dead harness or a lost connection left running is known again; one that begins after its watchdog has looked for it
+# ends itself. A program's place may be known to administrators alone. Number 0 is no process: there is no setsid.
 _OUTER = r"""
 export LC_ALL=C.UTF-8 RACKLOOP_COMMAND="$1"
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -38,20 +39,28 @@ printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&4
 printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&2
 read -r _ && exec cat >/dev/null 2>&1
 """
-_INNER = 'echo "$$"; echo "rackloop-pid $$" >&4; exec "$@" >&4 4>&-'
+_INNER = f'echo "$$"; echo "rackloop-pid $$" >&4; [ ! -e {GONE} ] || kill -9 "$$"; exec "$@" >&4 4>&-'
 
 
-def wrapped(argv: Sequence[str], token: str) -> str:
-    """The text that has a login shell of the POSIX kind run ``argv``; raises BadInput where that cannot be."""
-    command = f"exec sh -c {shlex.quote(_OUTER)} rackloop {token} {shlex.quote(_INNER)} {shlex.join(argv)}"
-    if "\0" in command:
-        raise BadInput(f"{shlex.join(argv)!r}: cannot be a command: embedded null byte")
-    if not argv or len(command.encode()) > _LONGEST_COMMAND_BYTES:
+def quoted(argv: Sequence[str]) -> str:
+    """A command as a shell of the POSIX kind reads it; raises BadInput where no server could run it."""
+    text = shlex.join(argv)
+    if "\0" in text:
+        raise BadInput(f"{text!r}: cannot be a command: embedded null byte")
+    if not argv or len(text.encode()) > _LONGEST_COMMAND_BYTES:
         raise BadInput(
-            f"a command of {len(argv)} arguments and {len(shlex.join(argv).encode())} bytes cannot be run by SSH: give "
-            f"it a program, less than {_LONGEST_COMMAND_BYTES} bytes, and what is longer as a file (put_text)"
+            f"a command of {len(argv)} arguments and {len(text.encode())} bytes cannot be run by SSH: give it a "
+            f"program, less than {_LONGEST_COMMAND_BYTES} bytes, and what is longer as a file (put_text)"
         )
-    return command
+    return text
+
+
+def wrapped(command: str, label: str) -> str:
+    """The text that has a login shell of the POSIX kind run what was :func:`quoted`.
+
+    ``label`` is its RACKLOOP_COMMAND: the lab, the lease and the connection that it runs for, parted by slashes.
+    """
+    return f"exec sh -c {shlex.quote(_OUTER)} rackloop {label} {shlex.quote(_INNER)} {command}"
 
 
 class Head:
@@ -79,9 +88,9 @@ class Head:
 class Tail:
     """The end of a stream: the command's status after a mark. What may be the mark is held until it is known."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, label: str) -> None:
         self.status: int | None = None
-        self._mark = _END.format(token=token).encode()
+        self._mark = _END.format(label=label).encode()
         self._held = b""
 
     def strip(self, chunk: bytes) -> bytes:

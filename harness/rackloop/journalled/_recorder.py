@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# SCPI 1999.0, volume 2, chapter 21.8: command errors, and of the others what tells that a command was not begun: it is
+# protected, nothing is to be triggered, it conflicts with the state, or names what there is not; and a line too long.
+_SYNTAX_ERRORS = range(-199, -99)
+_REFUSED_BEFORE_ACTING = frozenset({-203, -211, -221, -222, -224, -363})
+
 
 @dataclass(frozen=True)
 class ActRecorder:
@@ -126,9 +131,9 @@ class IntendedAct:
                 recorder.keep_entry(self.entry)
             recorder.done(self.number, error=f"{type(error).__name__}: {error}")
             raise
-        outcome = result(value)
         entry = self.entry
         try:
+            outcome = result(value)
             entry = recorder.journal.acted(entry, outcome)
         finally:
             recorder.keep_entry(entry)
@@ -142,11 +147,14 @@ class IntendedAct:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether nothing was done. A FabricError without the switch's own number does not say that.
+    """Whether nothing was done.
 
-    A lease that is lost when the switch's turn is asked for is found lost before the act.
+    Of the switch's numbers, those alone that it gives before it acts: a hardware error may have left half a map. A
+    FabricError without a number says nothing. A lease that is lost when the switch's turn is asked for is found lost
+    before the act.
     """
     from rackloop.leases import LeaseLost
 
-    refusals = (NotSupported, BadInput, LeaseLost)
-    return isinstance(error, refusals) or (isinstance(error, FabricError) and error.code != 0)
+    if isinstance(error, FabricError):
+        return error.code in _SYNTAX_ERRORS or error.code in _REFUSED_BEFORE_ACTING
+    return isinstance(error, (NotSupported, BadInput, LeaseLost))

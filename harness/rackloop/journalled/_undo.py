@@ -248,7 +248,9 @@ def _settle(
     going_on = [entry for entry in entries if ends_ns.get(entry.id, 0) > deadline.clock.now_ns() + WORTH_ENDING_NS]
     try:
         if going_on and isinstance(equipment.phy, SignalRestorer):
-            equipment.phy.restore({port for entry in going_on for port in entry.what["ports"]}, deadline)
+            # Those that were taken down, also where nothing was joined to them that would come up again.
+            dropped = [entry.what.get("ports", waiting[entry.id]["ports"]) for entry in going_on]
+            equipment.phy.restore({port for ports in dropped for port in ports}, deadline)
             ends_ns = {}
         for number, end_ns in ends_ns.items():
             if end_ns >= deadline.at_ns:

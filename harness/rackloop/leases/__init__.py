@@ -4,7 +4,7 @@ A slice is granted all or nothing and never grown, so nobody waits for a part wh
 deadlock. A queue decides who is next; a token that only grows decides who was last.
 """
 
-from rackloop.leases._fenced import fenced
+from rackloop.leases._fenced import fenced, unknown_token
 from rackloop.leases._holder import Holder, Process
 from rackloop.leases._holding import HeldLease, holding, leased, obtain
 from rackloop.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
@@ -40,4 +40,5 @@ __all__ = [
     "slice_of",
     "slice_of_ports",
     "slice_of_resource",
+    "unknown_token",
 ]

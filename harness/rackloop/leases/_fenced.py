@@ -24,7 +24,7 @@ from rackloop.abilities import (
     stager,
 )
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, LabError, LockedOut, NotSupported, StaleGeneration
+from rackloop.errors import BadInput, HigherToken, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.leases._holding import HeldLease
 from rackloop.leases._slice import Slice
 from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
@@ -56,12 +56,35 @@ class _Turns:
                 )
             token = self._held.fresh_token()
             try:
-                self._fabric.take_lock(token, deadline)
+                self._take_lock(token, deadline)
                 yield
             finally:
                 # One that was overtaken has nothing to give back.
                 with suppress(LabError, NotSupported):
                     self._fabric.release_lock(token, deadline)
+
+    def _take_lock(self, token: int, deadline: Deadline) -> None:
+        try:
+            self._fabric.take_lock(token, deadline)
+        except HigherToken as error:
+            leases = self._held.leases
+            if error.highest > leases.last_token():
+                # No token of this store will do, however often another is asked for.
+                raise unknown_token(error, leases.lab) from None
+            raise LockedOut(str(error), error.code) from None
+
+
+def unknown_token(error: HigherToken, lab: str) -> HigherToken:
+    """The refusal of every token of a lab's store, with what to do about it."""
+    above = f" --above {error.highest}" if error.holder else ""
+    return HigherToken(
+        error.seen,
+        f". The store of lab {lab} never gave that number: it replaced another store, or another leases the rack as "
+        f"well. See that nobody works on it, then run `rackloop heal {lab}{above}`, which goes above it",
+        error.code,
+        highest=error.highest,
+        holder=error.holder,
+    )
 
 
 class FencedFabric:
@@ -124,8 +147,8 @@ class FencedFabric:
             try:
                 with self._turns.turn(deadline):
                     return act()
-            except LockedOut:
-                if deadline.is_over():
+            except LockedOut as error:
+                if deadline.is_over() or isinstance(error, HigherToken):
                     raise
             except StaleGeneration:
                 if not is_repeated_when_stale or deadline.is_over():
@@ -216,8 +239,8 @@ class FencedPhyControl:
             try:
                 with self._turns.turn(deadline):
                     return act()
-            except LockedOut:
-                if deadline.is_over():
+            except LockedOut as error:
+                if deadline.is_over() or isinstance(error, HigherToken):
                     raise
 
 

@@ -22,13 +22,21 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
 
 _BEATS = 3
+# Of the term, how much may pass since the last renewal before the holder takes the lease for another's. What is left of
+# it, 5 s, is for ending what writes.
+_TRUSTED = 2 / 3
+_LEAST_WAIT_S = 0.01
 # The more are in the way, the longer it takes until the last of them is gone.
 _LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0
 _AT_ONCE = LeaseTerms()
 
 
 class HeldLease:
-    """A lease that this process holds, kept alive by a thread of its own. ``stolen`` are those it ended on its way."""
+    """A lease that this process holds, kept alive by a thread of its own. ``stolen`` are those it ended on its way.
+
+    Where other machines share the store, a second thread takes the lease for lost when the last renewal was sent 10 s
+    ago: 5 s later it may be another's, who does not wait for this machine to find its way back to the store.
+    """
 
     def __init__(self, leases: Leases, lease: Lease, stolen: tuple[Lease, ...] = ()) -> None:
         self.leases = leases
@@ -38,7 +46,10 @@ class HeldLease:
         self._on_loss: list[Callable[[], None]] = []
         self._telling = Lock()
         self._is_over = Event()
-        self._thread = Thread(target=self._beat, name=f"lease {lease.id}", daemon=True)
+        self._renewed_ns = leases.store.clock.now_ns()
+        self._threads = [Thread(target=self._beat, name=f"lease {lease.id}", daemon=True)]
+        if not leases.store.is_private:
+            self._threads.append(Thread(target=self._fence, name=f"fence of lease {lease.id}", daemon=True))
 
     @property
     def lease(self) -> Lease:
@@ -59,8 +70,8 @@ class HeldLease:
     def on_loss(self, call: Callable[[], None]) -> Iterator[None]:
         """Have ``call`` made, by the thread of the heartbeats, when one finds while the block runs that it is over.
 
-        That is five seconds after it was lost, and again with each heartbeat until the block ends. Raises LeaseLost
-        where it was found over before.
+        That is five seconds after it was lost, ten after a shared store was last heard, and again with each heartbeat
+        until the block ends. Raises LeaseLost where it was found over before.
         """
         with self._telling:
             self.check()
@@ -108,36 +119,69 @@ class HeldLease:
     def require(self) -> None:
         """Ask the store. Raises LeaseLost where the lease is over."""
         self.check()
-        self._lease = self.leases.renew(self._lease)
+        self._renew()
 
-    def fresh_token(self) -> int:
-        """A token for the switch, higher than every one before, only while the lease is held; else LeaseLost."""
+    def fresh_token(self, above: int = 0) -> int:
+        """A token for the switch, higher than ``above`` and all before; raises LeaseLost where the lease is over."""
         self.check()
-        return self.leases.fresh_token(self._lease)
+        return self.leases.fresh_token(self._lease, above)
 
     def start(self) -> None:
-        """Begin the heartbeats."""
-        self._thread.start()
+        """Begin the heartbeats. Raises LabError where the first, on a shared store, is not heard."""
+        if not self.leases.store.is_private:
+            # When the grant was asked for is not known here: its age counts from a renewal's sending.
+            self._renew()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """End the heartbeats and give the lease back; a store that is gone lets it lapse by itself."""
         self._is_over.set()
-        self._thread.join()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
         with suppress(LabError):
             self.leases.release(self._lease)
 
     def _beat(self) -> None:
         while not self._is_over.wait(HEARTBEAT_S / _BEATS):
+            # A store that does not answer now may do so before the lease is over, and each act asks it again. Whatever
+            # else goes wrong, in a call of on_loss too, the next heartbeat goes out.
+            with suppress(Exception):
+                if self._lost is not None:
+                    self._tell(self._lost)
+                    continue
+                try:
+                    self._renew()
+                except LeaseLost as lost:
+                    self._tell(lost)
+
+    def _fence(self) -> None:
+        """Take the lease for lost in time, whatever the heartbeats wait for: a network may keep them for minutes."""
+        clock = self.leases.store.clock
+        while not self._is_over.wait(max(self._trusted_for_s(), _LEAST_WAIT_S)):
             if self._lost is not None:
-                self._tell(self._lost)
-                continue
-            try:
-                self._lease = self.leases.renew(self._lease)
-            except LeaseLost as lost:
-                self._tell(lost)
-            except LabError:
-                # A store that does not answer now may do so before the lease is over; each act asks it again.
-                continue
+                return
+            if self._trusted_for_s() <= 0:
+                age_s = (clock.now_ns() - self._renewed_ns) / 1e9
+                with suppress(Exception):
+                    self._tell(
+                        LeaseLost(
+                            f"lease {self._lease.id} of lab {self._lease.lab} was last renewed {age_s:.0f} s ago, and "
+                            "its store does not answer: it may be another's soon; see that this machine reaches "
+                            f"{self.leases.store.name}, and lease the rack again"
+                        )
+                    )
+
+    def _trusted_for_s(self) -> float:
+        """How long the last renewal is still good for, without another."""
+        return (self._renewed_ns - self.leases.store.clock.now_ns()) / 1e9 + HEARTBEAT_S * _TRUSTED
+
+    def _renew(self) -> None:
+        """A heartbeat, whose age counts from before it was sent."""
+        sent_ns = self.leases.store.clock.now_ns()
+        self._lease = self.leases.renew(self._lease)
+        self._renewed_ns = max(self._renewed_ns, sent_ns)
 
     def _tell(self, lost: LeaseLost) -> None:
         with self._telling:
@@ -162,8 +206,8 @@ def holding(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> Iter
     does not have it.
     """
     held = HeldLease(leases, *obtain(leases, wanted, terms))
-    held.start()
     try:
+        held.start()
         yield held
     finally:
         held.stop()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.leases import _table
 from rackloop.leases._holder import Holder
 from rackloop.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
@@ -65,6 +66,24 @@ class Leases:
                 f"give a line of at most {_LONGEST_PURPOSE} characters"
             )
         lease_id = secrets.token_hex(_ID_BYTES)
+        try:
+            return self._asked(lease_id, wanted, holder, purpose, priority, term_s, within)
+        except LabError:
+            # Whether a commit whose answer was lost was made is not known: what was granted then is nobody's.
+            with suppress(LabError), self.store.transaction(self.lab) as tables:
+                _table.end(tables, [lease_id], "cancelled", tables.now_s(), str(holder), "its answer was lost")
+            raise
+
+    def _asked(
+        self,
+        lease_id: str,
+        wanted: Slice,
+        holder: Holder,
+        purpose: str,
+        priority: int,
+        term_s: float,
+        within: str | None,
+    ) -> Ticket:
         with self.store.transaction(self.lab) as tables:
             now_s = tables.now_s()
             if within is not None:
@@ -193,11 +212,17 @@ class Leases:
         known = f"held are {', '.join(held)}" if held else "nobody holds one"
         raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; {known}")
 
-    def fresh_token(self, lease: Lease) -> int:
-        """A token higher than every one given for the lab, only while ``lease`` is held; else raises LeaseLost."""
+    def fresh_token(self, lease: Lease, above: int = 0) -> int:
+        """A token higher than ``above`` and every one given for the lab. Raises LeaseLost where ``lease`` is over."""
         with self.store.transaction(self.lab) as tables:
             _table.require_held(tables, lease)
-            return _table.raise_token(tables, self.lab)
+            return _table.raise_token(tables, self.lab, above)
+
+    def last_token(self) -> int:
+        """The highest token given for the lab, 0 where none was."""
+        with self.store.reading() as tables:
+            found = tables.rows("SELECT token FROM fencing WHERE lab = ?", self.lab)
+        return int(found[0][0]) if found else 0
 
     def record_attempt(self, lease: Lease, drive: str, reasons: Sequence[str]) -> None:
         """Keep that ``drive`` was to be overwritten under ``lease``, and every reason against it.

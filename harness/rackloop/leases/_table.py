@@ -159,11 +159,17 @@ def _is_family(one: Row, other: Row) -> bool:
     return one.id == other.within or other.id == one.within
 
 
-def raise_token(tables: Transaction, lab: str) -> int:
-    """A token higher than every one given for ``lab`` before."""
+def raise_token(tables: Transaction, lab: str, above: int = 0) -> int:
+    """A token higher than ``above`` and every one given for ``lab`` before, also by a store that this one replaced.
+
+    A switch keeps the highest that it was shown for ever, and no copy of a store knows it: so none is lower than the
+    seconds since 1970, which one store has always reached when another replaces it.
+    """
+    least = max(above + 1, int(tables.now_s()))
     [(token,)] = tables.rows(
-        "INSERT INTO fencing VALUES (?, 1) ON CONFLICT (lab) DO UPDATE SET token = fencing.token + 1 RETURNING token",
-        lab,
+        "INSERT INTO fencing VALUES (?, ?) ON CONFLICT (lab) DO UPDATE SET token ="
+        " CASE WHEN fencing.token < excluded.token THEN excluded.token ELSE fencing.token + 1 END RETURNING token",
+        *(lab, least),
     )
     return int(token)
 

@@ -35,7 +35,8 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
     """A session of a client that is logged in on the server that ``sandbox`` is.
 
     ``catch_up`` is awaited before its command starts: ``/sys`` is current then. A client that goes away before its
-    command ends leaves it a SIGHUP.
+    command ends leaves it a SIGHUP where it has a terminal, as OpenSSH does; without one it goes on, and finds its
+    streams closed.
     """
 
     def __init__(self, sandbox: Sandbox, catch_up: Callable[[], Awaitable[None]]) -> None:
@@ -190,7 +191,7 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
         return environment
 
     def _hang_up(self) -> None:
-        if self._process is not None:
+        if self._process is not None and self._terminal is not None:
             send(signal.SIGHUP, self._process)
         self._close_streams()
 

@@ -59,6 +59,7 @@ _TABLE = (
     _Entry("SYSTem:LOCK:REQuest", m.RequestLock, (_TOKEN,), 1),
     _Entry("SYSTem:LOCK:RELease", m.ReleaseLock, (_TOKEN,), 1),
     _Entry("SYSTem:LOCK?", m.LockHolder, answer=answers.INTEGER),
+    _Entry("SYSTem:LOCK:HIGHest?", m.HighestToken, answer=answers.INTEGER),
     _Entry("ROUTe:LOAD", m.LoadPartial, (_PAIRS,), 1),
     _Entry("ROUTe:LOAD:FULL", m.LoadFull, (_PAIRS,), 1),
     _Entry("ROUTe:LOAD?", m.StagedMap, answer=answers.PAIRS),

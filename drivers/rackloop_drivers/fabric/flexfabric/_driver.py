@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
@@ -49,6 +50,17 @@ def open_flexfabric(
     )
     session.connect(deadline)
     return session
+
+
+@contextmanager
+def _already_told() -> Iterator[None]:
+    """Questions after a command was sent: that one of them is refused does not say that the command was."""
+    try:
+        yield
+    except FabricError as error:
+        if error.code:
+            raise FabricError(f"{error}; the change that was sent before may have been made") from error
+        raise
 
 
 class FlexFabric:
@@ -151,7 +163,9 @@ class FlexFabric:
             try:
                 sent, answers = self.session.act_once(command, deadline, *_look(ports or None))
             except ANSWER_LOST as lost:
-                if self._was_done(change, before, deadline, lost):
+                with _already_told():
+                    was_done = self._was_done(change, before, deadline, lost)
+                if was_done:
                     return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
                 if attempt == ATTEMPTS:
                     raise
@@ -162,7 +176,8 @@ class FlexFabric:
             else:
                 now_ns = self.session.clock.now_ns()
                 applied = Applied(before.generation + 1, sent.begun_ns, now_ns, sent.written_ns)
-                self._check_followed(change, before, ports, answers)
+                with _already_told():
+                    self._check_followed(change, before, ports, answers)
                 return applied
             attempt += 1
             self._stage(change, deadline)
@@ -226,8 +241,7 @@ class FlexFabric:
 
     def take_lock(self, token: int, deadline: Deadline) -> None:
         """Take the control lock, and present the token again whenever the session has to reconnect."""
-        self.session.act(m.RequestLock(token), deadline)
-        self.session.token = token
+        self.session.present(token, deadline)
 
     def release_lock(self, token: int, deadline: Deadline) -> None:
         """Give the control lock back; the token is not presented again, even where the switch gave the lock away."""

@@ -190,6 +190,9 @@ class SwitchSession:
     async def _lock_holder(self, _: m.LockHolder) -> int:
         return self._core.lock.holder
 
+    async def _highest_token(self, _: m.HighestToken) -> int:
+        return self._core.lock.highest
+
     async def _load_partial(self, request: m.LoadPartial) -> None:
         self._staged = _Staged(request.pairs, full=False)
 
@@ -274,6 +277,7 @@ class SwitchSession:
         m.RequestLock: _request_lock,
         m.ReleaseLock: _release_lock,
         m.LockHolder: _lock_holder,
+        m.HighestToken: _highest_token,
         m.LoadPartial: _load_partial,
         m.LoadFull: _load_full,
         m.StagedMap: _staged_map,

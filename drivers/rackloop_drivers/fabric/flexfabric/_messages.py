@@ -119,6 +119,10 @@ class LockHolder(Query[int]):
     """``SYSTem:LOCK?``: the token that holds the lock, 0 when it is free."""
 
 
+class HighestToken(Query[int]):
+    """``SYSTem:LOCK:HIGHest?``: the highest token ever granted, 0 before the first; a lower one is refused."""
+
+
 @dataclass(frozen=True)
 class LoadPartial(Request):
     """``ROUTe:LOAD``: stage pairs to be joined, everything else left alone."""

@@ -13,6 +13,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import (
     DeadlineExceeded,
     FabricError,
+    HigherToken,
     LabError,
     LockedOut,
     NotConnected,
@@ -156,6 +157,31 @@ class FlexFabricSession:
             sent = self._sent
         self._check(command, error)
         return sent, answers
+
+    def present(self, token: int, deadline: Deadline) -> None:
+        """Take the control lock. Raises HigherToken, or LockedOut where the switch does not say why it refuses."""
+        try:
+            self.act(m.RequestLock(token), deadline)
+        except LockedOut as refusal:
+            with self._lock:
+                raise self._outbid(token, refusal, deadline) from None
+        self.token = token
+
+    def _outbid(self, token: int, refusal: LockedOut, deadline: Deadline) -> LockedOut:
+        """The refusal of a token, with the number that it has to exceed."""
+        asked = codec.format_line((m.HighestToken(), m.LockHolder()))
+        try:
+            highest, holder = (int(field) for field in self._exchange(asked.text, deadline))
+        except (LabError, ValueError):
+            return refusal
+        has = "and which has its lock" if holder else "though its lock is free"
+        return HigherToken(
+            f"{self.url}: token {token} was refused: it is lower than {highest}, which the switch has granted, {has}",
+            "; another controller has the switch; lease the rack again",
+            refusal.code,
+            highest=highest,
+            holder=holder,
+        )
 
     def _fenced(self, command: m.Request) -> tuple[m.Request, ...]:
         """The command behind the session's token: the switch leaves out what follows one that is too low.
@@ -302,7 +328,10 @@ class FlexFabricSession:
                 f"{self.url}: expected a FlexFabric switch, found {identity.vendor} {identity.model}; check the address"
             )
         if self.token is not None:
-            self._check(m.RequestLock(self.token), error)
+            try:
+                self._check(m.RequestLock(self.token), error)
+            except LockedOut as refusal:
+                raise self._outbid(self.token, refusal, deadline) from None
 
     def _reconnect(self, deadline: Deadline) -> None:
         while True:

@@ -1,0 +1,42 @@
+"""That a mock lab which is up is the one that a description describes: another may have the same name."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rackloop.errors import BadInput
+from rackloop.lab import Lab
+from rackloop.state import LabState
+
+
+def description_digest(lab: Lab) -> str:
+    """What tells the text of a description from another; empty where it cannot be read any more."""
+    try:
+        return hashlib.sha256(lab.source.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def require_described(lab: Lab, state: LabState, *, to_end: bool = False) -> None:
+    """Raise BadInput where a lab of this name is up, and was brought up from another description.
+
+    One that is only ``to_end`` may have been changed since, or be gone.
+    """
+    if not state.is_held() or not state.endpoints_file.exists():
+        return
+    endpoints = state.endpoints()
+    source = Path(endpoints["source"])
+    if endpoints["description"] == description_digest(lab) or (to_end and not source.exists()):
+        return
+    if lab.source.exists() and source.exists() and lab.source.samefile(source):
+        if to_end:
+            return
+        raise BadInput(
+            f"lab {lab.name} is up as {source} described it before that file was changed: take it down and bring it up "
+            f"again (`rackloop lab down {source}`)"
+        )
+    raise BadInput(
+        f"a lab named {lab.name} is up from another description, {source}: use that one, take it down first "
+        f"(`rackloop lab down {source}`), or give {lab.source} a name of its own"
+    )

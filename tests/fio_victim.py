@@ -1,0 +1,119 @@
+"""Harnesses that have fio write on a server by SSH and are killed while it does, at a moment that the test chooses.
+
+Run as a program it is a nursery: it has everything loaded, and for each line on its standard input forks a process that
+starts fio for an hour and is killed (SIGKILL) at the given moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from rackloop.clock import Deadline, RealClock
+from rackloop_drivers.host import SshAccess, SshHost
+
+CLOCK = RealClock()
+_FIO = "fio --name=writer --filename=$1 --size=4m --rw=randwrite --time_based --runtime=3600 --rate=1m --numjobs=2"
+
+
+class FioNursery:
+    """The program of this module, running."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def kill_after(self, access: SshAccess, working_for: str, file: str, moment_s: float) -> bool:
+        """Have fio write ``file`` on a server for a harness that is killed then; whether fio was begun before."""
+        assert self._process.stdin
+        assert self._process.stdout
+        order = {
+            "access": [access.name, access.host, str(access.known_hosts), access.port, access.user],
+            "key_file": str(access.key_file),
+            "working_for": working_for,
+            "file": file,
+            "moment_s": moment_s,
+        }
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        return bool(json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def fio_nursery() -> Iterator[FioNursery]:
+    """A nursery, for as long as the block lasts."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.fio_victim"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Tests run with safe paths: the folder that a program is started in is not looked through.
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    ) as process:
+        yield FioNursery(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+def labelled(working_for: str) -> list[int]:
+    """The processes of this machine, those of its mock servers too, that run for this lab and lease."""
+    wanted = f"RACKLOOP_COMMAND={working_for}/".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(entry.startswith(wanted) for entry in (process / "environ").read_bytes().split(b"\0")):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def _write(order: dict[str, Any], told: int) -> None:
+    """Have fio write until this process is killed."""
+    name, address, known_hosts, port, user = order["access"]
+    access = SshAccess(name, address, Path(known_hosts), port, user, Path(order["key_file"]))
+
+    dies_ns = CLOCK.now_ns() + round(order["moment_s"] * 1e9)
+
+    def die() -> None:
+        CLOCK.sleep_until_ns(dies_ns)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Thread(target=die, daemon=True).start()
+    host = SshHost(access, CLOCK, order["working_for"])
+    process = host.start(("sh", "-c", f"echo up; exec {_FIO}", "fio", order["file"]))
+    far = Deadline.after(CLOCK, 3600)
+    assert process.read_line(far) == "up"
+    os.write(told, b"up")
+    process.wait(far)
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        readable, writable = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(readable)
+            _write(order, writable)
+            os._exit(1)
+        os.close(writable)
+        with os.fdopen(readable) as told:
+            was_begun = told.read() == "up"
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        sys.stdout.write(json.dumps(was_begun) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    # What every child needs, loaded once.
+    import paramiko  # noqa: F401
+
+    _serve()
