@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rackloop.abilities import BlockUsage
+from rackloop.abilities import BlockUsage, Claim
 from rackloop.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
@@ -264,7 +264,7 @@ class _Remote:
     def usage(self) -> BlockUsage:
         return BlockUsage()
 
-    def claim_exclusive(self) -> int | None:
+    def claim_exclusive(self) -> Claim | None:
         return None
 
 
