@@ -52,9 +52,7 @@ class Holder:
     def require(self, drive_id: str, descriptor: int | None = None) -> None:
         """See :class:`~rackloop.abilities.Claim`: the holder compares anew, on its open descriptor."""
         if descriptor is not None:
-            raise GuardRefused(
-                drive_id, [f"{self._node} is at a server: no descriptor of this machine leads there"]
-            )
+            raise GuardRefused(drive_id, [f"{self._node} is at a server: no descriptor of this machine leads there"])
         with self._asking:
             try:
                 self._process.write_line(json.dumps({"op": "check"}))

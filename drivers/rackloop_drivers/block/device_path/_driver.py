@@ -118,7 +118,7 @@ class PathClaim:
     def require(self, drive_id: str, descriptor: int | None = None) -> None:
         """See :class:`~rackloop.abilities.Claim`."""
         try:
-            there = os.stat(self._path) if descriptor is None else os.fstat(descriptor)
+            there = self._path.stat() if descriptor is None else os.fstat(descriptor)
         except OSError as error:
             raise LabError(f"no drive at {self._path} any more: {error.strerror}; was it taken out?") from error
         if _which(there) != self._claimed:
