@@ -45,7 +45,7 @@ class PlanEntry:
 
     ``parameters`` are those the plan sets, in the types of the test file's ``PARAMETERS``; the others keep their
     defaults. ``expected_health`` are the rules of :mod:`rackloop.health` that it breaks on purpose. ``schedule`` has
-    the faults that it plays.
+    the faults that it plays. ``disturbs`` are drives that may lose their links though they are not scratch.
     """
 
     file: str
@@ -58,6 +58,7 @@ class PlanEntry:
     labels: Mapping[str, str] = field(default_factory=dict)
     expected_health: tuple[str, ...] = ()
     schedule: Schedule | RandomSchedule | None = None
+    disturbs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,7 @@ def _entry(
         timeout_s=written.timeout,
         labels=written.labels,
         expected_health=written.health.expect,
+        disturbs=written.disturbs,
         schedule=_schedule(examined, path, written, declared, function or None),
     )
 

@@ -77,7 +77,8 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     # A block that is read again was read too long ago to be in the drive's cache.
     region = max(min(block * (1 + _reads(parameters, block)), 2 * parameters["most"]) for block in parameters["blocks"])
     pairs = {profile: _pair(rack.lab, profile) for profile in parameters["profiles"]}
-    written = {drive: rack.fill(*place, size_bytes=region) for pair in pairs.values() for drive, place in pair.items()}
+    places = {place: drive for pair in pairs.values() for drive, place in pair.items()}
+    written = {places[place]: said for place, said in rack.fill_all(places, size_bytes=region).items()}
     sizes = [(profile, block) for profile in pairs for block in parameters["blocks"]]
     for done, (profile, block) in enumerate(sizes):
         progress(done, len(sizes), "block sizes")
