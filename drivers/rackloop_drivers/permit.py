@@ -19,10 +19,13 @@ class Permit:
         """Whether there is one, open or not."""
         return self._drive is not None
 
-    def require(self) -> None:
-        """Return where the drive may be written now. Raises BadInput without a permission, LabError once it is over."""
+    def require(self, descriptor: int | None = None) -> None:
+        """Return where the drive may be written now, through ``descriptor`` if one is given.
+
+        Raises BadInput without a permission, LabError once it is over, GuardRefused where another drive is there.
+        """
         if self._drive is None:
             raise BadInput(
                 f"{self.device.probe_target()} was opened to be read; writing takes a WritableDrive from the guard"
             )
-        _ = self._drive.device
+        self._drive.require(descriptor)

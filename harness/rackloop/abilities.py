@@ -233,6 +233,19 @@ class BlockUsage:
 
 
 @runtime_checkable
+class Claim(Protocol):
+    """A device that is held for one writer: nobody else can claim it until this is closed.
+
+    ``require`` returns where it is still held and still what was claimed. It raises GuardRefused, which names
+    ``drive_id``, where another drive answers by now, or where ``descriptor``, an open one of this machine, is none of
+    it; LabError where nobody can tell.
+    """
+
+    def require(self, drive_id: str, descriptor: int | None = None) -> None: ...
+    def close(self) -> None: ...
+
+
+@runtime_checkable
 class BlockDevice(Protocol):
     """How I/O reaches a drive. ``fio_options`` gives fio's ``uri=`` or ``filename=`` and engine;
     ``probe_target`` what rackprobe opens: a device path or an ``nbd+unix`` / ``nbd`` URI."""  # noqa: D205, D209
@@ -242,10 +255,10 @@ class BlockDevice(Protocol):
     def fio_options(self) -> dict[str, str]: ...
     def probe_target(self) -> str: ...
     def usage(self) -> BlockUsage: ...
-    def claim_exclusive(self) -> int | None:
-        """Open the device O_EXCL and return the descriptor, or None where nothing local can claim it (NBD).
+    def claim_exclusive(self) -> Claim | None:
+        """Claim the device for one writer (O_EXCL), or None where nothing can claim it (NBD).
 
-        Raises LabError when somebody else holds it.
+        Raises LabError when somebody else holds it, or when it is not the drive that it was bound to.
         """
         ...
 

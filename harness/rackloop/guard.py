@@ -5,20 +5,20 @@ Whoever writes takes a :class:`WritableDrive`, and only :meth:`Guard.writable` m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self, final, runtime_checkable
 
-from rackloop.abilities import BlockDevice, BlockUsage, Drive, DriveIdentity
+from rackloop.abilities import BlockDevice, BlockUsage, Claim, Drive, DriveIdentity
 from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
 from rackloop.identity import conflicts, mismatches, normal_text, unique_of
 
 if TYPE_CHECKING:
     from rackloop.actlog import ActLog
     from rackloop.clock import Deadline
+    from rackloop.inventory import SeenDrive
     from rackloop.lab import Drive as DescribedDrive
     from rackloop.lab import Lab
 
@@ -43,12 +43,22 @@ class TellsItsDrive(Located, Protocol):
     """A BlockDevice that also says what its path reports of the drive at its end.
 
     ``identifiers`` has ``serial`` among its keys and is empty where the transport carries none; ``drive_bytes`` is
-    None where the path has a size of its own, whatever drive is behind it.
+    None where the path has a size of its own, whatever drive is behind it. ``bound_to`` is the same device as that
+    drive alone is reached by, so that a write never goes to another one that takes its place; it is the device itself
+    where its claim, or nothing, keeps it to one drive.
     """
 
     @property
     def drive_bytes(self) -> int | None: ...  # noqa: D102
     def identifiers(self) -> Mapping[str, str]: ...  # noqa: D102
+    def bound_to(self, identity: DriveIdentity) -> BlockDevice: ...  # noqa: D102
+
+
+@runtime_checkable
+class SeesAtOnce(Protocol):
+    """A BlockDevice that is asked once for everything a look needs: who is there, how large, and who uses it."""
+
+    def seen(self, deadline: Deadline) -> SeenDrive: ...  # noqa: D102
 
 
 class Leased(Protocol):
@@ -78,7 +88,7 @@ class WritableDrive:
 
     __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_serial")
 
-    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: int | None) -> None:
+    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: Claim | None) -> None:
         if token is not _MINT:
             _forged()
         self._drive_id = drive_id
@@ -111,23 +121,33 @@ class WritableDrive:
 
     @property
     def device(self) -> BlockDevice:
-        """What to write to. Raises LabError once closed, BadInput on an object the guard did not make."""
+        """What to write to; to be asked for each time something begins to write. Raises as :meth:`require` does."""
+        self.require()
+        return self._device
+
+    def require(self, descriptor: int | None = None) -> None:
+        """Return where the drive may be written now, through ``descriptor`` if one is given.
+
+        Raises GuardRefused where another drive is there by now, LabError once closed and where whoever holds the drive
+        is gone, BadInput on an object the guard did not make.
+        """
         if not getattr(self, "_is_open", None):
             if not hasattr(self, "_is_open"):
                 _forged()
             raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
-        return self._device
+        if self._claim is not None:
+            self._claim.require(self._drive_id, descriptor)
 
     @property
     def is_claimed(self) -> bool:
-        """Whether this process holds the device exclusively, so that nobody, a child included, can claim it again."""
+        """Whether the device is held exclusively where the I/O is, so that whoever writes cannot claim it again."""
         return self._claim is not None
 
     def close(self) -> None:
         """Give the permission and the device back."""
         self._is_open = False
         if self._claim is not None:
-            os.close(self._claim)
+            self._claim.close()
             self._claim = None
 
     def __enter__(self) -> Self:
@@ -189,7 +209,7 @@ class Guard:
     def _mint(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
         with ExitStack() as held:
             try:
-                claim, serial, reasons = self._examine(drive_id, drive, device, deadline, held)
+                bound, claim, serial, reasons = self._examine(drive_id, drive, device, deadline, held)
             except RackloopError as error:
                 if self._lease is not None:
                     # A store that cannot keep the attempt grants nothing either; what ended it is what is told.
@@ -202,26 +222,26 @@ class Guard:
             if reasons:
                 raise GuardRefused(drive_id, reasons)
             held.pop_all()
-            return WritableDrive(_MINT, drive_id, serial, device, claim)
+            return WritableDrive(_MINT, drive_id, serial, bound, claim)
 
     def _examine(
         self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline, held: ExitStack
-    ) -> tuple[int | None, str, list[str]]:
-        """The claim, which ``held`` gives back, the serial number, and every reason against it."""
-        before = _look(drive_id, drive, device, deadline)
+    ) -> tuple[BlockDevice, Claim | None, str, list[str]]:
+        """The device bound to the drive, its claim, which ``held`` gives back, the serial, every reason against it."""
+        before, bound = _look(drive_id, drive, device, deadline)
         reasons = self._refusals(drive_id, before)
-        claim: int | None = None
+        claim: Claim | None = None
         try:
-            claim = device.claim_exclusive()
+            claim = bound.claim_exclusive()
         except LabError as error:
             reasons.append(str(error))
         if claim is not None:
-            held.callback(os.close, claim)
-        after = _look(drive_id, drive, device, deadline)
+            held.callback(claim.close)
+        after, _ = _look(drive_id, drive, device, deadline)
         if after.identity != before.identity:
             reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
         reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
-        return claim, normal_text(after.identity.serial), reasons
+        return bound, claim, normal_text(after.identity.serial), reasons
 
     def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
         through = _server_port(self._lab, drive_id, found.device_location)
@@ -277,19 +297,28 @@ def _server_port(lab: Lab, drive_id: str, location: str) -> str:
     return server
 
 
-def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> Evidence:
+def place_of(device: BlockDevice) -> str:
+    """Where a device is: the path it is on in words, or what opens it, whichever drive it is bound to."""
+    return device.location if isinstance(device, Located) else device.probe_target()
+
+
+def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> tuple[Evidence, BlockDevice]:
+    """What is found on the path, and the device by which the drive that was found is reached and no other."""
     if not isinstance(drive, Located) or not isinstance(device, TellsItsDrive):
         silent = device if isinstance(drive, Located) else drive
         raise GuardRefused(drive_id, [f"{type(silent).__name__} does not say on which path it is"])
-    return Evidence(
-        drive.identify(deadline),
-        drive.location,
-        device.location,
-        device.size_bytes,
-        device.drive_bytes,
-        device.identifiers(),
-        device.usage(),
-    )
+    if isinstance(device, SeesAtOnce):
+        # Each further question could be answered by another drive.
+        seen = device.seen(deadline)
+        identity, usage = seen.identity, seen.usage
+        sizes: tuple[int, int | None] = (identity.size_bytes, identity.size_bytes)
+        identifiers: Mapping[str, str] = {"serial": identity.serial, **identity.identifiers}
+    else:
+        identity = drive.identify(deadline)
+        sizes = (device.size_bytes, device.drive_bytes)
+        identifiers, usage = device.identifiers(), device.usage()
+    evidence = Evidence(identity, drive.location, device.location, *sizes, identifiers, usage)
+    return evidence, device.bound_to(identity)
 
 
 def _identity_reasons(described: DescribedDrive, found: Evidence) -> Iterator[str]:

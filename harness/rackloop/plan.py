@@ -49,7 +49,8 @@ class PlanEntry:
     ``parameters`` are those that the plan, or a setting from outside, gives, as the test file's ``PARAMETERS`` declare
     them; the others keep their defaults. ``places`` says where each was given, and by the empty name where the entry
     is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of :mod:`rackloop.health` that
-    it breaks on purpose. ``schedule`` has the faults that it plays.
+    it breaks on purpose. ``schedule`` has the faults that it plays. ``disturbs`` are drives that may lose their links
+    though they are not scratch.
     """
 
     file: str
@@ -62,6 +63,7 @@ class PlanEntry:
     labels: Mapping[str, str] = field(default_factory=dict)
     expected_health: tuple[str, ...] = ()
     schedule: Schedule | RandomSchedule | None = None
+    disturbs: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -273,6 +275,7 @@ def _entry(
         timeout_s=written.timeout,
         labels=written.labels,
         expected_health=written.health.expect,
+        disturbs=written.disturbs,
         schedule=_schedule(examined, path, written, declared, function or None),
         places=places,
     )

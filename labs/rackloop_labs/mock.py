@@ -174,7 +174,7 @@ class MockBench:
     def device(self, server: str, port: str) -> NbdExport:
         """The port's NBD export, as large as the rack's largest drive, whichever is mapped."""
         export = self.endpoints["servers"][server]["ports"][port]["export"]
-        return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes)
+        return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes, knows_drives=True)
 
     def survey(self) -> list[DriveIdentity]:
         """Who every drive of the simulated rack says it is."""

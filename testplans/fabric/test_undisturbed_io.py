@@ -10,7 +10,7 @@ import pytest
 from rackloop.lab import Lab
 from rackloop.parameters import size, whole
 from rackloop.portmap import Full, Partial, PortMap
-from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_fixtures import Measure, Moving, Progress, Rack
 
 PARAMETERS = {
     "remaps": whole(100, "maps that are executed beside the ports that stay", most=10_000_000),
@@ -40,9 +40,10 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     return [lab.drives_of(server)[0] for server in lab.servers]
 
 
-def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """What is done to the ports beside those that are watched."""
-    return [f"{parameters['remaps']} full and partial remaps of every other port"]
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """What is done to the drives beside those that are watched. Raises NotSupported where none could be moved."""
+    moving = Moving.beside(lab, _staying(lab))
+    return [f"{parameters['remaps']} full and partial remaps, by which {moving}"]
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -50,23 +51,25 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     return float(4 + 0.03 * parameters["remaps"])
 
 
+def _staying(lab: Lab) -> list[tuple[str, str]]:
+    return [(name, next(iter(server.ports))) for name, server in lab.servers.items()]
+
+
 def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
-    """Write and verify with fio on one port of each server; remap all the others meanwhile."""
-    staying = {name: next(iter(server.ports)) for name, server in rack.lab.servers.items()}
-    kept = PortMap.of(
-        (rack.lab.switch_port(server, port), rack.lab.where_is(rack.drive_at(server, port)))
-        for server, port in staying.items()
-    )
-    others = rack.baseline.without(kept.ports())
+    """Write and verify with fio on one port of each server; remap the other scratch drives meanwhile."""
+    staying = dict(_staying(rack.lab))
+    moving = Moving.beside(rack.lab, staying.items())
 
     with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as quiet:
         rack.clock.sleep_until_ns(rack.clock.now_ns() + 1_500_000_000)
     busy_writes = rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"])
     with rack.watching(staying) as watched, busy_writes as busy:
         for turn in range(parameters["remaps"]):
-            shuffled = _shuffled(rack, others)
+            shuffled = moving.dealt(rack.chance)
             partial = turn % 2 == 0
-            rack.fabric.apply(Partial(shuffled) if partial else Full(PortMap.of((*kept, *shuffled))), rack.deadline())
+            rack.fabric.apply(
+                Partial(shuffled) if partial else Full(PortMap.of((*moving.rest, *shuffled))), rack.deadline()
+            )
             rack.clock.sleep_until_ns(rack.clock.now_ns() + rack.chance.randrange(5, 30) * 1_000_000)
             progress(turn, parameters["remaps"], "remaps")
 
@@ -80,11 +83,3 @@ def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Meas
         measure("undisturbed.lost", reads.lost, server=server)
         measure("undisturbed.wrong", reads.wrong + reads.errors, server=server)
         measure("undisturbed.read_stall", reads.longest_stall_s, server=server)
-
-
-def _shuffled(rack: Rack, pairs: PortMap) -> PortMap:
-    """The same server ports with the same drives, dealt anew."""
-    lows = [low for low, _ in pairs]
-    highs = [high for _, high in pairs]
-    rack.chance.shuffle(highs)
-    return PortMap.of(zip(lows, highs, strict=True))

@@ -10,9 +10,9 @@ import pytest
 import allure
 from rackloop.lab import Lab
 from rackloop.parameters import flag, number, part, text
-from rackloop.portmap import Partial, PortMap
+from rackloop.portmap import Partial
 from rackloop_drivers.workload import Stretch
-from rackloop_fixtures import Measure, Progress, Rack, find_trace, plan_replay, replay_place
+from rackloop_fixtures import Measure, Moving, Progress, Rack, find_trace, plan_replay, replay_place
 
 PARAMETERS = {
     "trace": text("demo", "the trace: a file, or the name of one that is shipped", longest=1024),
@@ -52,9 +52,10 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [] if parameters["reads_only"] else [drive]
 
 
-def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """Remaps of the ports beside the replay, where it is asked for."""
-    return ["remaps of every other port for as long as the replay takes"] if parameters["moving"] else []
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """Remaps of scratch drives beside the replay, where it is asked for. Raises NotSupported where none could move."""
+    moving = _moving(lab, parameters)
+    return [f"remaps for as long as the replay takes, by which {moving}"] if moving else []
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -62,6 +63,13 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     drive, _, _ = _place(lab, parameters)
     trace = find_trace(parameters["trace"])
     return 5 + plan_replay(lab, drive, trace, _stretch(parameters), parameters["volume"] or None).span_s
+
+
+def _moving(lab: Lab, parameters: Mapping[str, Any]) -> Moving | None:
+    if not parameters["moving"]:
+        return None
+    _, *at = _place(lab, parameters)
+    return Moving.beside(lab, [(at[0], at[1])])
 
 
 def _stretch(parameters: Mapping[str, Any]) -> Stretch:
@@ -80,19 +88,17 @@ def _place(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
-    """Replay the stretch, with the other ports' drives dealt anew all the while if asked."""
-    drive, server, port = _place(rack.lab, parameters)
+    """Replay the stretch, with the other scratch drives dealt anew all the while if asked."""
+    _, server, port = _place(rack.lab, parameters)
+    moving = _moving(rack.lab, parameters)
     trace = find_trace(parameters["trace"])
     remaps = 0
     with rack.replaying(server, port, trace, _stretch(parameters), volume=parameters["volume"] or None) as replay:
         allure.attach("\n".join(replay.planned.remarks()) or "nothing was changed", "How the trace was fitted")
         total_s = max(1, round(replay.planned.span_s))
-        others = PortMap()
-        if parameters["moving"]:
-            others = rack.baseline.without({rack.lab.switch_port(server, port), rack.lab.where_is(drive)})
         while replay.is_due():
-            if parameters["moving"]:
-                rack.fabric.apply(Partial(_shuffled(rack, others)), rack.deadline())
+            if moving is not None:
+                rack.fabric.apply(Partial(moving.dealt(rack.chance)), rack.deadline())
                 remaps += 1
             progress(max(0, round(replay.elapsed_s)), total_s, "seconds")
             rack.clock.sleep_until_ns(rack.clock.now_ns() + rack.chance.randrange(20, 60) * 1_000_000)
@@ -111,10 +117,3 @@ def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measur
         measure("replay.changed", count, change=change)
     for direction, latency_s in seen.latency_s.items():
         measure("replay.latency", latency_s, direction=direction)
-
-
-def _shuffled(rack: Rack, pairs: PortMap) -> PortMap:
-    """The same server ports with the same drives, dealt anew."""
-    highs = [high for _, high in pairs]
-    rack.chance.shuffle(highs)
-    return PortMap.of(zip((low for low, _ in pairs), highs, strict=True))

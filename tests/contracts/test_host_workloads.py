@@ -13,6 +13,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.delivery import deliver
 from rackloop_drivers.host import SshHost
 from rackloop_drivers.workload import (
     Expected,
@@ -22,7 +23,6 @@ from rackloop_drivers.workload import (
     ProbeTarget,
     RackProbe,
     ReadWrite,
-    deliver,
 )
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix

@@ -69,7 +69,7 @@ def test_the_tree_tells_of_the_drives(rack: WatchedRack, tmp_path: Path) -> None
         assert (folder / "queue/rotational").read_text() == f"{int(drive.is_rotational)}\n"
         assert (folder / "device/model").read_text().strip() in drive.model
         assert drive.port.pci_address in str((folder / "device").resolve())
-        assert (sysfs.disk / "by-path" / drive.by_path).readlink() == Path(f"../../{drive.block_name}")
+        assert (sysfs.disk / "by-path" / drive.by_path).readlink() == Path(f"../nodes/{drive.block_name}")
     assert (sysfs.disk / "by-id/wwn-0x5000c500a0000001").is_symlink()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rackloop.abilities import BlockUsage
+from rackloop.abilities import BlockUsage, Claim
 from rackloop.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
@@ -199,6 +199,21 @@ def test_a_path_goes_beside_the_page_cache_and_is_claimed(tmp_path: Path) -> Non
             minted(device)
 
 
+def test_a_path_that_was_led_elsewhere_is_not_written(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).write_bytes(bytes(MIB))
+    path = tmp_path / "by-path"
+    path.symlink_to("one")
+    with minted(DevicePath(path)) as permit:
+        path.unlink()
+        path.symlink_to("other")
+        with pytest.raises(GuardRefused, match="leads to another device than the one that was claimed"):
+            open_blocks(permit, CLOCK)
+        with pytest.raises(GuardRefused, match="another device"), (tmp_path / "other").open("rb+") as other:
+            permit.require(other.fileno())
+    assert (tmp_path / "other").read_bytes() == bytes(MIB)
+
+
 def test_an_unreadable_block_in_a_long_read_is_an_error_with_its_number(tmp_path: Path) -> None:
     data = content(4 * MIB)
     with running_rackd(tmp_path) as rackd:
@@ -264,7 +279,7 @@ class _Remote:
     def usage(self) -> BlockUsage:
         return BlockUsage()
 
-    def claim_exclusive(self) -> int | None:
+    def claim_exclusive(self) -> Claim | None:
         return None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.errors import BadInput, GuardRefused
+from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.guard import Guard
 from rackloop.heal import heal
 from rackloop.identity import once_online
@@ -22,6 +22,7 @@ from rackloop.portmap import Open
 from rackloop.state import LabState
 from rackloop.store import Store, open_store
 from rackloop_cli.main import main
+from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab, open_lab, open_leased
 
 CLOCK = RealClock()
@@ -129,3 +130,37 @@ def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, 
         held.leases.release(held.lease)
         [lost] = refused(lab, held, bench, "srv1")
         assert "is over: released" in lost
+
+
+HOLDERS = "grep -l ^rackprobe /proc/[0-9]*/comm 2>/dev/null | cut -d/ -f3"
+
+
+def test_a_permit_is_for_the_drive_that_was_checked_and_no_other(lab: Lab, store: Store) -> None:
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store, SRV1))
+        bench = bench_of(stack, lab, held)
+        host = bench.host("srv1")
+        # Somebody's hand in the rack asks nobody's leave.
+        hand = RackdControl(Path(LabState.of("mock").endpoints()["control"]), CLOCK)
+        stack.callback(hand.close)
+        name = named(lab, "RL000001")
+        drive, device = bench.drive("srv1", "p0"), bench.device("srv1", "p0")
+        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
+            assert permit.is_claimed
+            assert permit.device.probe_target() == "/dev/disk/by-id/wwn-0x5000c500a0000001"
+            with pytest.raises(GuardRefused, match="somebody holds it"):
+                Guard(lab, held).writable(name, drive, device, soon())
+            other = lab.drives[named(lab, "RL000003")].port
+            assert other is not None
+            hand.request("map", soon(), pairs=[[1, other]])
+            once_online(drive, soon())
+            with pytest.raises(GuardRefused, match=r"does not lead to it any more|is gone|its serial is RL000003"):
+                _ = permit.device
+            hand.request("map", soon(), pairs=[list(pair) for pair in lab.baseline_map()])
+            once_online(drive, soon())
+        assert host.run(["sh", "-c", HOLDERS], soon()).stdout == ""
+        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
+            [holder] = host.run(["sh", "-c", HOLDERS], soon()).stdout.split()
+            host.run(["kill", "-9", holder], soon())
+            with pytest.raises(LabError):
+                _ = permit.device

@@ -28,9 +28,10 @@ STATE = (
     " find etc var/lib -xdev -type f -exec sha256sum {} + | sort;"
     " cat /proc/sys/net/ipv4/tcp_[rw]mem; ip link show lo"
 )
+SCRATCH = ("/dev/disk/by-id/wwn-0x5000c500a0000003", "/dev/disk/by-id/ata-RL_SATA_SSD_RL000004")
 ROLES_OF_FILES = (
     *("kernel_ahci", "network_tuning", "iscsi_target", "iscsi_initiator"),
-    *("nvme_tcp_target", "nvme_tcp_host", "fio_workers"),
+    *("nvme_tcp_target", "nvme_tcp_host"),
 )
 
 
@@ -75,7 +76,7 @@ def test_the_site_is_provisioned_once_and_taken_back_exactly(rack: MockRack) -> 
     assert "cannot be written (Read-only file system)" in reason(first, "srv4", "base_tools", "Install the packages")
     assert "user namespace" in reason(first, "srv4", "nvme_tcp_target", "Load the target's kernel modules")
     assert "systemd is not running" in reason(
-        first, "srv4", "fio_workers", "Have the worker run, now and at every boot"
+        first, "srv4", "iscsi_target", "Have the target run, now and at every boot"
     )
     assert all(task.reason for task in first.tasks if task.status is TaskStatus.SKIPPED)
 
@@ -95,37 +96,52 @@ def reason(done: Provisioned, host: str, role: str, name: str) -> str:
 
 
 def test_only_the_roles_that_are_chosen_run_with_the_variables_that_are_given(rack: MockRack) -> None:
-    done = play(rack, "site", "srv2", roles=["fio_workers"], variables={"fio_workers_port": 9999})
-    assert {task.role for task in done.tasks} == {"", "capabilities", "fio_workers"}
-    assert ",9999\n" in rack.says("srv2", "cat /etc/systemd/system/rackloop-fio.service")
-    assert play(rack, "undo", "srv2", roles=["fio_workers"]).hosts["srv2"].changed == 1
-    assert rack.ssh("srv2", "ls /etc/systemd/system/rackloop-fio.service").returncode == 2
+    done = play(rack, "site", "srv2", roles=["iscsi_target"], variables={"iscsi_target_port": 9999})
+    assert {task.role for task in done.tasks} == {"", "capabilities", "iscsi_target"}
+    assert '"port": 9999' in rack.says("srv2", "cat /etc/rtslib-fb-target/saveconfig.json")
+    assert play(rack, "undo", "srv2", roles=["iscsi_target"]).hosts["srv2"].changed == 1
+    assert rack.ssh("srv2", "ls /etc/rtslib-fb-target/saveconfig.json").returncode == 2
 
 
 def test_what_targets_offer_is_written_as_their_kernels_take_it(rack: MockRack) -> None:
     variables = {
-        "iscsi_target_luns": {"a": "/dev/sdb", "b": "/dev/sdc"},
+        "iscsi_target_luns": {"a": SCRATCH[0], "b": SCRATCH[1]},
         "iscsi_target_initiators": ["iqn.2003-01.org.linux-iscsi.srv1:initiator"],
-        "nvme_tcp_target_devices": ["/dev/sdb"],
+        "nvme_tcp_target_devices": [SCRATCH[0]],
         "nvme_tcp_target_hosts": ["nqn.h"],
     }
     play(rack, "site", "srv2", roles=["iscsi_target", "nvme_tcp_target"], variables=variables)
     offered = json.loads(rack.says("srv2", "cat /etc/rtslib-fb-target/saveconfig.json"))
     assert [(each["plugin"], each["name"], each["dev"]) for each in offered["storage_objects"]] == [
-        ("block", "a", "/dev/sdb"),
-        ("block", "b", "/dev/sdc"),
+        ("block", "a", SCRATCH[0]),
+        ("block", "b", SCRATCH[1]),
     ]
     (group,) = offered["targets"][0]["tpgs"]
     assert group["luns"][1] == {"index": 1, "storage_object": "/backstores/block/b"}
     assert [(portal["port"], portal["iser"]) for portal in group["portals"]] == [(3260, False)]
     assert group["node_acls"][0]["mapped_luns"][1] == {"index": 1, "tpg_lun": 1, "write_protect": False}
     said = json.loads(rack.says("srv2", "cat /etc/rackloop/nvmet.json"))
-    assert (said["devices"], said["hosts"], said["port"]) == (["/dev/sdb"], ["nqn.h"], 4420)
+    assert (said["devices"], said["hosts"], said["port"]) == ([SCRATCH[0]], ["nqn.h"], 4420)
+
+
+@pytest.mark.parametrize(
+    ("role", "variables"),
+    [
+        ("iscsi_target", {"iscsi_target_luns": {"a": "/dev/sdb"}}),
+        ("iscsi_target", {"iscsi_target_luns": {"a": "/dev/disk/by-id/ata-RL_SATA_SSD_RL000020"}}),
+        ("iscsi_target", {"iscsi_target_luns": {"a": "/dev/disk/by-id/ata-RL_SATA_SSD_RL000003-part1"}}),
+        ("nvme_tcp_target", {"nvme_tcp_target_devices": ["/dev/disk/by-id/wwn-0x5000c500a0000014"]}),
+    ],
+)
+def test_what_is_not_a_scratch_drive_is_not_offered(rack: MockRack, role: str, variables: dict[str, Any]) -> None:
+    with pytest.raises(LabError, match="is no name under /dev/disk/by-id of a drive that is marked scratch: true"):
+        play(rack, "site", "srv3", roles=[role], variables=variables)
+    assert rack.ssh("srv3", "ls /etc/rackloop/nvmet.json /etc/rtslib-fb-target/saveconfig.json").returncode == 2
 
 
 def test_a_wrong_variable_is_named_before_anything_is_changed(rack: MockRack) -> None:
-    with pytest.raises(LabError, match=r"role fio_workers(?s:.*)srv2: .*fio_workers_port"):
-        play(rack, "site", "srv2", roles=["fio_workers"], variables={"fio_workers_port": "many"})
+    with pytest.raises(LabError, match=r"role iscsi_target(?s:.*)srv2: .*iscsi_target_port"):
+        play(rack, "site", "srv2", roles=["iscsi_target"], variables={"iscsi_target_port": "many"})
 
 
 def test_a_task_that_fails_is_one_error_with_its_server_and_what_it_said(rack: MockRack, tmp_path: Path) -> None:

@@ -42,15 +42,15 @@ def allure_result(results: Results, name: str) -> dict[str, Any]:
 
 def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rackloop: CommandLine) -> None:
     rackloop.renders_reports = True
-    results = run(rackloop, {"roles": ["fio_workers"]}, IDENTITY, status=0)
+    results = run(rackloop, {"roles": ["iscsi_target"]}, IDENTITY, status=0)
     assert {name: test["verdict"] for name, test in results.tests().items()} == {
         "fabric/identity::identity": "pass",
         "provisioning": "pass",
     }
     ran = results.of_kind("task.ran")
     assert {event.server for event in ran} == {"srv1", "srv2", "srv3", "srv4"}
-    assert {(event.status, event.role) for event in ran if event.task == "Write the worker's unit"} == {
-        ("changed", "fio_workers")
+    assert {(event.status, event.role) for event in ran if event.task == "Write what the target offers"} == {
+        ("changed", "iscsi_target")
     }
     assert all(event.test == "provisioning" and event.started_ns < event.ended_ns for event in ran)
     acts = [stamped.seq for stamped in results.events if stamped.event.kind == "act.announced"]
@@ -59,10 +59,10 @@ def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rack
     result = allure_result(results, "Provisioning")
     (whole,) = result["steps"]
     steps = {step["name"]: step for step in whole["steps"]}
-    made = steps["fio_workers: Write the worker's unit (4 changed)"]
+    made = steps["iscsi_target: Write what the target offers (4 changed)"]
     assert sorted(step["name"] for step in made["steps"]) == [f"srv{n} changed" for n in (1, 2, 3, 4)]
     assert made["stop"] > made["start"]
-    left_out = steps["fio_workers: Have the worker run, now and at every boot (4 skipped)"]
+    left_out = steps["iscsi_target: Have the target run, now and at every boot (4 skipped)"]
     assert left_out["status"] == "skipped"
     assert left_out["steps"][0]["name"].endswith("services cannot be managed (systemd is not running)")
 
@@ -86,22 +86,22 @@ def test_a_dry_run_says_that_servers_would_be_provisioned(rackloop: CommandLine)
 
 def test_servers_are_provisioned_and_given_back_by_hand(rackloop: CommandLine) -> None:
     assert rackloop("lab", "up", "mock").status == 0
-    chosen = ("--roles", "fio_workers")
-    first = rackloop("lab", "provision", "mock", *chosen, "--set", "fio_workers_port=9999")
+    chosen = ("--roles", "iscsi_target")
+    first = rackloop("lab", "provision", "mock", *chosen, "--set", "iscsi_target_port=9999")
     assert first.status == 0, first
-    assert first.out.count("changed      fio_workers: Write the worker's unit") == 4
-    assert "left out, services cannot be managed (systemd is not running): fio_workers: " in first.out
-    again = rackloop("lab", "provision", "mock", *chosen, "--set", "fio_workers_port=9999")
+    assert first.out.count("changed      iscsi_target: Write what the target offers") == 4
+    assert "left out, services cannot be managed (systemd is not running): iscsi_target: " in first.out
+    again = rackloop("lab", "provision", "mock", *chosen, "--set", "iscsi_target_port=9999")
     assert again.status == 0, again
     assert "changed      " not in again.out
     undone = rackloop("lab", "provision", "mock", "--undo", *chosen)
-    assert undone.out.count("changed      fio_workers: Put back what was there before") == 4
+    assert undone.out.count("changed      iscsi_target: Put back what was there before") == 4
 
 
 def test_what_is_wrong_with_the_command_is_said_before_anything_is_touched(rackloop: CommandLine) -> None:
     (rackloop.directory / "own.yml").write_text(FAILING)
     for arguments, status, words in (
-        (("mock", "--roles", "fio_worker"), 2, "site.yml has no role 'fio_worker'; did you mean 'fio_workers'?"),
+        (("mock", "--roles", "iscsi_targe"), 2, "site.yml has no role 'iscsi_targe'; did you mean 'iscsi_target'?"),
         (("mock", "--set", "port"), 2, "--set port: write KEY=VALUE"),
         (("mock", "--set", "port=[1"), 2, "--set port=[1: not YAML"),
         (("mock", "--playbook", "gone.yml"), 2, "there is no playbook at gone.yml"),

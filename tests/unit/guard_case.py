@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.abilities import BlockUsage, Claim, DriveIdentity
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import GuardRefused, LabError
 from rackloop.guard import Guard, Leased, WritableDrive
@@ -43,6 +41,21 @@ class FarDrive:
 
 
 @dataclass
+class SimClaim:
+    """A claim that holds until it is closed, unless ``exchanged`` says which drive took the place."""
+
+    exchanged: str = ""
+    is_held: bool = True
+
+    def require(self, drive_id: str, descriptor: int | None = None) -> None:
+        if self.exchanged:
+            raise GuardRefused(drive_id, [f"its serial is {self.exchanged}"])
+
+    def close(self) -> None:
+        self.is_held = False
+
+
+@dataclass
 class SimDevice:
     """A BlockDevice that can be claimed once. Whatever is written to it reaches the drive ``far_end`` says is there."""
 
@@ -52,7 +65,7 @@ class SimDevice:
     reported: Mapping[str, str] = field(default_factory=dict)
     used: BlockUsage = field(default_factory=BlockUsage)
     holder: str = ""
-    claims: list[int] = field(default_factory=list)
+    claims: list[SimClaim] = field(default_factory=list)
     when_claimed: Callable[[], None] = lambda: None
     far_end: Callable[[str], FarDrive] | None = None
 
@@ -72,11 +85,14 @@ class SimDevice:
     def usage(self) -> BlockUsage:
         return self.used
 
-    def claim_exclusive(self) -> int | None:
+    def bound_to(self, identity: DriveIdentity) -> SimDevice:
+        return self
+
+    def claim_exclusive(self) -> Claim | None:
         if self.holder:
             raise LabError(f"cannot be claimed: {self.holder} holds it")
         self.when_claimed()
-        self.claims.append(os.open("/dev/null", os.O_RDONLY))
+        self.claims.append(SimClaim())
         return self.claims[-1]
 
 
@@ -120,7 +136,3 @@ class Case:
             self.mint()
         assert raised.value.exit_code == 2
         return raised.value.reasons
-
-
-def is_open(fd: int) -> bool:
-    return Path(f"/proc/self/fd/{fd}").exists()

@@ -66,8 +66,8 @@ def test_a_file_has_one_holder_at_a_time(image: Path) -> None:
     claim = DevicePath(image).claim_exclusive()
     with pytest.raises(LabError, match="somebody holds its lock"):
         DevicePath(image).claim_exclusive()
-    os.close(claim)
-    os.close(DevicePath(image).claim_exclusive())
+    claim.close()
+    DevicePath(image).claim_exclusive().close()
 
 
 def test_a_file_that_backs_a_loop_device(tmp_path: Path, image: Path) -> None:

@@ -68,7 +68,7 @@ class Bench:
         self.lab = described(folder)
         self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.events = EventLog(folder / "events.jsonl", self.clock)
-        self.recorder = ActRecorder(self.lab, self.journal, "run 1")
+        self.recorder = ActRecorder(self.lab, self.journal, "run 1", disturbs=frozenset({"d03"}))
         self.seen = Seen()
         self.objections: list[str] = []
         self.faults = self.guard(replace(self.rack.equipment, phy=RestoringPhy(self.rack.switch)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.abilities import BlockUsage
+from rackloop.abilities import BlockUsage, Claim
 from rackloop.errors import BadInput, GuardRefused
 from rackloop_drivers.workload import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
 
@@ -32,7 +32,7 @@ class Device:
     def usage(self) -> BlockUsage:
         return BlockUsage()
 
-    def claim_exclusive(self) -> int | None:
+    def claim_exclusive(self) -> Claim | None:
         return None
 
 

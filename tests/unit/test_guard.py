@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from rackloop import guard as guard_module
-from rackloop.abilities import BlockUsage, Drive, DriveIdentity
+from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
@@ -20,7 +20,7 @@ from rackloop.events import ActAnnounced, ActDone
 from rackloop.guard import Guard, WritableDrive
 from rackloop.lab import Lab
 from tests.leased import EverythingLeased
-from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive, is_open
+from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive
 from tests.unit.sim_rack import described, identity_of
 
 CLOCK = VirtualClock()
@@ -42,9 +42,9 @@ def test_a_scratch_drive_that_is_beyond_doubt_is_writable(lab: Lab, drive_id: st
     with case.mint() as writable:
         assert (writable.drive_id, writable.serial) == (drive_id, lab.drives[drive_id].serial)
         assert writable.device is case.device
-        assert is_open(case.device.claims[0])
+        assert case.device.claims[0].is_held
         assert writable.is_claimed
-    assert not is_open(case.device.claims[0])
+    assert not case.device.claims[0].is_held
     assert not writable.is_claimed
 
 
@@ -166,7 +166,7 @@ def test_each_reason_alone_is_enough_and_named(case: Case, reason: str) -> None:
     break_it, message = REASONS[reason]
     break_it(case)
     assert any(message in found for found in case.reasons()), case.reasons()
-    assert not any(is_open(claim) for claim in case.device.claims)
+    assert not any(claim.is_held for claim in case.device.claims)
 
 
 def test_every_reason_is_said_not_the_first(case: Case) -> None:
@@ -218,7 +218,7 @@ def test_a_path_that_does_not_say_where_it_leads_is_refused(case: Case) -> None:
         def probe_target(self) -> str:
             return "somewhere"
 
-        def claim_exclusive(self) -> int | None:
+        def claim_exclusive(self) -> Claim | None:
             return None
 
     with pytest.raises(GuardRefused, match="Vague does not say on which path it is"):

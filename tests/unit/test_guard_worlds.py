@@ -23,7 +23,7 @@ from rackloop.lab import Lab, LabKind
 from rackloop.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
 from rackloop.seed import Stream, stream
 from rackloop.store import open_store
-from tests.unit.guard_case import Case, FarDrive, SimDevice, is_open
+from tests.unit.guard_case import Case, FarDrive, SimDevice
 from tests.unit.sim_rack import described, identity_of
 
 
@@ -235,7 +235,7 @@ def attempt(world: World, lab: Lab, leasing: Leasing) -> dict[str, list[tuple[in
     if case.lease is not None:
         [last] = leasing.leases.attempts(1)
         assert (last.drive, last.reasons) == (world.drive_id, reasons)
-    assert not any(is_open(claim) for claim in case.device.claims)
+    assert not any(claim.is_held for claim in case.device.claims)
     return bench.written()
 
 

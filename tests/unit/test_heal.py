@@ -31,7 +31,9 @@ class Bench:
         self.switch = self.rack.switch
         self.lab = described(folder)
         self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.acting = journalled(self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1"))
+        self.acting = journalled(
+            self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1", disturbs=frozenset({"d03"}))
+        )
 
     @property
     def deadline(self) -> Deadline:

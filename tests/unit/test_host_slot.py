@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from rackloop.abilities import Completed
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, GuardRefused
 from rackloop_drivers.slot import HostSlot
@@ -67,3 +69,61 @@ def test_a_parameter_that_it_does_not_have_is_named() -> None:
     slot = HostSlot(server(), "/dev/sdb", drive_id="d01", serial=SERIAL)
     with pytest.raises(BadInput, match="removed of srv9:/dev/sdb takes no colour"):
         slot.prepare({**REMOVED, "colour": "red"}, soon())
+
+
+@dataclass
+class LocatingServer(RecordedServer):
+    """The recorded server, which also says where its drives are."""
+
+    located: str = ""
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if argv[3] == "slot":
+            return Completed(tuple(argv), 0, self.located, "")
+        return super().run(argv, deadline, stdin=stdin)
+
+
+PORT = "/sys/devices/pci0000:00/0000:00:04.0"
+
+
+def nvme_server(second: str, folder: str, **used: Any) -> LocatingServer:
+    """Its NVMe drive, and another block device ``second`` at ``folder``, which lsblk lists with ``used``."""
+    recording = RECORDED["lsblk -"]
+    listed = json.loads(recording.stdout)
+    (own,) = (disk for disk in listed["blockdevices"] if disk["name"] == "nvme0n1")
+    listed["blockdevices"].append({**own, "name": second, "kname": second, **used})
+    answers = {**RECORDED, "lsblk -": replace(recording, stdout=json.dumps(listed))}
+    answers |= {f"{kind} {second}": RECORDED[f"{kind} nvme0n1"] for kind in ("id-ctrl", "id-ns", "smart-log")}
+    located = (
+        f"name nvme0n1\ndevice {PORT}/0000:01:00.0/nvme/nvme0\nblock nvme0n1 {PORT}/0000:01:00.0/nvme/nvme0/nvme0n1\n"
+        f"block {second} {folder}/{second}\nslot 0000:01:00 /sys/bus/pci/slots/0\n"
+    )
+    return LocatingServer(answers=answers, located=located)
+
+
+NAMESPACE = f"{PORT}/0000:01:00.0/nvme/nvme0"
+BESIDE = f"{PORT}/0000:02:00.0/nvme/nvme1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "second", "folder", "refused"),
+    [
+        ("removed", "nvme0n2", NAMESPACE, True),
+        ("removed", "nvme0c0n2", NAMESPACE, True),
+        ("slot_power_off", "nvme0n2", NAMESPACE, True),
+        ("link_disabled", "nvme1n1", BESIDE, True),
+        ("removed", "nvme1n1", BESIDE, False),
+        ("slot_power_off", "nvme1n1", BESIDE, False),
+    ],
+)
+def test_what_goes_with_a_drive_is_looked_at_too(kind: str, second: str, folder: str, *, refused: bool) -> None:
+    node = second.replace("c0", "")
+    host = nvme_server(node, folder, mountpoints=["/srv"])
+    host.located = host.located.replace(f"block {node} {folder}/{node}", f"block {second} {folder}/{second}")
+    serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
+    slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
+    if not refused:
+        assert slot.prepare({"kind": kind}, soon())
+        return
+    with pytest.raises(GuardRefused, match=f"/dev/{node} goes with it and is in use: {node} is mounted at /srv"):
+        slot.prepare({"kind": kind}, soon())

@@ -16,6 +16,7 @@ from rackloop.errors import DeadlineExceeded, LabError, ToolError, UnknownFormat
 from rackloop.inventory import HostInventory, SeenPhy
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host_tools import read_drive, survey_host
+from rackloop_drivers.host_tools._lsblk import parse_lsblk
 from tests.transcripts.drift import recording
 from tests.unit.recorded_server import RECORDED, RecordedServer, answered
 
@@ -250,7 +251,7 @@ def test_a_missing_tool_is_named_with_its_host_and_package(asked: str, tool: str
         ("id-ns nvme0n1", {"nsze": "many"}, "nsze with the value 'many'"),
         ("id-ns nvme0n1", {"lbafs": []}, "no LBA format 0"),
         ("smart-log nvme0n1", {"media_errors": None}, "JSON without media_errors"),
-        ("lsblk -", {"blockdevices": [{"type": "disk"}]}, "KeyError: 'size'"),
+        ("lsblk -", {"blockdevices": [{"type": "disk"}]}, "KeyError: 'mountpoint'"),
         ("lsblk -", {"blockdevices": None}, "without blockdevices"),
     ],
 )
@@ -322,7 +323,7 @@ def usage_of(sda: dict[str, Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def part(**fields: Any) -> dict[str, Any]:
-    return {"name": "sda1", "kname": "sda1", "type": "part", "size": 5, "rota": False, **fields}
+    return {"name": "sda1", "kname": "sda1", "type": "part", "size": 5, "rota": False, "mountpoints": [None], **fields}
 
 
 @pytest.mark.parametrize(
@@ -337,10 +338,33 @@ def part(**fields: Any) -> dict[str, Any]:
             ("sda1 is an md array's member", "md0 (raid1) is built on it"),
             False,
         ),
+        (disk(children=[part(name="bcache0", type="disk")]), ("bcache0 (disk) is built on it",), False),
+        (disk(children=[part(fstype="btrfs")]), ("sda1 is a device of a Btrfs file system",), False),
+        (disk(fstype="bcache"), ("sda is a backing or cache device of bcache",), False),
+        (disk(fstype="drbd"), ("sda is a DRBD backing device",), False),
+        (disk(fstype="ceph_bluestore"), ("sda is a Ceph OSD's device",), False),
+        (disk(fstype="LVM1_member"), ("sda is an LVM physical volume",), False),
+        (
+            disk(fstype="silicon_medley_raid_member"),
+            ("sda is a member of something (silicon_medley_raid_member)",),
+            False,
+        ),
     ],
 )
 def test_who_uses_a_drive_is_told(sda: dict[str, Any], claims: tuple[str, ...], is_boot_drive: bool) -> None:
     assert usage_of(sda) == (claims, is_boot_drive)
+
+
+def test_mounts_are_found_as_versions_before_2_37_print_them() -> None:
+    used = parse_lsblk(recording("lsblk-2.36.json").stdout, "srv9")["sda"].usage
+    assert used.claims == ("sda1 is mounted at /boot/efi", "sda2 is mounted at /", "sda3 is swap")
+    assert used.is_boot_drive
+
+
+def test_without_a_word_of_mounts_nobody_can_tell_who_uses_a_drive() -> None:
+    lacking = disk(children=[{key: value for key, value in part().items() if key != "mountpoints"}])
+    with pytest.raises(UnknownFormat, match="mountpoint"):
+        parse_lsblk(json.dumps({"blockdevices": [lacking]}), "srv9")
 
 
 def test_one_drive_is_read_by_its_node() -> None:

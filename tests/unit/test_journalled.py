@@ -37,7 +37,7 @@ class Bench:
         self.lab = described(folder, kind)
         self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.events = EventLog(folder / "events.jsonl", self.clock)
-        self.recorder = ActRecorder(self.lab, self.journal, "run-1", ActLog(self.events))
+        self.recorder = ActRecorder(self.lab, self.journal, "run-1", ActLog(self.events), disturbs=frozenset({"d03"}))
         self.acting: Equipment = journalled(self.rack.equipment, self.recorder)
 
     @property
@@ -169,7 +169,10 @@ def test_without_a_journal_nothing_is_done(bench: Bench) -> None:
 def test_without_an_event_stream_nothing_is_done(bench: Bench, tmp_path: Path) -> None:
     broken = EventLog(tmp_path / "broken.jsonl", bench.clock)
     broken.close()
-    acting = journalled(bench.rack.equipment, ActRecorder(bench.lab, bench.journal, "run-1", ActLog(broken)))
+    acting = journalled(
+        bench.rack.equipment,
+        ActRecorder(bench.lab, bench.journal, "run-1", ActLog(broken), disturbs=frozenset({"d03"})),
+    )
     with pytest.raises(LabError, match=r"the event stream .* has ended"):
         acting.fabric.apply(SWAP, bench.deadline)
     assert bench.switch.applied == []

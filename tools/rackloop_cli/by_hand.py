@@ -39,5 +39,6 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
         if not wanted.whole:
             refuse_in_maintenance(lab, parts_of(lab, wanted), out)
         bench = BenchInService(opened, out)
-        recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held)
+        # Whoever names a port by hand means it.
+        recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))
         yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment

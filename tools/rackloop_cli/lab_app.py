@@ -248,7 +248,7 @@ def lab_discover(
     "provision",
     epilog=examples(
         "rackloop lab provision mock",
-        "rackloop lab provision mock --roles base_tools,fio_workers",
+        "rackloop lab provision mock --roles base_tools,network_tuning",
         "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
         "rackloop lab provision mock --undo",
     ),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rackloop.abilities import BlockUsage, Executor
+from rackloop.abilities import BlockUsage, DriveIdentity, Executor
 from rackloop.clock import Clock, Deadline
+from rackloop.errors import LabError
 from rackloop.inventory import SeenDrive
+from rackloop_drivers.holder import Holder
 from rackloop_drivers.host_tools import name_of, read_drive
 
 _LOOK_S = 30.0
@@ -16,13 +18,17 @@ class HostPath:
     """A BlockDevice behind a node of the server where ``executor`` runs commands, asked each time it is used.
 
     ``device`` is as :class:`~rackloop_drivers.drive.HostDrive` takes it, and ``location`` says it in the same words.
-    Raises LabError where no drive is there, ToolError and UnknownFormat as the tools do.
+    With ``only`` it is that drive alone: it can be used once it is claimed, and then goes by a name that vanishes with
+    the drive. Raises LabError where no drive is there, ToolError and UnknownFormat as the tools do.
     """
 
-    def __init__(self, executor: Executor, device: str, clock: Clock) -> None:
+    def __init__(self, executor: Executor, device: str, clock: Clock, *, only: DriveIdentity | None = None) -> None:
         self._executor = executor
         self._device = device
         self._clock = clock
+        self._only = only
+        self._name: str | None = None
+        self._last: SeenDrive | None = None
 
     @property
     def location(self) -> str:
@@ -32,7 +38,7 @@ class HostPath:
     @property
     def size_bytes(self) -> int:
         """The size of the drive."""
-        return self._seen().identity.size_bytes
+        return (self._only or self._seen().identity).size_bytes
 
     @property
     def drive_bytes(self) -> int:
@@ -44,12 +50,26 @@ class HostPath:
         identity = self._seen().identity
         return {"serial": identity.serial, **identity.identifiers}
 
+    def bound_to(self, identity: DriveIdentity) -> HostPath:
+        """That drive alone, to be claimed before it is used."""
+        bound = HostPath(self._executor, self._device, self._clock, only=identity)
+        bound._last = self._last
+        return bound
+
     def fio_options(self) -> dict[str, str]:
         """Options for fio's libaio engine, beside the page cache; fio takes a bare colon for a list of files."""
         return {"ioengine": "libaio", "direct": "1", "filename": self.probe_target().replace(":", "\\:")}
 
     def probe_target(self) -> str:
-        """The by-path name of what is there now, which leads to whatever is there later; else its node."""
+        """The by-path name of what is there now, which leads to whatever is there later; else its node.
+
+        Of one drive alone it is a name under ``/dev/disk/by-id``, which leads to no other. Raises LabError where that
+        one is not claimed.
+        """
+        if self._only is not None:
+            if self._name is None:
+                raise LabError(f"{self.location}: drive {self._only.serial} is not claimed; ask the guard")
+            return self._name
         seen = self._seen()
         return f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
 
@@ -57,9 +77,19 @@ class HostPath:
         """Who uses the drive on its server, as lsblk says."""
         return self._seen().usage
 
-    def claim_exclusive(self) -> int | None:
-        """None: nothing on this machine can claim a drive of another."""
-        return None
+    def seen(self, deadline: Deadline) -> SeenDrive:
+        """Who is there, how large and who uses it, by one survey."""
+        self._last = read_drive(self._executor, self._device, deadline)
+        return self._last
+
+    def claim_exclusive(self) -> Holder:
+        """Have rackprobe hold the drive on its server, until the claim is closed; it is checked there once more."""
+        # Should another drive be there by now, the holder finds it out.
+        seen = self._last or self._seen()
+        node = f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
+        holder = Holder(self._executor, self._clock, node, self._only or seen.identity)
+        self._name = holder.name
+        return holder
 
     def _seen(self) -> SeenDrive:
-        return read_drive(self._executor, self._device, Deadline.after(self._clock, _LOOK_S))
+        return self.seen(Deadline.after(self._clock, _LOOK_S))

@@ -8,26 +8,30 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from rackloop.abilities import BlockUsage
+from rackloop.abilities import BlockUsage, Claim, DriveIdentity
 
 _FAIL_FAST = ".failfast"
+_BY_ID = ".by-id."
 
 
 @dataclass(frozen=True)
 class NbdExport:
     """A BlockDevice that is an export of the NBD server at ``server``: a Unix socket, or a host and a TCP port.
 
-    ``size_bytes`` is the export's size; the drive that is behind it at the moment may be smaller.
+    ``size_bytes`` is the export's size; the drive that is behind it at the moment may be smaller. A server that
+    ``knows_drives`` (rackd) has each export by a name for one drive alone too; with a ``serial`` this is that one's.
     """
 
     server: Path | tuple[str, int]
     export: str
     size_bytes: int
+    knows_drives: bool = False
+    serial: str = ""
 
     @property
     def uri(self) -> str:
         """The export's NBD URI (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/uri.md)."""
-        name = quote(self.export, safe="")
+        name = quote(self._name, safe="")
         if isinstance(self.server, Path):
             return f"nbd+unix:///{name}?socket={quote(str(self.server))}"
         host, port = self.server
@@ -45,6 +49,20 @@ class NbdExport:
     def failing_fast(self) -> Self:
         """The same drive through the export of rackd's that fails reads of unreadable sectors without retrying."""
         return replace(self, export=f"{self.location}{_FAIL_FAST}")
+
+    def bound_to(self, identity: DriveIdentity) -> Self:
+        """The export by the name for that drive: the server executes nothing of it on any other.
+
+        Where the server has no such names it is the export itself, which leads to whatever drive is there.
+        """
+        return replace(self, serial=identity.serial) if self.knows_drives else self
+
+    @property
+    def _name(self) -> str:
+        if not self.serial:
+            return self.export
+        fails_fast = _FAIL_FAST if self.export.endswith(_FAIL_FAST) else ""
+        return f"{self.location}{_BY_ID}{self.serial}{fails_fast}"
 
     @property
     def drive_bytes(self) -> int | None:
@@ -67,6 +85,6 @@ class NbdExport:
         """Nobody: a simulated drive is mounted nowhere, and NBD would not tell."""
         return BlockUsage()
 
-    def claim_exclusive(self) -> int | None:
+    def claim_exclusive(self) -> Claim | None:
         """None: nothing on this machine can claim an export."""
         return None

@@ -17,7 +17,7 @@ from typing import Self
 
 from rackloop.abilities import BlockDevice
 from rackloop.blocks import IoFailed
-from rackloop.errors import LabError, NotConnected
+from rackloop.errors import LabError, NotConnected, RackloopError
 from rackloop.guard import WritableDrive
 from rackloop_drivers.buffers import address_of, unfilled_bytes
 from rackloop_drivers.permit import Permit
@@ -36,7 +36,7 @@ class PathSession:
 
     It writes only where the guard permits it: where ``device`` is a WritableDrive that is still open, whose claim
     (O_EXCL, a file's lock) keeps others out meanwhile. Closed with the context it is used in. Raises LabError where
-    there is nothing to open.
+    there is nothing to open, GuardRefused where the path leads to another device than the one that is claimed.
     """
 
     def __init__(self, device: BlockDevice | WritableDrive) -> None:
@@ -45,6 +45,13 @@ class PathSession:
         self.size_bytes = self._permit.device.size_bytes
         flags = os.O_CLOEXEC | (os.O_RDWR if self._permit.is_given else os.O_RDONLY)
         self._descriptor, self.is_direct = _opened(self._path, flags)
+        if self._permit.is_given:
+            # The name may have been led elsewhere since the drive was claimed.
+            try:
+                self._permit.require(self._descriptor)
+            except RackloopError:
+                os.close(self._descriptor)
+                raise
         self._spare: SimpleQueue[mmap.mmap] = SimpleQueue()
 
     def read(self, offset: int, length: int) -> bytes:

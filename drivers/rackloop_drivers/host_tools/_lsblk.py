@@ -12,8 +12,13 @@ from rackloop_drivers.host_tools._fields import Fields
 _BOOT_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr"})
 # Signatures of what takes a whole device for itself, whether it is assembled now or not.
 _MEMBERS = {
+    "LVM1_member": "an LVM physical volume",
     "LVM2_member": "an LVM physical volume",
+    "bcache": "a backing or cache device of bcache",
+    "btrfs": "a device of a Btrfs file system",
+    "ceph_bluestore": "a Ceph OSD's device",
     "crypto_LUKS": "an encrypted volume",
+    "drbd": "a DRBD backing device",
     "ddf_raid_member": "a RAID member",
     "isw_raid_member": "a RAID member",
     "linux_raid_member": "an md array's member",
@@ -49,17 +54,29 @@ def parse_lsblk(raw: str, where: str) -> dict[str, ListedDisk]:
 
 def _disk(entry: Mapping[str, Any]) -> ListedDisk:
     parts = list(_with_children(entry))
-    mounts = [(str(part["name"]), str(where)) for part in parts for where in part.get("mountpoints") or () if where]
+    mounts = [(str(part["name"]), where) for part in parts for where in _mount_points(part)]
     claims = [f"{name} is swap" if where == "[SWAP]" else f"{name} is mounted at {where}" for name, where in mounts]
     for part in parts:
-        if (kind := part.get("fstype")) in _MEMBERS:
-            claims.append(f"{part['name']} is {_MEMBERS[kind]}")
-        if part["type"] not in {"disk", "part"}:
+        if member := _membership(part.get("fstype") or ""):
+            claims.append(f"{part['name']} is {member}")
+        # bcache0 and drbd0 are disks to lsblk, whatever they stand on.
+        if part is not entry and part["type"] != "part":
             claims.append(f"{part['name']} ({part['type']}) is built on it")
     is_boot_drive = any(where in _BOOT_MOUNTS for _, where in mounts)
     # With -b newer versions print a number, older ones its digits.
     usage = BlockUsage(tuple(dict.fromkeys(claims)), is_boot_drive)
     return ListedDisk(int(entry["size"]), _flag(entry["rota"]), usage)
+
+
+def _mount_points(part: Mapping[str, Any]) -> list[str]:
+    """Where it is mounted. Versions before 2.37 print one place of several, as ``mountpoint``."""
+    places = part["mountpoints"] if "mountpoints" in part else [part["mountpoint"]]
+    return [str(place) for place in places or () if place]
+
+
+def _membership(signature: str) -> str:
+    """What a signature says the device is a part of; empty where it is a part of nothing."""
+    return _MEMBERS.get(signature) or (f"a member of something ({signature})" if signature.endswith("_member") else "")
 
 
 def _with_children(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

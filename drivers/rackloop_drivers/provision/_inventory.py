@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rackloop.errors import BadInput
+from rackloop.identity import UNIQUE_IDENTIFIERS
 from rackloop.lab import Lab
 from rackloop.secret import Secret
 
@@ -45,7 +46,8 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
     """The inventory of the servers in ``reaches``, in the structure that Ansible reads from YAML or JSON.
 
     All are in the group ``servers``, in one named by the kind of lab (``mock``) and in one by how the server takes a
-    drive (``stack_comreset``). A password is the name of an environment variable (:func:`passwords`), never itself.
+    drive (``stack_comreset``); ``rackloop_scratch`` says by which names drives may be erased. A password is the
+    name of an environment variable (:func:`passwords`), never itself.
     """
     groups: dict[str, dict[str, Any]] = {SERVERS: {}, str(lab.kind): {}}
     for name, reach in reaches.items():
@@ -53,7 +55,20 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
         for group in (SERVERS, str(lab.kind), f"stack_{stack}"):
             groups.setdefault(group, {})[name] = {}
         groups[SERVERS][name] = _variables(name, reach)
-    return {"all": {"children": {group: {"hosts": hosts} for group, hosts in groups.items()}}}
+    children = {group: {"hosts": hosts} for group, hosts in groups.items()}
+    return {"all": {"children": children, "vars": {"rackloop_scratch": _scratch(lab)}}}
+
+
+def _scratch(lab: Lab) -> list[str]:
+    """What ends the names under ``/dev/disk/by-id`` of the drives that may be erased: serials, WWNs and such."""
+    unique = {
+        value
+        for drive in lab.drives.values()
+        if drive.scratch
+        for kind, value in (("serial", drive.serial.replace(" ", "_")), *drive.identifiers.items())
+        if kind in UNIQUE_IDENTIFIERS
+    }
+    return sorted(unique)
 
 
 def _variables(name: str, reach: SshReach) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
 from rackloop.identity import normal_text
 from rackloop_drivers.host_faults import require_tool
-from rackloop_drivers.host_tools import read_drive
+from rackloop_drivers.host_tools import read_drive, read_drives
 
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PATH = re.compile(r"c\d+(?=n\d+$)")
 _SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
 # How long a drive may take to come and go; a hard disk spins up in less.
 _SETTLE_S = 30.0
@@ -34,17 +35,28 @@ ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a drive is: its kernel name, its folder in sysfs, and what can be told of its slot."""
+    """Where a drive is: its kernel name, its folder in sysfs, and what can be told of its slot.
+
+    ``blocks`` are all block devices of the server, each with its own folder.
+    """
 
     name: str
     device: str
     enclosure: tuple[str, str] | None = None
     slots: Mapping[str, str] = field(default_factory=dict)
+    blocks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def functions(self) -> list[str]:
         """The PCI addresses on the way to it, its own last."""
         return _PCI.findall(self.device)
+
+    def below(self, address: str) -> list[str]:
+        """The other drives below a PCI function, port or slot (an address without its function)."""
+        wanted = re.compile(rf"/{re.escape(address)}(?:\.[0-7])?/")
+        # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
+        names = {_PATH.sub("", name) for name, folder in self.blocks.items() if wanted.search(folder)}
+        return sorted(names - {self.name})
 
 
 class HostSlot:
@@ -86,7 +98,9 @@ class HostSlot:
         place = self._locate(deadline)
         if f"/dev/{place.name}" != seen.device:
             raise LabError(f"{self._where}: {seen.device} became /dev/{place.name} while it was looked at; try again")
-        return self._prepares[str(fault["kind"])](place, deadline)
+        note = self._prepares[str(fault["kind"])](place, deadline)
+        self._require_alone(place, str(fault["kind"]), note, deadline)
+        return note
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_faults.Breaking`."""
@@ -124,6 +138,30 @@ class HostSlot:
             self._await("there", deadline)
         else:
             self._run("write", note["mend_file"], note["mend_value"], "there", self._device, deadline=deadline)
+
+    def _require_alone(self, place: _Place, kind: str, note: Mapping[str, Any], deadline: Deadline) -> None:
+        """Return where nothing goes with the drive that must stay: other namespaces, what else is behind its port.
+
+        Raises GuardRefused with every reason.
+        """
+        # A SCSI device goes alone, as does one that its enclosure switches off.
+        if not place.name.startswith("nvme") or kind == "device_off":
+            return
+        function = self._function(place)
+        slot = function.rpartition(".")[0] if kind == "slot_power_off" else function
+        others = place.below(note.get("bridge", slot))
+        if not others:
+            return
+        seen = read_drives(self._host, [f"/dev/{name}" for name in others], deadline)
+        reasons = [f"{node} goes with it and cannot be read: {why}" for node, why in seen.unreadable.items()]
+        for drive in seen.drives:
+            if drive.usage.is_boot_drive:
+                reasons.append(f"{drive.device}, which goes with it, is the boot drive")
+            reasons += (f"{drive.device} goes with it and is in use: {claim}" for claim in drive.usage.claims)
+            if normal_text(drive.identity.serial) != normal_text(self._serial):
+                reasons.append(f"{drive.device}, which goes with it, is another drive, {drive.identity.serial}")
+        if reasons:
+            raise GuardRefused(self._drive_id, reasons)
 
     @property
     def _where(self) -> str:
@@ -172,15 +210,19 @@ class HostSlot:
     def _locate(self, deadline: Deadline) -> _Place:
         fields: dict[str, str] = {}
         slots: dict[str, str] = {}
+        blocks: dict[str, str] = {}
         for line in self._run("locate", self._device, deadline=deadline).splitlines():
             kind, _, rest = line.partition(" ")
-            if kind == "slot":
+            if kind == "block":
+                block, _, folder = rest.partition(" ")
+                blocks[block] = f"{folder}/"
+            elif kind == "slot":
                 address, _, folder = rest.partition(" ")
                 slots[address] = folder
             else:
                 fields[kind] = rest
         enclosure, _, slot = fields.get("enclosure", "").partition(" ")
-        return _Place(fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots)
+        return _Place(fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots, blocks)
 
     def _set_device_off(self, note: Mapping[str, Any], deadline: Deadline, *, is_off: bool) -> None:
         self._ses(note, "--set=devoff" if is_off else "--clear=devoff", deadline)

@@ -53,6 +53,9 @@ locate)
             echo "enclosure $(cat "${folder%/*}/id") $(cat "$folder/slot")"
         fi
     done
+    for block in /sys/block/*; do
+        [ -e "$block" ] && echo "block ${block##*/} $(readlink -f "$block")"
+    done
     for slot in /sys/bus/pci/slots/*/address; do
         [ -e "$slot" ] && echo "slot $(cat "$slot") ${slot%/address}"
     done

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rackloop.door import opening
 
 if TYPE_CHECKING:
-    from rackloop_drivers.workload._delivery import deliver
     from rackloop_drivers.workload._fio import Fio, RunningFio
     from rackloop_drivers.workload._fio_fleet import FioFleet, FleetResult, RunningFleet
     from rackloop_drivers.workload._fio_job import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
@@ -70,7 +69,6 @@ __all__ = [
     "WatchInterval",
     "WatchResult",
     "Written",
-    "deliver",
     "plan_requests",
 ]
 
@@ -115,7 +113,6 @@ __getattr__ = opening(
         "WatchInterval": "_rackprobe_results",
         "WatchResult": "_rackprobe_results",
         "Written": "_rackprobe_results",
-        "deliver": "_delivery",
         "plan_requests": "_replay_requests",
     },
 )

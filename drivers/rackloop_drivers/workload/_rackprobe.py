@@ -8,9 +8,9 @@ from pathlib import Path
 from rackloop.abilities import BlockDevice, Executor, Host
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused
-from rackloop.guard import WritableDrive
+from rackloop.guard import WritableDrive, place_of
 from rackloop.native import find_binary
-from rackloop_drivers.workload._delivery import deliver
+from rackloop_drivers.delivery import deliver
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,
@@ -136,14 +136,14 @@ class RackProbe:
         for; an I/O that does not complete within ``drain_s`` of the end is lost. Raises GuardRefused where
         ``write_to`` is no WritableDrive, or one of another device.
         """
-        permission: list[str] = []
+        target, permission = "", list[str]()
         if write_to is not None:
             target, permission = _permission(write_to)
-            if target != device.probe_target():
+            if place_of(write_to.device) != place_of(device):
                 raise GuardRefused(write_to.drive_id, [f"the permission is not for {device.probe_target()}"])
             permission.append("--write")
         argv = [
-            *(self._program(deadline), "watch", device.probe_target(), *expected.options()),
+            *(self._program(deadline), "watch", target or device.probe_target(), *expected.options()),
             *_range(start_lba, sectors, block_bytes),
             f"--pace-us={pace_us}",
             f"--interval-ms={round(interval_s * 1000)}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from rackloop.abilities import BlockDevice
@@ -55,10 +54,10 @@ def is_claimed_once(make: BlockDeviceFactory) -> None:
         with must_raise(LabError):
             make().claim_exclusive()
     finally:
-        os.close(first)
+        first.close()
     again = make().claim_exclusive()
     assert again is not None, "a claim that was given back cannot be had again"
-    os.close(again)
+    again.close()
 
 
 CONTRACT = (

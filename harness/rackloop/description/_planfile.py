@@ -90,6 +90,8 @@ class WrittenEntry(Description):
     """How long one run of it may take, such as 10 min."""
     health: WrittenHealth = WrittenHealth()
     """What it does to the rack's health on purpose, such as {expect: [media_errors]}."""
+    disturbs: tuple[Name, ...] = ()
+    """Drives that may lose their links for a moment though they are not scratch, such as [archive]."""
     labels: Mapping[Name, Text] = {}
     """Labels that reports show with it, such as {severity: critical}."""
     schedule: PlanSchedule | None = None
@@ -102,7 +104,7 @@ class WrittenProvision(Description):
     playbook: Text = "site"
     """The playbook: a file, or the name of a packaged one."""
     roles: tuple[Name, ...] = ()
-    """Only these roles of it, such as [base_tools, fio_workers]; all by default."""
+    """Only these roles of it, such as [base_tools, network_tuning]; all by default."""
     variables: Mapping[Name, Any] = Field(default={}, alias="vars")
     """Variables for the playbook, such as {network_tuning_mtu: 1500}; they outrank the roles' defaults."""
     timeout: Seconds = 600.0

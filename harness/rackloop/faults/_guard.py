@@ -159,7 +159,9 @@ class Faults:
         kind = kind_of_fault(spec)
         deadline = Deadline.after(self._clock, _BEGIN_S)
         radius = kind.blast_radius(self._lab, spec)
-        reasons = [*kind.preconditions(self._lab, self._equipment, spec, deadline), *self._objections(spec)]
+        disturbs = self._recorder.disturbs
+        against = kind.preconditions(self._lab, self._equipment, spec, deadline, disturbs)
+        reasons = [*against, *self._objections(spec)]
         if reasons:
             raise FaultRefused(str(spec), reasons)
         now_ns = self._clock.now_ns()

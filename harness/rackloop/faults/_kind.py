@@ -46,9 +46,12 @@ class Way(Protocol):
     """How faults are made with a rack's equipment. What it does to ``acting`` is journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
-    not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone.
+    not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone. Those of
+    a way that ``takes_links`` take it from the drives within it.
     """
 
+    @property
+    def takes_links(self) -> bool: ...
     def check(self, lab: Lab, wanted: Wanted) -> list[str]: ...
     def needs(self, lab: Lab, wanted: Wanted) -> Need: ...
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None: ...
@@ -58,6 +61,8 @@ class Way(Protocol):
 
 class OfTargetAlone:
     """What most ways have in common: a fault is of its target and nothing else."""
+
+    takes_links = False
 
     def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
         """Nothing is wrong that the kind has not found."""
@@ -123,8 +128,15 @@ class FaultKind:
         """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
         return self.way.radius(lab, self.wanted(lab, spec))
 
-    def preconditions(self, lab: Lab, equipment: Equipment, spec: FaultSpec, deadline: Deadline) -> Sequence[str]:
-        """Every reason not to make the fault now; empty where there is none.
+    def preconditions(
+        self,
+        lab: Lab,
+        equipment: Equipment,
+        spec: FaultSpec,
+        deadline: Deadline,
+        disturbs: frozenset[str] = frozenset(),
+    ) -> Sequence[str]:
+        """Every reason not to make the fault now; empty where there is none. ``disturbs`` may lose their links by it.
 
         Raises BadInput where the specification is wrong, NotSupported where nothing in the rack can make the fault,
         LabError where the equipment cannot be asked.
@@ -133,7 +145,10 @@ class FaultKind:
         reasons = list(self.way.objections(lab, equipment, wanted, deadline))
         if self.endangers_data:
             reasons += worth_keeping(lab, self.way.radius(lab, wanted).drives)
-        return reasons
+        elif self.way.takes_links:
+            linked = {drive for server in lab.servers for drive in lab.drives_of(server)}
+            reasons += worth_keeping(lab, (self.way.radius(lab, wanted).drives & linked) - disturbs)
+        return list(dict.fromkeys(reasons))
 
     def _completed(self, target: Target, spec: FaultSpec) -> Wanted:
         return Wanted(target, self._parameters(spec))

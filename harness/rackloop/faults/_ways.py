@@ -27,6 +27,8 @@ _SLOWER_US = 5000.0
 class OfPort:
     """What ways that break a port have in common: of a drive, the port that it is reached through."""
 
+    takes_links = False
+
     def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
         """Nothing is wrong that the kind has not found."""
         return []
@@ -40,6 +42,8 @@ class OfPort:
 
 class DropSignal(OfPort):
     """Takes the signal of a port away, once for ``down_s`` or ``count`` times."""
+
+    takes_links = True
 
     def needs(self, lab: Lab, wanted: Wanted) -> Need:
         """See :class:`~rackloop.faults._kind.Way`."""
@@ -61,12 +65,13 @@ class DropSignal(OfPort):
             return ["nothing here ends a drop early: give down_s"]
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
-        # Without a switch it is the server that loses its drives' links, and the kernel may lose the drives with them.
-        return [] if lab.has_switch else worth_keeping(lab, self.radius(lab, wanted).drives)
+        return []
 
 
 class CutPower(OfTargetAlone):
     """Turns off what feeds the target."""
+
+    takes_links = True
 
     def needs(self, _lab: Lab, wanted: Wanted) -> Need:
         """See :class:`~rackloop.faults._kind.Way`."""
@@ -77,16 +82,11 @@ class CutPower(OfTargetAlone):
         _power(lab, acting, wanted.target).turn_off(deadline)
 
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
-        """What is off already cannot lose its power; a drive may lose what is in its write cache.
-
-        Without a switch the drives of a server are in its box, or lose it as their only user.
-        """
+        """What is off already cannot lose its power; a drive may lose what is in its write cache."""
         target = wanted.target
         reasons = [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name} has no power already"]
         if target.kind is TargetKind.DRIVE:
             reasons += worth_keeping(lab, [target.name])
-        elif not lab.has_switch:
-            reasons += worth_keeping(lab, self.radius(lab, wanted).drives)
         return reasons
 
 
@@ -167,6 +167,8 @@ class BreakPort(OfPort, BreakPart):
 class SwitchOffPhy(BreakPart):
     """Switches off the PHY of a server port."""
 
+    takes_links = True
+
     def __init__(self) -> None:
         super().__init__(of_phy, "disabled")
 
@@ -182,6 +184,8 @@ class SwitchOffPhy(BreakPart):
 
 class SwapCables(BreakPart):
     """Plugs two cables into each other's places: those of the target and of what ``with`` names."""
+
+    takes_links = True
 
     def __init__(self) -> None:
         super().__init__(lambda _lab, _target: "cabling", "miswire", adds_up=True)

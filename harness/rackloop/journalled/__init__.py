@@ -6,6 +6,7 @@ the event stream (durable), write its inverse to the undo journal (durable), act
 
 from rackloop.journalled._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
 from rackloop.journalled._breakable import JournalledBreakable
+from rackloop.journalled._kept import LinkKept
 from rackloop.journalled._recorder import ActRecorder
 from rackloop.journalled._scope import journalled, undoing
 from rackloop.journalled._undo import WORTH_ENDING_NS, Equipment, Outcome, UndoFailed, apply_full, undo, wait_for_signal
@@ -18,6 +19,7 @@ __all__ = [
     "JournalledFabric",
     "JournalledPhyControl",
     "JournalledPowerPort",
+    "LinkKept",
     "Outcome",
     "UndoFailed",
     "apply_full",

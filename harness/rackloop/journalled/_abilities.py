@@ -68,7 +68,10 @@ class JournalledFabric:
             return self._known
 
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
-        """Make ``change``, having journalled what undoes it. Raises StaleGeneration, as the switch would."""
+        """Make ``change``, having journalled what undoes it.
+
+        Raises StaleGeneration, as the switch would, LinkKept for a drive that keeps its link.
+        """
         with self._lock:
             self._withdraw()
             while True:
@@ -155,6 +158,8 @@ class JournalledFabric:
         return self._known
 
     def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
+        if kept := self._recorder.kept_links:
+            kept.require_map(live.pairs, change.after(live.pairs))
         self._known = None
         applied = self._intend(change, live).make(
             lambda: self._fabric.apply(change, deadline, if_generation=live.generation),
@@ -206,7 +211,8 @@ class JournalledPhyControl:
         self._recorder = recorder
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
-        """Take the signal away from ``ports`` for ``down_s``."""
+        """Take the signal away from ``ports`` for ``down_s``. Raises LinkKept for a drive that keeps its link."""
+        self._require_may_go(ports, deadline)
         self._recorder.perform(
             "phy",
             SWITCH,
@@ -225,7 +231,8 @@ class JournalledPhyControl:
         *,
         request_id: int,
     ) -> None:
-        """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart."""
+        """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
+        self._require_may_go(ports, deadline)
         times = {"down_ms": down_s * 1e3, "up_ms": up_s * 1e3, "count": count}
         self._recorder.perform(
             "phy",
@@ -240,6 +247,7 @@ class JournalledPhyControl:
         phy = self._phy
         if not isinstance(phy, LinkReset):
             raise NotSupported("nothing in this rack resets links without dropping them")
+        self._require_may_go(ports, deadline)
         self._recorder.perform(
             "phy",
             SWITCH,
@@ -251,6 +259,10 @@ class JournalledPhyControl:
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
         """Drops seen on each port."""
         return self._phy.drop_counts(ports, deadline)
+
+    def _require_may_go(self, ports: Collection[int], deadline: Deadline) -> None:
+        if kept := self._recorder.kept_links:
+            kept.require_signal(ports, self._fabric.live_map(deadline).pairs)
 
     def _with_signal(self, ports: Collection[int], deadline: Deadline) -> list[int]:
         states = self._fabric.port_states(ports, deadline)

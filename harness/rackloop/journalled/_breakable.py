@@ -28,7 +28,9 @@ class JournalledBreakable:
         return self._part.kinds
 
     def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
-        """Break it, having journalled that ``key`` is to be mended."""
+        """Break it, having journalled that ``key`` is to be mended. Raises LinkKept for a drive that keeps its link."""
+        if kept := self._recorder.kept_links:
+            kept.require_part(self._name, fault)
         self._recorder.perform(
             "fault",
             self._name,

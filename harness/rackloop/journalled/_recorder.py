@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.actlog import ActLog
 from rackloop.errors import BadInput, FabricError, LabError, NotSupported
 from rackloop.guard import require_may_disturb
 from rackloop.journal import Entry, Journal, touched_ports
+from rackloop.journalled._kept import KeptLinks
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -28,7 +30,8 @@ class ActRecorder:
     """Makes acts on ``lab`` in the journalled order. ``run`` names the run in the journal; ``log`` may be left out.
 
     ``keep`` is called with the entry of each act that may have happened. With ``lease`` an act is made only while that
-    is held, and only on what it has; without one a physical lab refuses every act.
+    is held, and only on what it has; without one a physical lab refuses every act. No act takes the link from a drive
+    that is not scratch, unless ``disturbs`` names it.
     """
 
     lab: Lab
@@ -37,6 +40,12 @@ class ActRecorder:
     log: ActLog | None = None
     keep: Callable[[Entry], None] | None = None
     lease: HeldLease | None = None
+    disturbs: frozenset[str] = frozenset()
+
+    @cached_property
+    def kept_links(self) -> KeptLinks:
+        """The links that no act may take away."""
+        return KeptLinks(self.lab, self.disturbs)
 
     def keeping(self, keep: Callable[[Entry], None]) -> ActRecorder:
         """This recorder, calling ``keep`` as well."""

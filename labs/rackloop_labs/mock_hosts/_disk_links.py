@@ -1,21 +1,29 @@
-"""``/dev/disk`` of a mock server: the links that udev makes to its drives."""
+"""``/dev/disk`` of a mock server: the links that udev makes to its drives, and files in the place of their nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from rackloop_labs.mock_hosts._sysfs_drives import namespace_id
-from rackloop_labs.mock_hosts._tree import Link
+from rackloop_labs.mock_hosts._tree import Entry, Link
 from rackloop_labs.mock_hosts._view import AttachedDrive, HostView
 
 
 def disk_links(view: HostView) -> Mapping[str, Link]:
-    """Links below ``/dev/disk`` by their path, ``by-id`` and ``by-path``. There are no nodes that they lead to."""
+    """Links below ``/dev/disk`` by their path, ``by-id`` and ``by-path``, which lead to :func:`node_files`."""
     links = {}
     for drive in view.drives:
         for name in (f"by-path/{drive.by_path}", *(f"by-id/{name}" for name in _ids(drive))):
-            links[name] = Link(f"../../{drive.block_name}")
+            links[name] = Link(f"../nodes/{drive.block_name}")
     return links
+
+
+def node_files(view: HostView) -> Mapping[str, Entry]:
+    """Empty files below ``/dev/disk``, one for each drive, which stand for the nodes that a kernel would make.
+
+    There is no block device behind them: they can be looked up and locked, which is what holding a drive takes.
+    """
+    return {f"nodes/{drive.block_name}": "" for drive in view.drives}
 
 
 def _ids(drive: AttachedDrive) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TypeVar
 from asyncinotify import Inotify, Mask
 
 from rackloop.errors import LabError
-from rackloop_labs.mock_hosts._disk_links import disk_links
+from rackloop_labs.mock_hosts._disk_links import disk_links, node_files
 from rackloop_labs.mock_hosts._sysfs_machine import add_machine
 from rackloop_labs.mock_hosts._sysfs_ports import build_tree
 from rackloop_labs.mock_hosts._tree import Entry, Link, Tree
@@ -52,7 +52,7 @@ class Sysfs:
         self._lock = Lock()
         self._changes = -1
         self._tree = Tree()
-        self._links: Mapping[str, Link] = {}
+        self._disk: Mapping[str, Entry] = {}
         # What each file of ``written`` was when it was put there: another one has been written to, and is to be obeyed.
         self._untouched: dict[Path, tuple[int, int] | None] = {}
         self._view: HostView | None = None
@@ -97,7 +97,7 @@ class Sysfs:
             self._view = view
             tree = build_tree(view)
             add_machine(tree, self._server, os.cpu_count() or 1)
-            self._write(tree, disk_links(view))
+            self._write(tree, {**disk_links(view), **node_files(view)})
             self._changes = changes
 
     async def _obey_all(self, inotify: Inotify) -> None:
@@ -124,12 +124,12 @@ class Sysfs:
         obey(meaning, text.strip(), view, self._watch.acts(self._server))
         self.refresh()
 
-    def _write(self, tree: Tree, links: Mapping[str, Link]) -> None:
-        """Bring the folders from what they were written as to ``tree`` and ``links``."""
+    def _write(self, tree: Tree, disk: Mapping[str, Entry]) -> None:
+        """Bring the folders from what they were written as to ``tree`` and ``disk``."""
         self._sync(self.sys, _redirected(self._tree), _redirected(tree))
         self._sync(self.written, _commanded(self._tree), _commanded(tree))
-        self._sync(self.disk, self._links, links)
-        self._tree, self._links = tree, links
+        self._sync(self.disk, self._disk, disk)
+        self._tree, self._disk = tree, disk
 
     def _sync(self, top: Path, before: Mapping[str, Entry], now: Mapping[str, Entry]) -> None:
         folders, wanted = _folders(before), _folders(now)

@@ -89,6 +89,7 @@ def add_scsi(tree: Tree, drive: AttachedDrive, target: str) -> None:
     tree.file(f"{device}/wwid", f"naa.{drive.wwn}" if is_named else ata_name)
     if drive.wwn is not None:
         tree.entries[f"{device}/vpd_pg83"] = _device_identification(drive.wwn)
+    tree.entries[f"{device}/vpd_pg80"] = _unit_serial_number(drive.serial)
     errors = drive.counters.get("media_errors", 0)
     tree.file(f"{device}/ioerr_cnt", f"{errors:#x}")
     tree.command(f"{device}/delete", "delete", drive.kernel_name)
@@ -102,6 +103,11 @@ def add_scsi(tree: Tree, drive: AttachedDrive, target: str) -> None:
     tree.link(f"{disk}/device", device)
     tree.member(disk, "class/scsi_disk")
     _add_block(tree, drive, f"{device}/block/{drive.block_name}", device)
+
+
+def _unit_serial_number(serial: str) -> bytes:
+    """The vital product data page 80h: the serial number as text."""
+    return bytes([0, 0x80, 0, len(serial)]) + serial.encode("ascii", "replace")
 
 
 def _device_identification(wwn: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackloop.abilities import BlockUsage
+from rackloop.abilities import BlockUsage, Claim
 from rackloop.clock import Deadline
 from rackloop.errors import ProtocolError
 from skeletons.line_box._codec import Request
@@ -41,6 +41,6 @@ class ExampleBlockDevice:
         """Who else was connected to the volume when the driver was made."""
         return BlockUsage(tuple(f"in use by {client}" for client in self._claims))
 
-    def claim_exclusive(self) -> int | None:
+    def claim_exclusive(self) -> Claim | None:
         """Nothing local can claim an NBD export."""
         return None

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from rackloop.abilities import BlockUsage
-from rackloop.errors import LabError
+from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.errors import GuardRefused, LabError
 from rackloop_drivers.block.device_path._topology import BlockTopology
 from rackloop_drivers.block.device_path._zfs import zfs_label_at
 
@@ -63,7 +63,11 @@ class DevicePath:
         starts = [(self._topology.name_of(number), 0), *self._topology.partitions(number)]
         return BlockUsage((*usage.claims, *self._zfs_claims(starts)), usage.is_boot_drive)
 
-    def claim_exclusive(self) -> int:
+    def bound_to(self, _identity: DriveIdentity) -> DevicePath:
+        """The path itself: its claim is an open descriptor, which every use is compared with."""
+        return self
+
+    def claim_exclusive(self) -> PathClaim:
         """Open the node O_EXCL, which the kernel refuses while a mount, a swap or a holder has it.
 
         A regular file has no such claim; it is locked (flock) instead.
@@ -80,7 +84,7 @@ class DevicePath:
         except OSError as error:
             os.close(fd)
             raise LabError(f"{self.path} cannot be claimed: somebody holds its lock") from error
-        return fd
+        return PathClaim(self.path, fd)
 
     def _zfs_claims(self, starts: list[tuple[str, int]]) -> tuple[str, ...]:
         try:
@@ -101,6 +105,35 @@ class DevicePath:
         if not (stat.S_ISBLK(status.st_mode) or stat.S_ISREG(status.st_mode)):
             raise LabError(f"{self.path} is neither a block device nor a regular file")
         return status
+
+
+class PathClaim:
+    """A node or file that an open descriptor holds: see :class:`~rackloop.abilities.Claim`."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._claimed = _which(os.fstat(descriptor))
+
+    def require(self, drive_id: str, descriptor: int | None = None) -> None:
+        """See :class:`~rackloop.abilities.Claim`."""
+        try:
+            there = self._path.stat() if descriptor is None else os.fstat(descriptor)
+        except OSError as error:
+            raise LabError(f"no drive at {self._path} any more: {error.strerror}; was it taken out?") from error
+        if _which(there) != self._claimed:
+            raise GuardRefused(drive_id, [f"{self._path} leads to another device than the one that was claimed"])
+
+    def close(self) -> None:
+        """Let others claim it; closing twice does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _which(status: os.stat_result) -> tuple[int, ...]:
+    """What tells one device from all others: a node's number, a file's place."""
+    return (status.st_rdev,) if stat.S_ISBLK(status.st_mode) else (status.st_dev, status.st_ino)
 
 
 def _device_number(status: os.stat_result) -> str | None:

@@ -19,6 +19,8 @@ use crate::truth::TruthLog;
 
 /// Who a drive says it is.
 pub struct Identity {
+    /// Its index in the rack.
+    pub number: usize,
     pub id: Arc<str>,
     pub model: String,
     pub serial: String,
@@ -47,6 +49,8 @@ pub struct Manner {
     pub no_hole: bool,
     /// What is to be done about a sector that cannot be read.
     pub on_read_error: OnReadError,
+    /// The index of the one drive it is for; at any other it fails with EIO. `None` for whatever drive is there.
+    pub only: Option<usize>,
 }
 
 /// What a drive does now, and when the timer looks at it next.
@@ -111,8 +115,15 @@ impl Drive {
         self.work.lock().state.lose_link()
     }
 
-    /// What the drive does with a request, or the error number of one that is not on it.
-    pub fn begin(&self, io: &Io) -> Result<Verdict, u32> {
+    /// What the drive does with a request, or the error number of one that is for another drive, or not on this one.
+    pub fn begin(&self, io: &Io, manner: Manner) -> Result<Verdict, u32> {
+        // Nothing of the drive has failed, so that nothing is noted of it.
+        if manner
+            .only
+            .is_some_and(|number| number != self.identity.number)
+        {
+            return Err(errno::EIO);
+        }
         if io
             .offset
             .checked_add(io.length)

@@ -63,8 +63,9 @@ enum BackingConfig {
 }
 
 impl DriveConfig {
-    fn identity(&self) -> Identity {
+    fn identity(&self, number: usize) -> Identity {
         Identity {
+            number,
             id: Arc::from(self.id.as_str()),
             model: self.model.clone(),
             serial: self.serial.clone(),
@@ -78,9 +79,11 @@ impl DriveConfig {
         }
     }
 
-    /// The drive with its bytes in place, idle and healthy; the chance of its model comes from `seed`.
+    /// The drive with its bytes in place, idle and healthy; the chance of its model comes from `seed`. `number` is its
+    /// index in the rack.
     pub(crate) fn start(
         &self,
+        number: usize,
         state_dir: &Path,
         seed: u64,
         truth: &TruthLog,
@@ -95,7 +98,12 @@ impl DriveConfig {
             backing.map_err(|error| ConfigError(format!("drives.{}.backing: {error}", self.id)))?;
         let service = self.timing.start(bytes, sector_bytes, seed);
         let state = DriveState::new(bytes, sector_bytes, service);
-        Ok(Drive::new(self.identity(), state, backing, truth.clone()))
+        Ok(Drive::new(
+            self.identity(number),
+            state,
+            backing,
+            truth.clone(),
+        ))
     }
 
     /// What is wrong with the drive by itself.

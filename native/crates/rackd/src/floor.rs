@@ -419,7 +419,9 @@ impl Floor {
 fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, ConfigError> {
     let start = |(index, drive): (usize, &DriveConfig)| {
         let seed = config.drive_seed(index);
-        drive.start(&config.state_dir, seed, truth).map(Arc::new)
+        drive
+            .start(index, &config.state_dir, seed, truth)
+            .map(Arc::new)
     };
     config.drives.iter().enumerate().map(start).collect()
 }

@@ -1,6 +1,7 @@
 //! Fixed newstyle negotiation, server side.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use device::OnReadError;
 use nbd::proto::{
@@ -21,10 +22,15 @@ const PREFERRED_BLOCK: u32 = 4096;
 /// What ends the name of an export's twin, whose reads fail fast.
 const FAIL_FAST: &str = ".failfast";
 
-/// What a client chose: a seat of the rack, what is done about unreadable sectors, and how it is answered.
+/// What stands between the name of an export and the serial number of the one drive that requests are for.
+const BY_ID: &str = ".by-id.";
+
+/// What a client chose: a seat of the rack, what is done about unreadable sectors, the only drive it means, and how it is
+/// answered.
 pub struct Chosen {
     pub seat: usize,
     pub on_read_error: OnReadError,
+    pub only: Option<usize>,
     pub style: Style,
 }
 
@@ -66,10 +72,12 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
             Next::Serve(Export {
                 seat,
                 on_read_error,
+                only,
             }) => {
                 return Ok(Some(Chosen {
                     seat,
                     on_read_error,
+                    only,
                     style: talk.style,
                 }))
             }
@@ -83,11 +91,12 @@ enum Next {
     Serve(Export),
 }
 
-/// An export by its seat, or that one's twin.
+/// An export by its seat, or that one's twin, for whatever drive is there or for one alone.
 #[derive(Clone, Copy)]
 struct Export {
     seat: usize,
     on_read_error: OnReadError,
+    only: Option<usize>,
 }
 
 struct Talk<'a> {
@@ -146,7 +155,11 @@ impl Talk<'_> {
             return Ok(Next::Stay);
         };
         let Some(export) = self.export(name) else {
-            self.reply(option, rep::ERR_UNKNOWN, b"no such export; LIST names them")?;
+            self.reply(
+                option,
+                rep::ERR_UNKNOWN,
+                b"no such export, or no such drive there; LIST names the exports",
+            )?;
             return Ok(Next::Stay);
         };
         let line = &self.floor.lines()[export.seat];
@@ -178,11 +191,33 @@ impl Talk<'_> {
             Some(name) => (name, OnReadError::FailFast),
             None => (name, OnReadError::Retry),
         };
+        let (name, serial) = match name.split_once(BY_ID) {
+            Some((name, serial)) => (name, Some(serial)),
+            None => (name, None),
+        };
         let seat = self.floor.seat(name)?;
+        let only = match serial {
+            Some(serial) => Some(self.drive_at(seat, serial)?),
+            None => None,
+        };
         Some(Export {
             seat,
             on_read_error,
+            only,
         })
+    }
+
+    /// The one drive with this serial number, unless another drive answers at the seat.
+    fn drive_at(&self, seat: usize, serial: &str) -> Option<usize> {
+        let drives = self.floor.drives();
+        let mut called_so = drives
+            .iter()
+            .filter(|drive| drive.identity.serial == serial);
+        let (drive, None) = (called_so.next()?, called_so.next()) else {
+            return None;
+        };
+        let other = self.floor.lines()[seat].drive();
+        (other.is_none_or(|other| Arc::ptr_eq(&other, drive))).then_some(drive.identity.number)
     }
 
     fn reply(&self, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {

@@ -215,6 +215,11 @@ impl Line {
         });
     }
 
+    /// The drive that answers here now.
+    pub fn drive(&self) -> Option<Arc<Drive>> {
+        self.route.read().drive.clone()
+    }
+
     /// Whether this line leads to `drive`.
     pub fn leads_to(&self, drive: &Arc<Drive>) -> bool {
         let route = self.route.read();
@@ -237,7 +242,7 @@ impl Line {
         }
         let route = self.route.read();
         let drive = route.drive.as_ref()?;
-        let result = match drive.begin(io) {
+        let result = match drive.begin(io, manner) {
             Ok(Verdict::Waits | Verdict::Hangs) => return None,
             Ok(verdict) => drive.finish(io, manner, verdict, bytes, came_ns, None),
             Err(errno) => Err(errno),
@@ -261,7 +266,7 @@ impl Line {
         let Some(drive) = &route.drive else {
             return self.hold(pending);
         };
-        match drive.begin(&pending.io) {
+        match drive.begin(&pending.io, pending.manner) {
             Ok(Verdict::Hangs) => {
                 self.open(None);
                 self.hold(pending);

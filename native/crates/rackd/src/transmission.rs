@@ -30,6 +30,7 @@ pub fn serve(
     let mut session = Session {
         line,
         on_read_error: chosen.on_read_error,
+        only: chosen.only,
         connection: &connection,
         batch: Batch::default(),
     };
@@ -71,6 +72,7 @@ impl Batch {
 struct Session<'a> {
     line: &'a Arc<Line>,
     on_read_error: OnReadError,
+    only: Option<usize>,
     connection: &'a Arc<Connection>,
     batch: Batch,
 }
@@ -157,6 +159,7 @@ impl Session<'_> {
             fua: request.flags & cmd::FLAG_FUA != 0,
             no_hole: request.flags & cmd::FLAG_NO_HOLE != 0,
             on_read_error: self.on_read_error,
+            only: self.only,
         };
         Ok((
             Io {

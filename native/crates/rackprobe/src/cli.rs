@@ -59,6 +59,13 @@ pub enum Command {
         with --no-swap it reads on at once, for comparison."
     )]
     Swap(SwapArgs),
+    /// Hold a drive of this machine for whoever writes to it: check which one it is and who uses it, and claim it (O_EXCL)
+    #[command(
+        after_help = "Example: rackprobe hold /dev/sda --serial RL000001 --size 4000787030016 --wwn 5000c500a0000001\n\
+        It prints {\"event\":\"held\",\"name\":...} with the name under /dev/disk/by-id that the drive is to be written by, answers\n\
+        {\"op\":\"check\"} with {\"event\":\"checked\",\"reasons\":[...]}, and holds until standard input ends."
+    )]
+    Hold(HoldArgs),
     /// Measure generation and verification of identified sectors on a memory buffer, on one core
     #[command(after_help = "Example: rackprobe bench --bytes 64MiB --rounds 20")]
     Bench(BenchArgs),
@@ -316,6 +323,28 @@ pub struct SwapArgs {
     /// Do not wait for a swap between the reads
     #[arg(long)]
     pub no_swap: bool,
+}
+
+/// `hold`.
+#[derive(Debug, Args)]
+pub struct HoldArgs {
+    /// The whole drive's node
+    pub node: String,
+    /// The serial number it must have
+    #[arg(long)]
+    pub serial: String,
+    /// The bytes it must have
+    #[arg(long, value_name = "BYTES")]
+    pub size: u64,
+    /// The World Wide Name it must have, in hexadecimal digits
+    #[arg(long)]
+    pub wwn: Option<String>,
+    /// The EUI-64 it must have, or its NGUID
+    #[arg(long)]
+    pub eui64: Option<String>,
+    /// The NGUID it must have, or its EUI-64
+    #[arg(long)]
+    pub nguid: Option<String>,
 }
 
 /// `bench`.

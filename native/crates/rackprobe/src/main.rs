@@ -8,6 +8,7 @@ mod cli;
 mod clock;
 mod failure;
 mod file_target;
+mod hold;
 mod lines;
 mod record;
 mod remap;
@@ -50,6 +51,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Remap(args) => remap::run(args)?,
         Command::Watch(args) => watch::run(args)?,
         Command::Swap(args) => swap::run(args)?,
+        Command::Hold(args) => hold::run(args)?,
         Command::Bench(args) => lines::emit(&bench::run(args)?),
     }
     Ok(0)

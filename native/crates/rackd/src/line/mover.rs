@@ -165,6 +165,7 @@ mod tests {
         };
         let identity = Identity {
             id: "d01".into(),
+            number: 1,
             model: String::new(),
             serial: String::new(),
             firmware: String::new(),

@@ -1,0 +1,87 @@
+"""A drive of a server that is held there while it is written: rackprobe keeps it open, and says if it is the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from rackloop.abilities import Host
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError
+from rackloop.native import find_binary
+from rackloop_drivers.delivery import deliver
+
+if TYPE_CHECKING:
+    from rackloop.abilities import DriveIdentity, Executor
+
+_TAKE_S = 30.0
+_CHECK_S = 10.0
+_END_S = 5.0
+
+
+class Holder:
+    """A ``rackprobe hold`` where ``executor`` runs commands: a :class:`~rackloop.abilities.Claim` of one drive there.
+
+    It holds ``node`` (O_EXCL) from when it is made until it is closed, or the connection ends. ``name`` is the name
+    under ``/dev/disk/by-id`` that leads to the drive as long as it is there, and to no other. Raises LabError with
+    every reason where the drive is not ``identity``, is used by somebody or has no such name; ToolError where rackprobe
+    cannot run there.
+    """
+
+    def __init__(self, executor: Executor, clock: Clock, node: str, identity: DriveIdentity) -> None:
+        deadline = Deadline.after(clock, _TAKE_S)
+        self._clock = clock
+        self._node = node
+        self._asking = Lock()
+        binary = find_binary("rackprobe")
+        program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
+        names = [f"--{kind}={identity.identifiers[kind]}" for kind in _NAMES if kind in identity.identifiers]
+        what = [f"--serial={identity.serial}", f"--size={identity.size_bytes}", *names]
+        self._process = executor.start([program, "hold", *what, "--", node])
+        try:
+            held = self._answer("held", deadline)
+            self.name = str(held["name"])
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def require(self, drive_id: str, descriptor: int | None = None) -> None:
+        """See :class:`~rackloop.abilities.Claim`: the holder compares anew, on its open descriptor."""
+        if descriptor is not None:
+            raise GuardRefused(drive_id, [f"{self._node} is at a server: no descriptor of this machine leads there"])
+        with self._asking:
+            try:
+                self._process.write_line(json.dumps({"op": "check"}))
+            except ToolError as error:
+                raise LabError(f"whoever held {self._node} is gone; ask the guard again") from error
+            reasons = self._answer("checked", Deadline.after(self._clock, _CHECK_S))["reasons"]
+        if reasons:
+            raise GuardRefused(drive_id, [str(reason) for reason in reasons])
+
+    def close(self) -> None:
+        """Let others claim the drive; closing twice does nothing."""
+        with contextlib.suppress(LabError):
+            self._process.wait(Deadline.after(self._clock, _END_S))
+            return
+        self._process.kill()
+
+    def _answer(self, event: str, deadline: Deadline) -> Mapping[str, Any]:
+        line = self._process.read_line(deadline)
+        if line is None:
+            ended = self._process.wait(deadline)
+            said = ended.stderr.strip().removeprefix("rackprobe: ") or f"it ended with status {ended.status}"
+            raise LabError(f"{self._node} cannot be held: {said}")
+        try:
+            answer = json.loads(line)
+            if answer["event"] == event:
+                return dict(answer)
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise ProtocolError(f"rackprobe hold should have said {event!r}, but said {line!r}")
+
+
+_NAMES = ("wwn", "eui64", "nguid")

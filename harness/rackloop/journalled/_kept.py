@@ -1,0 +1,103 @@
+"""Drives that keep their links: those whose content may be worth keeping, unless the plan names them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rackloop.errors import BadInput
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
+    from rackloop.portmap import PortMap
+
+
+class LinkKept(BadInput):
+    """An act would take the link from drives that keep theirs. ``drives`` names them."""
+
+    def __init__(self, drives: Collection[str]) -> None:
+        self.drives = tuple(sorted(drives))
+        named = ", ".join(self.drives)
+        super().__init__(
+            f"{named} would lose the link to its server, and is not marked scratch: true; "
+            f"where that may be, write disturbs: [{named}] into the plan's entry"
+        )
+
+
+class KeptLinks:
+    """The links of ``lab`` that no act may take away: of drives that are not scratch and not in ``disturbs``.
+
+    Acts that give such a drive the circuit back that it has at the baseline are allowed whatever they interrupt.
+    """
+
+    def __init__(self, lab: Lab, disturbs: Collection[str]) -> None:
+        self._lab = lab
+        self._disturbs = disturbs
+        kept: dict[int, list[str]] = {}
+        for number, drive in _places(lab):
+            if not lab.drives[drive].scratch and drive not in disturbs:
+                kept.setdefault(number, []).append(drive)
+        self._drives: Mapping[int, list[str]] = kept
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._drives)
+
+    def require_map(self, before: PortMap, after: PortMap) -> None:
+        """Return where going from one map to the other takes none away. Raises LinkKept."""
+        had, has, due = (_peers(pairs) for pairs in (before, after, self._lab.baseline_map()))
+        self._require(port for port in had if has.get(port) != had[port] and has.get(port) != due.get(port))
+
+    def require_signal(self, ports: Iterable[int], live: PortMap) -> None:
+        """Return where none goes over these ports, whichever end they are. Raises LinkKept."""
+        peers = _peers(live)
+        given = set(ports)
+        self._require(given | {peers[port] for port in given if port in peers})
+
+    def require_part(self, name: str, fault: Mapping[str, object]) -> None:
+        """Return where breaking a part of the rack, by its name among the equipment, takes none away. Raises LinkKept.
+
+        Those are the cables that ``fault`` names, and a slot or a PHY of a server port.
+        """
+        kind, _, place = name.partition(":")
+        if kind == "cabling":
+            ports = fault.get("ports")
+            self.require_signal(ports if isinstance(ports, list) else [], self._lab.baseline_map())
+        elif kind in {"slot", "phy"}:
+            server, port, *slot = place.split("/")
+            far = self._lab.joined(server).get(port)
+            lost = (drive for drive in _behind(self._lab, far) if not slot or self._lab.drives[drive].slot == slot[0])
+            self._require_drives(lost)
+
+    def _require(self, ports: Iterable[int]) -> None:
+        self._require_drives(drive for port in ports for drive in self._drives.get(port, ()))
+
+    def _require_drives(self, drives: Iterable[str]) -> None:
+        lost = {drive for drive in drives if not self._lab.drives[drive].scratch and drive not in self._disturbs}
+        if lost:
+            raise LinkKept(lost)
+
+
+def _places(lab: Lab) -> Iterator[tuple[int, str]]:
+    """Each drive with the number of the port it is reached by: the switch's, or without one that of the server port."""
+    if lab.has_switch:
+        for name, drive in lab.drives.items():
+            at = lab.expanders[drive.expander].port if drive.expander is not None else drive.port
+            if at is not None:
+                yield at, name
+        return
+    places = [(server, port) for server, described in lab.servers.items() for port in described.ports]
+    for number, (server, port) in enumerate(places, start=1):
+        for name in _behind(lab, lab.joined(server).get(port)):
+            yield number, name
+
+
+def _behind(lab: Lab, far: str | None) -> list[str]:
+    """The drive called so, or those of the expander called so."""
+    if far is None or far in lab.drives:
+        return [] if far is None else [far]
+    return [name for name, drive in lab.drives.items() if drive.expander == far]
+
+
+def _peers(pairs: PortMap) -> dict[int, int]:
+    return {port: peer for low, high in pairs for port, peer in ((low, high), (high, low))}

@@ -1,0 +1,197 @@
+//! Who uses a block device, as the kernel says in sysfs and procfs; what it does not say is looked for on the disk.
+//!
+//! Sources: Linux `Documentation/ABI/stable/sysfs-block`, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
+//! (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the
+//! magic number in the byte order of the machine that wrote it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::hold::node::{name_of, text, Node, Roots};
+
+const SECTOR_BYTES: u64 = 512;
+const LABEL_BYTES: u64 = 256 << 10;
+const UBERBLOCK_BYTES: usize = 1024;
+const UBERBLOCK_MAGIC: u64 = 0x00ba_b10c;
+
+/// Every use of the device, of its partitions, and of what is built upon them, in words.
+pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
+    let mut claims = Vec::new();
+    if node.folder.join("partition").exists() {
+        claims.push("it is a partition; give the whole drive".to_owned());
+    }
+    if node.folder.join("dm").is_dir() || node.folder.join("md").is_dir() {
+        claims.push("it is itself a volume or an array; give the drive beneath".to_owned());
+    }
+    if node.attribute("ro") == "1" {
+        claims.push("it is read-only".to_owned());
+    }
+    let mut above = BTreeSet::new();
+    climb(&node.folder, &mut above, &mut claims);
+    claims.extend(mounts(roots, &above));
+    claims.extend(swaps(roots, &above));
+    let pools = subfolders(&roots.sys.join("fs/btrfs"));
+    for name in &above {
+        if pools
+            .iter()
+            .any(|pool| pool.join("devices").join(name).exists())
+        {
+            claims.push(format!("{name} belongs to a Btrfs file system"));
+        }
+    }
+    claims.extend(zfs(node));
+    claims
+}
+
+/// The device and all that stands on it, by name; each holder is a claim.
+fn climb(folder: &Path, above: &mut BTreeSet<String>, claims: &mut Vec<String>) {
+    let name = name_of(folder);
+    if !above.insert(name.clone()) {
+        return;
+    }
+    for part in subfolders(folder) {
+        if part.join("partition").exists() {
+            climb(&part, above, claims);
+        }
+    }
+    for link in subfolders(&folder.join("holders")) {
+        claims.push(format!("{name} is held by {}", name_of(&link)));
+        if let Ok(holder) = link.canonicalize() {
+            climb(&holder, above, claims);
+        }
+    }
+}
+
+/// What of `above` is mounted where, in this mount namespace or in that of the first process.
+fn mounts(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
+    let own = roots.proc.join("self/mountinfo");
+    let Ok(table) = fs::read_to_string(&own) else {
+        return vec![format!(
+            "{} cannot be read; nobody can tell what is mounted",
+            own.display()
+        )];
+    };
+    let first = fs::read_to_string(roots.proc.join("1/mountinfo")).unwrap_or_default();
+    let mut found = Vec::new();
+    for line in table.lines().chain(first.lines()) {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let source = fields
+            .iter()
+            .position(|field| *field == "-")
+            .and_then(|dash| fields.get(dash + 2));
+        let by_number = fields.get(2).and_then(|number| {
+            let folder = roots.sys.join("dev/block").join(number).canonicalize();
+            folder.ok().map(|folder| name_of(&folder))
+        });
+        let by_source = source.and_then(|source| node_name(roots, &unescaped(source)));
+        for name in [by_number, by_source].into_iter().flatten() {
+            let place = unescaped(fields.get(4).unwrap_or(&""));
+            let claim = format!("{name} is mounted at {place}");
+            if above.contains(&name) && !found.contains(&claim) {
+                found.push(claim);
+            }
+        }
+    }
+    found
+}
+
+fn swaps(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
+    let table = text(&roots.proc.join("swaps"));
+    let nodes = table
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next());
+    nodes
+        .filter_map(|node| node_name(roots, &unescaped(node)))
+        .filter(|name| above.contains(name))
+        .map(|name| format!("{name} is swap"))
+        .collect()
+}
+
+/// The kernel shows no holder of a member of a ZFS pool: its label is all there is.
+fn zfs(node: &Node) -> Vec<String> {
+    let mut starts = vec![(node.kernel_name.clone(), 0)];
+    for part in subfolders(&node.folder) {
+        if part.join("partition").exists() {
+            let start = text(&part.join("start")).parse::<u64>().unwrap_or(0);
+            starts.push((name_of(&part), start * SECTOR_BYTES));
+        }
+    }
+    let mut found = Vec::new();
+    for (name, start) in starts {
+        match has_zfs_label(node, start) {
+            Ok(true) => found.push(format!(
+                "{name} carries a ZFS label; clear it with `zpool labelclear` if the pool is gone"
+            )),
+            Ok(false) => {}
+            Err(error) => {
+                found.push(format!(
+                    "nobody can tell whether {name} carries a ZFS label: {error}"
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn has_zfs_label(node: &Node, start: u64) -> std::io::Result<bool> {
+    let mut ring = vec![0; (LABEL_BYTES / 2) as usize];
+    for label in 0..2 {
+        let at = start + label * LABEL_BYTES + LABEL_BYTES / 2;
+        let mut filled = 0;
+        while filled < ring.len() {
+            match node.file.read_at(&mut ring[filled..], at + filled as u64)? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        let magics = [UBERBLOCK_MAGIC.to_le_bytes(), UBERBLOCK_MAGIC.to_be_bytes()];
+        let mut blocks = ring[..filled].chunks_exact(UBERBLOCK_BYTES);
+        if blocks.any(|block| magics.iter().any(|magic| block.starts_with(magic))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn node_name(roots: &Roots, source: &str) -> Option<String> {
+    source.strip_prefix("/dev/")?;
+    let path = roots.node(source);
+    Some(name_of(&path.canonicalize().unwrap_or(path)))
+}
+
+/// What is in a folder, sorted; nothing where there is none.
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// Spaces and the like stand as `\040` in the tables of procfs.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part
+            .get(..3)
+            .and_then(|octal| u8::from_str_radix(octal, 8).ok())
+        {
+            Some(code) => {
+                plain.push(char::from(code));
+                plain.push_str(&part[3..]);
+            }
+            None => {
+                plain.push('\\');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}

@@ -1,0 +1,124 @@
+//! Who a claimed drive is, as the kernel read it, and the names that go with it wherever it is.
+//!
+//! Sources: Linux `Documentation/ABI/stable/sysfs-block` (`wwid`), SPC (vital product data page 80h: its length in bytes
+//! 2 and 3, then the unit serial number), udev's `60-persistent-storage.rules` for the names under `/dev/disk/by-id`.
+
+use std::fs;
+
+use crate::hold::node::{text, Node, Roots};
+
+const SECTOR_BYTES: u64 = 512;
+
+/// The drive that is meant. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
+#[derive(Debug)]
+pub struct Wanted {
+    pub serial: String,
+    pub bytes: u64,
+    pub names: Vec<String>,
+}
+
+/// What is otherwise than it should be of the drive that the descriptor is, in words; nothing where all is right.
+pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
+    if !node.folder.exists() {
+        return vec![format!(
+            "{} is gone: the drive was taken out",
+            node.kernel_name
+        )];
+    }
+    let mut found = Vec::new();
+    let serial = serial_of(node);
+    let wwid = wwid_of(node);
+    match &serial {
+        Some(serial) if *serial != normal(&wanted.serial) => {
+            found.push(format!("its serial is {serial}, not {}", wanted.serial));
+        }
+        Some(_) => {}
+        None if wwid.is_none() || wanted.names.is_empty() => found.push(
+            "the kernel read neither its serial nor a WWN that is described, so nobody can tell which drive it is".into(),
+        ),
+        None => {}
+    }
+    if let Some(wwid) = wwid.filter(|_| !wanted.names.is_empty()) {
+        let digits = wwid
+            .rsplit('.')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        if !wanted.names.contains(&digits) {
+            found.push(format!(
+                "its wwid is {wwid}, not {}",
+                wanted.names.join(" or ")
+            ));
+        }
+    }
+    let bytes = node.attribute("size").parse::<u64>().unwrap_or(0) * SECTOR_BYTES;
+    if bytes != wanted.bytes {
+        found.push(format!("it has {bytes} bytes, not {}", wanted.bytes));
+    }
+    found
+}
+
+/// A name under `/dev/disk/by-id` that has the drive's own WWN, EUI-64, NGUID or serial in it, and leads to it now.
+pub fn stable_name(roots: &Roots, node: &Node, wanted: &Wanted) -> Option<String> {
+    let serial = normal(&wanted.serial).replace(' ', "_");
+    let mut names: Vec<(u8, String)> = fs::read_dir(roots.dev.join("disk/by-id"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter_map(|name| Some((rank(&name, &serial, &wanted.names)?, name)))
+        .collect();
+    names.sort();
+    names
+        .into_iter()
+        .map(|(_, name)| format!("/dev/disk/by-id/{name}"))
+        .find(|name| node.is_behind(roots, name))
+}
+
+/// How well a name goes with the drive: by what is unique in the world, else by its serial; `None` where it does not.
+fn rank(name: &str, serial: &str, unique: &[String]) -> Option<u8> {
+    let is_of = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| unique.iter().any(|wanted| wanted == rest))
+    };
+    if is_of("wwn-0x") || is_of("nvme-eui.") || is_of("nvme-nguid.") || is_of("nvme-uuid.") {
+        return Some(0);
+    }
+    // Those of partitions end otherwise.
+    let before = name.strip_suffix(serial).filter(|_| !serial.is_empty())?;
+    before.ends_with(['_', '-']).then_some(1)
+}
+
+fn serial_of(node: &Node) -> Option<String> {
+    let page = fs::read(node.folder.join("device/vpd_pg80")).unwrap_or_default();
+    let length = page
+        .get(2..4)
+        .map_or(0, |two| usize::from(two[0]) << 8 | usize::from(two[1]));
+    let unit = page.get(4..).map(|rest| &rest[..rest.len().min(length)]);
+    let unit = normal(&String::from_utf8_lossy(unit.unwrap_or_default()));
+    [
+        node.attribute("device/serial"),
+        unit,
+        node.attribute("serial"),
+    ]
+    .into_iter()
+    .map(|serial| normal(&serial))
+    .find(|serial| !serial.is_empty())
+}
+
+/// The identifier that is unique in the world, `naa.` or `eui.` and its digits.
+fn wwid_of(node: &Node) -> Option<String> {
+    [node.folder.join("wwid"), node.folder.join("device/wwid")]
+        .iter()
+        .map(|path| text(path))
+        .find(|wwid| wwid.starts_with("naa.") || wwid.starts_with("eui."))
+}
+
+/// Without padding: no space or zero byte at its ends, one space where there were several.
+fn normal(value: &str) -> String {
+    let words: Vec<&str> = value
+        .split(|letter: char| letter.is_whitespace() || letter == '\0')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ")
+}

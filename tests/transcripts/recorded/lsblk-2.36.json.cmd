@@ -1,0 +1,1 @@
+lsblk -J -O -b
