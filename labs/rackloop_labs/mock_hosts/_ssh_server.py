@@ -102,7 +102,7 @@ class SshServer:
         for wire in tuple(self._wires):
             wire.reset()
         for session in self._sessions:
-            session.proceed()
+            session.server_ended()
         self._accept_or_not()
         self._listen()
 

@@ -112,9 +112,20 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
         self._hang_up()
 
     def proceed(self) -> None:
-        """Go on after the server was frozen, or notice that it has ended: what waits for a command stopped with it."""
+        """Go on after the server was frozen: what waits for a command stopped with it."""
+        self._tell(signal.SIGCONT)
+
+    def server_ended(self) -> None:
+        """Stop waiting for a command that ended with its server.
+
+        The process that waits may be about to stop, because the command was frozen before: no signal to go on is
+        sure to find it stopped.
+        """
+        self._tell(signal.SIGKILL)
+
+    def _tell(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:
-            os.kill(self._process.pid, signal.SIGCONT)
+            os.kill(self._process.pid, number)
 
     async def _run(self) -> None:
         """Run the command to its end, and tell the client how it ended."""
