@@ -76,7 +76,8 @@ class Rack:
         return journalled(self.equipment(held), self.recorder(held))
 
     def recorder(self, held: HeldLease) -> ActRecorder:
-        return ActRecorder(self.lab, Journal(held.leases.store), f"run {held.lease.id}", lease=held)
+        disturbs = frozenset({"d03"})
+        return ActRecorder(self.lab, Journal(held.leases.store), f"run {held.lease.id}", lease=held, disturbs=disturbs)
 
 
 @pytest.fixture
