@@ -35,8 +35,17 @@ class Stamped:
 class EventSink(Protocol):
     """What takes events: the log itself, or a connection to the process that writes it."""
 
+    @property
+    def problem(self) -> str | None:
+        """Why the stream lacks events, in one sentence; None as long as it has them all."""
+        ...
+
     def write(self, event: Event, *, durable: bool = False) -> object:
-        """Append ``event``; with ``durable`` it is on disk when this returns."""
+        """Append ``event``; with ``durable`` it is on disk when this returns.
+
+        Where the disk refuses, ``problem`` says so from then on, and every durable event raises LabError: an act that
+        could not be announced must not happen. Other events are lost without an error, so that undoing goes on.
+        """
         ...
 
     def close(self) -> None:
@@ -47,11 +56,13 @@ class EventSink(Protocol):
 class EventLog:
     """Writes events to ``path``, numbered and stamped. Safe to call from several threads of one process.
 
-    Raises LabError when the disk refuses, or the log is closed: an act that could not be announced must not happen.
+    Raises LabError when the log is closed. Once the disk has refused an event nothing is appended any more, so that a
+    line which was half written stays the last.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
+        self.problem: str | None = None
         self._clock = clock
         self._seq = 0
         self._lock = Lock()
@@ -67,22 +78,23 @@ class EventLog:
         self._listeners.append(listener)
 
     def write(self, event: Event, *, durable: bool = False) -> Stamped:
-        """Append ``event``; with ``durable`` it is on disk when this returns."""
+        """Append ``event`` as :meth:`EventSink.write` does."""
         with self._lock:
             if self._is_closed:
                 raise LabError(f"the event stream {self.path} has ended: nothing may be done any more")
             self._seq += 1
             stamped = Stamped(self._seq, self._clock.now_ns(), event)
             record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **asdict(event)}
-            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-            try:
-                _write_all(self._fd, line)
-                if durable:
-                    os.fdatasync(self._fd)
-            except OSError as error:
-                raise LabError(
-                    f"cannot write the event stream {self.path}: {error.strerror}; free some space"
-                ) from error
+            if self.problem is None:
+                line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+                try:
+                    _write_all(self._fd, line)
+                    if durable:
+                        os.fdatasync(self._fd)
+                except OSError as error:
+                    self.problem = unwritable(self.path.parent, error)
+            if durable and self.problem is not None:
+                raise LabError(self.problem)
         for listener in self._listeners:
             listener(stamped)
         return stamped
@@ -92,8 +104,17 @@ class EventLog:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                os.fsync(self._fd)
-                os.close(self._fd)
+                try:
+                    os.fsync(self._fd)
+                except OSError as error:
+                    self.problem = self.problem or unwritable(self.path.parent, error)
+                finally:
+                    os.close(self._fd)
+
+
+def unwritable(directory: Path, error: OSError) -> str:
+    """Say why the results of a run cannot be written to ``directory``, and what to do."""
+    return f"{directory} cannot be written: {error.strerror}; free some space, or choose another --out"
 
 
 def _write_all(fd: int, data: bytes) -> None:

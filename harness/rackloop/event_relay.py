@@ -50,7 +50,7 @@ class EventRelay:
                 return
             Thread(target=self._serve, args=(connection,), name="event sender", daemon=True).start()
 
-    def _serve(self, connection: Connection[str | None, tuple[Event, bool]]) -> None:
+    def _serve(self, connection: Connection[tuple[str | None, str | None], tuple[Event, bool]]) -> None:
         with connection:
             while True:
                 try:
@@ -66,7 +66,7 @@ class EventRelay:
                 except LabError as error:
                     refused = str(error)
                 try:
-                    connection.send(refused)
+                    connection.send((refused, self._log.problem))
                 except OSError:
                     return
 
@@ -76,19 +76,20 @@ class RelayedEvents:
 
     def __init__(self, address: RelayAddress) -> None:
         self._lock = Lock()
+        self.problem: str | None = None
         try:
-            self._connection: Connection[tuple[Event, bool], str | None] = Client(
+            self._connection: Connection[tuple[Event, bool], tuple[str | None, str | None]] = Client(
                 address.socket, family="AF_UNIX", authkey=bytes.fromhex(address.key)
             )
         except (AuthenticationError, EOFError, OSError) as error:
             raise LabError(f"the event stream's writer does not answer at {address.socket}: {error}") from error
 
     def write(self, event: Event, *, durable: bool = False) -> None:
-        """Have the writing process append ``event``. Raises LabError where it is gone or its disk refuses."""
+        """Have the writing process append ``event`` as its log does. Raises LabError too where it is gone."""
         with self._lock:
             try:
                 self._connection.send((event, durable))
-                refused = self._connection.recv()
+                refused, self.problem = self._connection.recv()
             except (EOFError, OSError) as error:
                 raise LabError("the process that writes the event stream has ended: the run cannot go on") from error
         if refused is not None:

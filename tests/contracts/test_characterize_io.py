@@ -93,6 +93,7 @@ class Written:
     """An EventSink that keeps what it is given."""
 
     events: list[Event] = field(default_factory=list)
+    problem: str | None = None
 
     def write(self, event: Event, *, durable: bool = False) -> None:
         self.events.append(event)

@@ -16,6 +16,7 @@ from rackloop.errors import LabError
 from rackloop.event_log import EventLog, read_events
 from rackloop.event_relay import EventRelay, RelayAddress, RelayedEvents
 from rackloop.events import Attached
+from tests.unit.test_events import fill_the_disk
 
 EVENTS_EACH = 200
 
@@ -70,6 +71,16 @@ def test_a_log_that_refuses_is_said_to_the_sender(log: EventLog, relay: EventRel
         log.close()
         with pytest.raises(LabError, match="has ended"):
             events.write(attached("late"))
+
+
+def test_a_full_disk_is_said_to_the_sender(log: EventLog, relay: EventRelay) -> None:
+    fill_the_disk(log.path)
+    with closing(RelayedEvents(relay.address)) as events:
+        events.write(attached("lost"))
+        assert events.problem is not None
+        assert events.problem == log.problem
+        with pytest.raises(LabError, match="No space left on device"):
+            events.write(attached("announced"), durable=True)
 
 
 def test_a_closed_relay_takes_nothing(log: EventLog, relay: EventRelay) -> None:

@@ -1,12 +1,13 @@
 """The event stream: numbered, read back whole, honest about what a killed run leaves."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.event_log import EventLog, Stamped, read_events
 from rackloop.events import ActAnnounced, ActDone, RemapSeen, Stage, TestFinished
 
@@ -38,6 +39,30 @@ def test_listeners_hear_every_event(tmp_path: Path) -> None:
     log.write(TestFinished("t", "pass", None, None, 0.1))
     log.close()
     assert heard == list(read_events(log.path))
+
+
+def fill_the_disk(path: Path) -> None:
+    """Have the device that is always full take what is written to ``path``, which this process has open."""
+    (number,) = [int(fd.name) for fd in Path("/proc/self/fd").iterdir() if fd.exists() and fd.samefile(path)]
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, number)
+    os.close(full)
+
+
+def test_on_a_full_disk_no_act_is_announced_and_what_is_done_goes_on(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    log.write(ActAnnounced(act=1, test="t", ability="fabric", what={}), durable=True)
+    fill_the_disk(log.path)
+    log.write(ActDone(act=1, test="t"))
+    assert (
+        log.problem
+        == f"{tmp_path} cannot be written: No space left on device; free some space, or choose another --out"
+    )
+    with pytest.raises(LabError, match="No space left on device"):
+        log.write(ActAnnounced(act=2, test="t", ability="fabric", what={}), durable=True)
+    log.close()
+    (first,) = read_events(log.path)
+    assert first.event.kind == "act.announced"
 
 
 def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:

@@ -18,7 +18,15 @@ from rich.markup import escape
 
 from rackloop.clock import RealClock
 from rackloop.data import data_path
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
+from rackloop.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_LAB_FAILED,
+    EXIT_PASS,
+    BadInput,
+    LabError,
+    RackloopError,
+)
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.names import names_in
 from rackloop.plan import Plan, find_testplans, load_plan, override, require_parts
@@ -53,7 +61,10 @@ class Request:
 
 
 def run(request: Request) -> int:
-    """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched."""
+    """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched.
+
+    Raises LabError where the results could not be written: the rack is given back, and there is no report.
+    """
     tests_root = find_testplans(request.testplans)
     lab = load_lab(request.lab)
     plan = override(load_plan(request.plan, tests_root), request.settings, tests_root)
@@ -96,6 +107,9 @@ def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
     if pytest_status == _USAGE_ERROR:
         _empty(directory)
         return EXIT_BAD_INPUT
+    if observer.problem is not None:
+        # Neither would a report of what there is find room.
+        raise LabError(observer.problem)
     if observer.interrupted:
         return EXIT_INTERRUPTED
     # What pytest holds against the session, a plugin that broke for one, is never green.
