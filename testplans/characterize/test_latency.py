@@ -40,8 +40,10 @@ PARAMETERS = {
     "seconds": number(60.0, "how long each workload runs in a round", least=0.001, most=86_400, unit="s"),
     "round_bytes": size(0, "how much I/O it makes instead, where not 0", least=0, most=1 << 50),
     "most_rounds": whole(25, "rounds, at most, in which the drive may become steady", least=5, most=1000),
-    "excursion": number(0.2, "how far a round of a steady drive may be from their mean, as a share", most=1),
-    "slope": number(0.1, "how far the trend of a steady drive may go over its rounds, as a share of the mean", most=1),
+    "excursion": number(0.2, "how far a round of a steady drive may be from their mean, as a share", most=1000),
+    "slope": number(
+        0.1, "how far the trend of a steady drive may go over its rounds, as a share of the mean", most=1000
+    ),
 }
 MEASURES = {"rounds.latency": "s", "steady.round": "1", "steady.latency": "s", "steady.longest": "s"}
 

@@ -84,7 +84,9 @@ class PasswordServer(asyncssh.SSHServer):
 
 
 def run_here(process: asyncssh.SSHServerProcess[str]) -> None:
-    """Run a short command that reads nothing."""
+    """Run a short command that reads nothing; one that reads what comes, the watchdog, waits as long as its client."""
+    if "at_the_end" in (process.command or ""):
+        return
     argv = ("sh", "-c", process.command or "")
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     process.stdout.write(done.stdout)

@@ -157,12 +157,12 @@ def test_a_trace_is_a_file_or_a_shipped_one(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["nowhere.csv"], "there is no trace 'nowhere.csv'"),
-        (["demo", "--drive", "d99"], "no server of lab mock has a drive 'd99' at the baseline"),
-        (["demo", "--speed", "0"], "speed is 0, must be above 0"),
+        (["demo", "--drive", "d99"], "lab mock has no drive 'd99'"),
+        (["demo", "--speed", "0"], "expected a number from 1e-06 to 1000000, found '0.0'"),
         (["demo", "--from", "999"], "from 999 s on"),
         (["demo", "--volume", "other"], "no request of volume 'other'"),
         (["demo", "--for", "0"], "--for is 0.0: give another value, or leave it out"),
-        (["demo", "--drive", ""], "--drive is '': give another value, or leave it out"),
+        (["demo", "--drive", ""], "an argument after --drive is empty"),
     ],
 )
 def test_what_cannot_be_replayed_is_said_before_anything_is_touched(

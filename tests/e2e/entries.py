@@ -6,7 +6,7 @@ from typing import Any
 
 REMAP = {
     "test": "fabric/remap_latency",
-    "with": {"remaps": 12},
+    "with": {"remaps": 12, "quick_remaps": 12},
 }
 IDENTITY: dict[str, Any] = {
     "test": "fabric/identity",

