@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 from rackloop.data import data_path
@@ -206,12 +208,17 @@ def test_a_broken_bench_is_told_once(pytester: pytest.Pytester) -> None:
     assert "blocked as a/b::one is" in ran.result.stdout.str()
 
 
-def test_a_lab_that_cannot_be_leased_from_here_is_bad_input_once(pytester: pytest.Pytester) -> None:
+def test_a_lab_that_cannot_be_leased_from_here_is_bad_input_once(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     described = data_path("labs").joinpath("direct-attached.yaml").read_text()
     lab = pytester.path / "das1.yaml"
     lab.write_text("".join(line for line in described.splitlines(keepends=True) if "controllers:" not in line))
     body = "def test_one(rack): ...\ndef test_two(rack): ...\n"
-    ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"}, lab=str(lab))
+    # Below the folder of a test the names of a lab's sockets would be too long.
+    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as home:
+        monkeypatch.setenv("RACKLOOP_STATE_HOME", home)
+        ran = run_plan(pytester, {"a/b": body}, {"test": "a/b"}, lab=str(lab))
     said = ran.result.stderr.str() + ran.result.stdout.str()
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert said.count("say `controllers: [") == 1
