@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import xml.etree.ElementTree as ET
 from importlib.resources import files
@@ -81,6 +82,9 @@ def test_too_few_samples_say_nothing(rackloop: CommandLine) -> None:
 def test_a_rack_without_a_switch_skips_what_needs_one(rackloop: CommandLine) -> None:
     described = data_path("labs").joinpath("direct-attached.yaml").read_text()
     lab = rackloop.directory / "ours.yaml"
+    # One store has a physical lab of this name on this machine, and keeps it after the test.
+    name = f"das-{os.getpid()}"
+    described = described.replace("name: direct-attached", f"name: {name}")
     lab.write_text(described.replace("ctl1.lab.example", socket.gethostname()))
     ended = rackloop("run", rackloop.plan(IDENTITY, PHY), "--lab", lab, "--out", "out")
     assert ended.status == 3, ended
