@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.abilities import LiveMap
 from rackloop.clock import VirtualClock
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import Act, MemoryMatrix, Rule
@@ -21,10 +22,14 @@ class SlowMatrix(MemoryMatrix):
         super().__init__(VirtualClock())
         self.asked: list[asyncio.Future[int]] = []
 
-    async def generation(self) -> int:
+    async def get_map(self) -> LiveMap:
         """Once the future is set."""
         self.asked.append(asyncio.get_running_loop().create_future())
-        return await self.asked[-1]
+        return LiveMap(await self.asked[-1], await self.pairs())
+
+    async def pairs(self) -> PortMap:
+        """The live map, at once."""
+        return (await super().get_map()).pairs
 
 
 @pytest.fixture
@@ -50,7 +55,7 @@ def test_lines_that_wait_when_the_stream_ends_are_carried_out_and_answered(runne
         await let(matrix, 6)
         assert (wire.heard, wire.hung_up.done()) == (b"5\n6\n", True)
         # The half line at the end is none.
-        assert (await matrix.get_map()).pairs == PortMap.of([(1, 17)])
+        assert await matrix.pairs() == PortMap.of([(1, 17)])
 
     runner.run(talk())
 
@@ -64,7 +69,7 @@ def test_a_controller_that_hears_nothing_more_still_has_its_lines_carried_out(ru
         wire.connection.lose()
         await let(matrix, 5)
         assert wire.heard == b""
-        assert (await matrix.get_map()).pairs == PortMap.of([(1, 17)])
+        assert await matrix.pairs() == PortMap.of([(1, 17)])
 
     runner.run(talk())
 
@@ -76,7 +81,7 @@ def test_lines_of_a_connection_that_was_cut_are_lost(runner: asyncio.Runner) -> 
         wire.connection.feed(b"ROUT:GEN?\nROUT:LOAD (@1!17);:TRIG\n")
         wire.connection.lose()
         await let(matrix, 5)
-        assert (await matrix.get_map()).pairs == PortMap()
+        assert await matrix.pairs() == PortMap()
 
     runner.run(talk())
 

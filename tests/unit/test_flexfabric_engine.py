@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackloop.abilities import LiveMap
 from rackloop.clock import VirtualClock
 from rackloop.errors import NotConnected
 from rackloop.portmap import PortMap
@@ -188,12 +189,27 @@ def test_the_boot_map_is_the_live_map_when_it_was_saved(bench: Bench) -> None:
 
 def test_a_matrix_that_fails_is_a_hardware_error(bench: Bench) -> None:
     class Gone(MemoryMatrix):
-        async def generation(self) -> int:
+        async def get_map(self) -> LiveMap:
             raise NotConnected("the matrix is gone")
 
     bench.core.matrix = Gone(bench.clock)
     assert bench.ask("ROUT:GEN?;:SYST:ERR?") == '-240,"Hardware error;the matrix is gone"'
     assert bench.ask("*IDN?") == IDENTITY
+
+
+def test_queries_between_two_commands_of_a_line_are_about_one_moment(bench: Bench) -> None:
+    class Counted(MemoryMatrix):
+        looks = 0
+
+        async def get_map(self) -> LiveMap:
+            self.looks += 1
+            return await super().get_map()
+
+    bench.core.matrix = matrix = Counted(bench.clock)
+    assert bench.ask("ROUT:GEN?;:ROUT:MAP?;:ROUT:GEN?") == "1;(@);1"
+    assert matrix.looks == 1
+    assert bench.ask("ROUT:GEN?;:ROUT:LOAD (@1!17);:TRIG;:ROUT:GEN?;:ROUT:MAP?") == "1;2;(@1!17)"
+    assert matrix.looks == 3
 
 
 def test_the_session_in_the_reference_is_true(bench: Bench) -> None:

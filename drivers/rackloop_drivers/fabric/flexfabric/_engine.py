@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rackloop.abilities import BoxIdentity
+from rackloop.abilities import BoxIdentity, LiveMap
 from rackloop.errors import LabError, StaleGeneration
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import _codec as codec
@@ -80,6 +80,7 @@ class SwitchSession:
         self._presented: int | None = None
         self._answers: list[str] = []
         self._asked_ns: int | None = None
+        self._looked: LiveMap | None = None
 
     def overrun(self) -> None:
         """A line was longer than the input buffer."""
@@ -95,6 +96,7 @@ class SwitchSession:
         Never raises.
         """
         self._asked_ns = asked_ns
+        self._looked = None
         answers = self._answers = []
         is_refused = False
         for unit in codec.parse_line(line, self._core.matrix.port_count):
@@ -111,6 +113,8 @@ class SwitchSession:
         lock = self._core.lock
         if isinstance(request, m.Acting) and not lock.permits(self._presented):
             return Refusal(refusals.COMMAND_PROTECTED, f"token {lock.holder} holds the lock")
+        if not isinstance(request, m.Query):
+            self._looked = None
         try:
             value = await self._HANDLERS[type(request)](self, request)
         except Refusal as refusal:
@@ -219,10 +223,16 @@ class SwitchSession:
         self._staged = None
 
     async def _generation(self, _: m.Generation) -> int:
-        return await self._core.matrix.generation()
+        return (await self._live_map()).generation
+
+    async def _live_map(self) -> LiveMap:
+        """The live map at one moment since the line's last command: its queries up to the next are about the same."""
+        if self._looked is None:
+            self._looked = await self._core.matrix.get_map()
+        return self._looked
 
     async def _live_pairs(self, request: m.LivePairs) -> PortMap:
-        live = (await self._core.matrix.get_map()).pairs
+        live = (await self._live_map()).pairs
         if request.ports is None:
             return live
         wanted = frozenset(request.ports)
