@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,10 @@ from rackloop.events import KINDS, SCHEMA, Event
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+# What an event holds that is an event's part has its fields as attributes; copying them first (asdict) takes four times
+# as long, and thousands of events are written while something is measured.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=vars)
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,9 @@ class EventLog:
                 raise LabError(f"the event stream {self.path} has ended: nothing may be done any more")
             self._seq += 1
             stamped = Stamped(self._seq, self._clock.now_ns(), event)
-            record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **asdict(event)}
             if self.problem is None:
-                line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+                record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **vars(event)}
+                line = _ENCODER.encode(record).encode() + b"\n"
                 try:
                     _write_all(self._fd, line)
                     if durable:

@@ -20,7 +20,7 @@ class PortMap:
     _peer_of: dict[int, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        canonical = tuple(sorted((min(pair), max(pair)) for pair in self.pairs))
+        canonical = tuple(sorted([pair if pair[0] < pair[1] else (pair[1], pair[0]) for pair in self.pairs]))
         peer_of: dict[int, int] = {}
         for low, high in canonical:
             if low == high:
@@ -54,7 +54,7 @@ class PortMap:
     def without(self, ports: Iterable[int]) -> PortMap:
         """This map with every pair that touches ``ports`` taken away."""
         gone = frozenset(ports)
-        return PortMap(tuple(pair for pair in self.pairs if not gone.intersection(pair)))
+        return PortMap(tuple([pair for pair in self.pairs if pair[0] not in gone and pair[1] not in gone]))
 
     def canonical_text(self) -> str:
         """The pair list the switch protocol writes and checksums: ``1!17,2!18``."""
@@ -73,7 +73,9 @@ class Partial:
 
     def after(self, live: PortMap) -> PortMap:
         """The map that stands once this change was executed on ``live``."""
-        return PortMap.of((*live.without(self.pairs.ports()), *self.pairs))
+        joined = self.pairs._peer_of  # noqa: SLF001 - a map's change is of the map's making
+        kept = [pair for pair in live.pairs if pair[0] not in joined and pair[1] not in joined]
+        return PortMap((*kept, *self.pairs.pairs))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
@@ -16,7 +16,7 @@ from rackloop.lab import Lab, LabKind
 from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
-from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_fixtures import Measure, Progress, Rack, SwappedReads
 
 KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS = {
@@ -96,51 +96,85 @@ def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
 
 
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
-    """In rounds, for each size of block: some reads of one drive, then as many with a swap before each."""
+    """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
+
+    Every round has all of them, so that what this machine does for a second is in one round of each and not in all
+    rounds of one.
+    """
     server = _server(rack.lab, parameters)
     ports = list(rack.lab.servers[server].ports)[:2]
-    region = _region(parameters)
     pairs = {profile: _pair(rack.lab, profile) for profile in parameters["profiles"]}
     places = {place: drive for pair in pairs.values() for drive, place in pair.items()}
+    region = _region(parameters)
     written = {places[place]: said for place, said in rack.fill_all(places, size_bytes=region).items()}
     # A simulated server hands a read on at once; the paper's took a millisecond over each.
     host_s = parameters["host_s"] if rack.lab.kind is LabKind.MOCK else 0.0
-    sizes = [(profile, block) for profile in pairs for block in parameters["blocks"]]
-    for done, (profile, block) in enumerate(sizes):
-        progress(done, len(sizes), "block sizes")
-        swapping = Swapping(rack, server, ports, list(pairs[profile]), written, region_bytes=region, host_s=host_s)
-        rounds = swapping.rounds(block, parameters["rounds"], _reads(parameters, block))
-        labels = {"block": format_quantity(block, "B"), "drive": profile}
-        measure("throughput.steady", [block / each.steady_s for each in rounds], **labels)
-        measure("throughput.switched", [block / each.switched_s for each in rounds], **labels)
-        late_s = [each.late_s for each in rounds]
-        measure("throughput.swap_cost", [each.switched_s - each.steady_s for each in rounds], errors=late_s, **labels)
-        # A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
-        measure(
-            "throughput.ratio",
-            [each.steady_s / each.switched_s for each in rounds],
-            errors=[each.late_s / each.switched_s for each in rounds],
-            **labels,
-        )
-        measure(
-            "throughput.slowdown",
-            [each.switched_s / each.steady_s for each in rounds],
-            errors=[each.late_s / each.steady_s for each in rounds],
-            **labels,
-        )
-        measure("throughput.staging", swapping.staging_s, **labels)
+    blocks = parameters["blocks"]
+    seen: dict[tuple[str, int], list[Round]] = {(profile, block): [] for profile in pairs for block in blocks}
+    lbas = {(profile, block): cycle(_places(rack, region, block)) for profile, block in seen}
+    first = next(iter(pairs[parameters["profiles"][0]]))
+    rack.attach(server, {ports[0]: first})
+    reads_of = {block: _reads(parameters, block) for block in blocks}
+    session = rack.swapped_reads(
+        server,
+        ports[0],
+        written[first],
+        block_bytes=max(blocks),
+        reads=1 + parameters["rounds"] * len(pairs) * (1 + 2 * sum(reads_of.values())),
+        region_bytes=region,
+    )
+    with session as through:
+        swapping = Swapping(rack, through, written[first], server, ports, written, host_s=host_s)
+        for done in range(parameters["rounds"]):
+            progress(done, parameters["rounds"], "rounds")
+            for profile, pair in pairs.items():
+                swapping.take(list(pair), min(blocks))
+                for block in blocks:
+                    its_lbas = lbas[profile, block]
+                    seen[profile, block].append(swapping.round(block, reads_of[block], its_lbas))
+    for (profile, block), rounds in seen.items():
+        _say(rounds, measure, block, block=format_quantity(block, "B"), drive=profile)
+
+
+def _places(rack: Rack, region: int, block: int) -> list[int]:
+    """Where in the region the blocks of this size begin, in sectors, in a random order."""
+    starts = range(0, region // workload.SECTOR_BYTES, block // workload.SECTOR_BYTES)
+    return rack.chance.sample(starts, k=len(starts))
+
+
+def _say(rounds: list[Round], measure: Measure, block_bytes: int, **labels: str) -> None:
+    measure("throughput.steady", [block_bytes / each.steady_s for each in rounds], **labels)
+    measure("throughput.switched", [block_bytes / each.switched_s for each in rounds], **labels)
+    late_s = [each.late_s for each in rounds]
+    measure("throughput.swap_cost", [each.switched_s - each.steady_s for each in rounds], errors=late_s, **labels)
+    # A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
+    measure(
+        "throughput.ratio",
+        [each.steady_s / each.switched_s for each in rounds],
+        errors=[each.late_s / each.switched_s for each in rounds],
+        **labels,
+    )
+    measure(
+        "throughput.slowdown",
+        [each.switched_s / each.steady_s for each in rounds],
+        errors=[each.late_s / each.steady_s for each in rounds],
+        **labels,
+    )
+    measure("throughput.staging", [staging_s for each in rounds for staging_s in each.staging_s], **labels)
 
 
 @dataclass(frozen=True)
 class Round:
     """Seconds from the end of a read to the end of the next: the medians of one round, without and with a swap.
 
-    ``late_s`` is by how much this machine was late with its own commands in the round, at most.
+    ``late_s`` is by how much this machine was late with its own commands in the round, at most; ``staging_s`` is how
+    long the switch took over each map that it was given ahead.
     """
 
     steady_s: float
     switched_s: float
     late_s: float
+    staging_s: tuple[float, ...]
 
 
 class Swapping:
@@ -148,71 +182,70 @@ class Swapping:
 
     ``host_s`` is what passes between the end of a read and the command that begins the next. While a read is under way
     the switch is given the next map, so that the trigger alone comes between two reads. Where that takes longer than
-    the read and ``host_s``, the rest is left out of what is measured: ``staging_s`` has how long each took.
+    the read and ``host_s``, the rest is left out of what is measured.
     """
 
     def __init__(
         self,
         rack: Rack,
+        through: SwappedReads,
+        first: workload.Expected,
         server: str,
         ports: list[str],
-        drives: list[str],
         written: Mapping[str, workload.Expected],
         *,
-        region_bytes: int,
         host_s: float,
     ) -> None:
-        self.staging_s: list[float] = []
         self._rack = rack
+        self._through = through
         self._server = server
         self._here, self._spare = ports
-        self._drives = drives
         self._written = written
-        self._region_bytes = region_bytes
         self._host_ns = round(host_s * 1e9)
+        self._there, self._other = "", ""
+        self._staging_s: list[float] = []
+        self._began_ns = rack.clock.now_ns()
+        self._before = through.finish(first)
 
-    def rounds(self, block_bytes: int, rounds: int, reads: int) -> list[Round]:
-        """``rounds`` rounds, each of twice ``reads`` reads."""
-        rack, (first, other) = self._rack, self._drives
-        rack.attach(self._server, {self._here: first, self._spare: other})
-        blocks = range(0, self._region_bytes // workload.SECTOR_BYTES, block_bytes // workload.SECTOR_BYTES)
-        places = cycle(rack.chance.sample(blocks, k=len(blocks)))
-        session = rack.swapped_reads(
-            self._server,
-            self._here,
-            self._written[first],
-            block_bytes=block_bytes,
-            reads=1 + 2 * rounds * reads,
-            region_bytes=self._region_bytes,
-        )
-        with session as through:
-            clock = rack.clock
-            began_ns, before = clock.now_ns(), through.finish(self._written[first])
-            done = []
-            for _ in range(rounds):
-                steady, switched, late = [], [], []
-                for _ in range(reads):
-                    late.append(self._host_works(began_ns, before, 0)[0])
-                    began_ns, last_ns = clock.now_ns(), before.t_ns
-                    through.begin(self._written[first], next(places))
-                    before = through.finish(self._written[first])
-                    steady.append((before.t_ns - last_ns) / 1e9)
-                staged, ready_ns = self._stage(other, first)
-                for left in reversed(range(reads)):
-                    late_ns, put_off_ns = self._host_works(began_ns, before, ready_ns)
-                    late.append(late_ns)
-                    put_off_ns += self._switch(staged, other, first)
-                    first, other = other, first
-                    began_ns, last_ns = clock.now_ns(), before.t_ns
-                    through.begin(self._written[first], next(places))
-                    if left:
-                        staged, ready_ns = self._stage(other, first)
-                    before = through.finish(self._written[first])
-                    switched.append((before.t_ns - last_ns - put_off_ns) / 1e9)
-                done.append(Round(median(steady), median(switched), max(late) / 1e9))
-            return done
+    def take(self, drives: list[str], block_bytes: int) -> None:
+        """Join the port with the first of two drives, and read a block of it that nobody times."""
+        self._there, self._other = drives
+        self._rack.attach(self._server, {self._here: self._there, self._spare: self._other})
+        self._read(0, block_bytes)
 
-    def _host_works(self, began_ns: int, before: workload.SwapRead, ready_ns: int) -> tuple[int, int]:
+    def round(self, block_bytes: int, reads: int, lbas: Iterator[int]) -> Round:
+        """``reads`` reads of one drive, then as many with a swap before each."""
+        self._staging_s = []
+        steady, switched, late = [], [], []
+        for _ in range(reads):
+            late.append(self._host_works(0)[0])
+            steady.append(self._read(next(lbas), block_bytes))
+        staged, ready_ns = self._stage()
+        for left in reversed(range(reads)):
+            late_ns, put_off_ns = self._host_works(ready_ns)
+            late.append(late_ns)
+            put_off_ns += self._switch(staged)
+            self._begin(next(lbas), block_bytes)
+            if left:
+                staged, ready_ns = self._stage()
+            switched.append(self._finish() - put_off_ns)
+        seconds = [median(steady) / 1e9, median(switched) / 1e9, max(late) / 1e9]
+        return Round(*seconds, staging_s=tuple(self._staging_s))
+
+    def _read(self, lba: int, block_bytes: int) -> int:
+        self._begin(lba, block_bytes)
+        return self._finish()
+
+    def _begin(self, lba: int, block_bytes: int) -> None:
+        self._began_ns = self._rack.clock.now_ns()
+        self._through.begin(self._written[self._there], lba, block_bytes)
+
+    def _finish(self) -> int:
+        """Wait for the read that was begun; the nanoseconds since the end of the one before."""
+        last_ns, self._before = self._before.t_ns, self._through.finish(self._written[self._there])
+        return self._before.t_ns - last_ns
+
+    def _host_works(self, ready_ns: int) -> tuple[int, int]:
         """Wait until the next command is due, ``host_s`` after the end of the read before.
 
         Returns by how much this machine was late with it, and by how much it was put off because the switch was not
@@ -220,27 +253,28 @@ class Swapping:
         this one.
         """
         clock = self._rack.clock
-        planned_ns = began_ns + before.t_ns - before.submit_ns + self._host_ns
+        planned_ns = self._began_ns + self._before.t_ns - self._before.submit_ns + self._host_ns
         # What does not sleep does not see how late it would be woken.
         due_ns = max(planned_ns, ready_ns, clock.now_ns() + _NAP_NS)
         clock.sleep_until_ns(due_ns)
         return clock.now_ns() - due_ns, max(0, ready_ns - planned_ns)
 
-    def _stage(self, drive: str, spare: str) -> tuple[Staged, int]:
-        """Have the switch ready to join the port with ``drive``; and since when it is."""
+    def _stage(self) -> tuple[Staged, int]:
+        """Have the switch ready to join the port with the other drive; and since when it is."""
         began_ns = self._rack.clock.now_ns()
-        staged = self._rack.stage_attach(self._server, {self._here: drive, self._spare: spare})
+        staged = self._rack.stage_attach(self._server, {self._here: self._other, self._spare: self._there})
         ready_ns = self._rack.clock.now_ns()
-        self.staging_s.append((ready_ns - began_ns) / 1e9)
+        self._staging_s.append((ready_ns - began_ns) / 1e9)
         return staged, ready_ns
 
-    def _switch(self, staged: Staged, drive: str, spare: str) -> int:
+    def _switch(self, staged: Staged) -> int:
         """Trigger what was staged; the nanoseconds lost where another controller's act had made it stale."""
         began_ns = ready_ns = self._rack.clock.now_ns()
         while True:
             try:
                 self._rack.trigger(staged)
             except StaleGeneration:
-                staged, ready_ns = self._stage(drive, spare)
+                staged, ready_ns = self._stage()
             else:
+                self._there, self._other = self._other, self._there
                 return ready_ns - began_ns

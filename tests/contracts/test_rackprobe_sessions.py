@@ -267,6 +267,29 @@ def test_swaps_are_read_where_the_caller_says(probe: RackProbe, export: NbdExpor
         assert session.read(soon()).lba == 4
 
 
+def test_swaps_are_read_as_long_as_the_caller_says(probe: RackProbe, export: NbdExport) -> None:
+    label(probe, export, OLD, sectors=16)
+    with probe.swap_session(
+        export, Expected(OLD), soon(), reads=4, sectors=16, block_bytes=8 * SECTOR_BYTES
+    ) as session:
+        reads = [session.read(soon())]
+        for sectors in (1, 5):
+            session.proceed(lba=11, block_bytes=sectors * SECTOR_BYTES)
+            reads.append(session.read(soon()))
+        assert [read.verdicts["right"] for read in reads] == [8, 1, 5]
+        for block_bytes in (0, SECTOR_BYTES + 512, 9 * SECTOR_BYTES):
+            session.proceed(lba=0, block_bytes=block_bytes)
+            with pytest.raises(BadInput, match=f"a block of {block_bytes} bytes is no multiple of 4096 up to --block"):
+                session.read(soon())
+        session.proceed(lba=12, block_bytes=5 * SECTOR_BYTES)
+        with pytest.raises(BadInput, match="a block of 5 sectors at 12 is not in sectors 0 to 16"):
+            session.read(soon())
+        session.proceed(block_bytes=SECTOR_BYTES)
+        with pytest.raises(BadInput, match="needs an lba"):
+            session.read(soon())
+        assert session.result(soon()).bytes == 14 * SECTOR_BYTES
+
+
 def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export: NbdExport) -> None:
     with probe.swap_session(export, Expected(OLD), soon(), reads=1) as session:
         assert session.read(soon()).verdicts["blank"] == 1

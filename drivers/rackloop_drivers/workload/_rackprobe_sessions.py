@@ -250,13 +250,17 @@ class SwapSession(_Session):
         """The block read that is under way, once it has completed. Raises BadInput where the probe refused it."""
         return build(SwapRead, self._expect_event("read_done", deadline))
 
-    def proceed(self, expected: Expected | None = None, *, lba: int | None = None) -> None:
+    def proceed(
+        self, expected: Expected | None = None, *, lba: int | None = None, block_bytes: int | None = None
+    ) -> None:
         """Start the next read; ``expected`` says what it should bring back where that has changed.
 
         It reads the block that begins at sector ``lba`` of the target, within the session's range; without one, that
-        of its turn. One outside the range makes :meth:`read` raise BadInput.
+        of its turn. ``block_bytes`` is how long that read is, where it is shorter than the session's. A block outside
+        the range makes :meth:`read` raise BadInput.
         """
-        self._say({"op": "next", "expect": None if expected is None else expected.as_json(), "lba": lba})
+        expect = None if expected is None else expected.as_json()
+        self._say({"op": "next", "expect": expect, "lba": lba, "block": block_bytes})
 
     def result(self, deadline: Deadline) -> SwapResult:
         """All reads together, ending the session where reads are left."""

@@ -1,5 +1,7 @@
 //! The worst case for a switched drive: one read, then another drive behind the port, then the next read.
 
+use std::collections::HashMap;
+
 use nbd::Patience;
 use sector::{Expected, SECTOR_BYTES};
 use serde::Deserialize;
@@ -20,8 +22,16 @@ enum SwapCommand {
     Next {
         expect: Option<Expect>,
         lba: Option<u64>,
+        block: Option<u64>,
     },
     Quit {},
+}
+
+/// Where a read begins and how long it is, in sectors.
+#[derive(Clone, Copy)]
+struct Place {
+    lba: u64,
+    sectors: u64,
 }
 
 /// `rackprobe swap`.
@@ -39,34 +49,40 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
     }
     let mut commands = commands::<SwapCommand>();
     let mut tally = Tally::default();
-    let mut buffer = Buffer::new(args.range.block as usize);
-    let (mut reads, mut errors) = (0, 0);
+    // One for each length of read: memory that is new costs a long read milliseconds.
+    let mut buffers = HashMap::from([(block, Buffer::new(args.range.block as usize))]);
+    let (mut reads, mut errors, mut sectors) = (0, 0, 0);
     emit(&json!({"event": "ready", "t_ns": now_ns()}));
     let start_ns = now_ns();
     let mut place = None;
     for n in 0..args.reads {
-        let lba = place
-            .take()
-            .unwrap_or(args.range.start_lba + n % blocks * block);
-        let done = read(&mut target, lba, buffer)?;
+        let at = place.take().unwrap_or(Place {
+            lba: args.range.start_lba + n % blocks * block,
+            sectors: block,
+        });
+        let bytes = at.sectors as usize * SECTOR_BYTES;
+        let buffer = buffers
+            .remove(&at.sectors)
+            .unwrap_or_else(|| Buffer::new(bytes));
+        let done = read(&mut target, at.lba, buffer)?;
         let mut verdicts = Tally::default();
-        buffer = done
-            .buffer
-            .unwrap_or_else(|| Buffer::new(args.range.block as usize));
+        let buffer = done.buffer.unwrap_or_else(|| Buffer::new(bytes));
         if done.result.is_ok() {
-            verdicts = Tally::of_block(buffer.as_ref(), lba, &expected);
+            verdicts = Tally::of_block(buffer.as_ref(), at.lba, &expected);
             tally.add(&verdicts);
             reads += 1;
+            sectors += at.sectors;
         } else {
             errors += 1;
         }
+        buffers.insert(at.sectors, buffer);
         if args.no_swap {
             continue;
         }
         emit(&json!({
             "event": "read_done",
             "n": n,
-            "lba": lba,
+            "lba": at.lba,
             "submit_ns": done.submit_ns,
             "t_ns": done.complete_ns,
             "error": done.result.err(),
@@ -82,7 +98,7 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
         "event": "result",
         "reads": reads,
         "errors": errors,
-        "bytes": reads * args.range.block,
+        "bytes": sectors * SECTOR_BYTES as u64,
         "elapsed_ns": elapsed_ns,
         "verdicts": tally.verdicts(),
         "offenders": tally.offenders(),
@@ -109,43 +125,53 @@ fn next(
     commands: &mut impl Iterator<Item = Result<SwapCommand, String>>,
     range: &Range,
     expected: &mut Expected,
-    place: &mut Option<u64>,
+    place: &mut Option<Place>,
 ) -> bool {
     loop {
         let refused = match commands.next() {
             None | Some(Ok(SwapCommand::Quit {})) => return false,
-            Some(Ok(SwapCommand::Next { expect, lba })) => match taken(range, expect, lba) {
-                Ok(drive) => {
-                    *place = lba;
-                    if let Some(drive) = drive {
-                        *expected = drive;
+            Some(Ok(SwapCommand::Next { expect, lba, block })) => {
+                let taken = placed(range, lba, block)
+                    .and_then(|at| Ok((at, expect.map(Expect::try_into).transpose()?)));
+                match taken {
+                    Ok((at, drive)) => {
+                        *place = at;
+                        if let Some(drive) = drive {
+                            *expected = drive;
+                        }
+                        return true;
                     }
-                    return true;
+                    Err(message) => message,
                 }
-                Err(message) => message,
-            },
+            }
             Some(Err(message)) => message,
         };
         emit(&json!({"event": "error", "id": null, "message": refused}));
     }
 }
 
-/// Whom the next read is of, where that changes; refused where its block does not lie in the range.
-fn taken(
-    range: &Range,
-    expect: Option<Expect>,
-    lba: Option<u64>,
-) -> Result<Option<Expected>, String> {
-    let (first, end) = (range.start_lba, range.start_lba + range.sectors);
-    let fits = |at: u64| {
-        let last = at.checked_add(range.block_sectors());
-        at >= first && last.is_some_and(|last| last <= end)
+/// Where the next read is and how long; refused where it does not lie in the range, or is longer than `--block`.
+fn placed(range: &Range, lba: Option<u64>, block: Option<u64>) -> Result<Option<Place>, String> {
+    let Some(lba) = lba else {
+        return match block {
+            Some(_) => Err("a read with a block of its own needs an lba".to_owned()),
+            None => Ok(None),
+        };
     };
-    if let Some(lba) = lba.filter(|at| !fits(*at)) {
+    let bytes = block.unwrap_or(range.block);
+    let sectors = bytes / SECTOR_BYTES as u64;
+    if bytes == 0 || bytes % SECTOR_BYTES as u64 != 0 || bytes > range.block {
         return Err(format!(
-            "a block of {} sectors at {lba} is not in sectors {first} to {end}",
-            range.block_sectors()
+            "a block of {bytes} bytes is no multiple of {SECTOR_BYTES} up to --block, {} bytes",
+            range.block
         ));
     }
-    expect.map(Expect::try_into).transpose()
+    let (first, end) = (range.start_lba, range.start_lba + range.sectors);
+    let last = lba.checked_add(sectors);
+    if lba < first || last.is_none_or(|last| last > end) {
+        return Err(format!(
+            "a block of {sectors} sectors at {lba} is not in sectors {first} to {end}"
+        ));
+    }
+    Ok(Some(Place { lba, sectors }))
 }
