@@ -201,8 +201,9 @@ def test_fio_may_be_stopped_the_moment_it_was_started(fio: Fio, serve: Serve) ->
         assert running.stop(soon()).job("bg").total_err == 0
 
 
-def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve) -> None:
-    run = replace(background(serve("memory", "8M")), status_s=None)
+@pytest.mark.parametrize("status_s", [None, 0.1])
+def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve, status_s: float | None) -> None:
+    run = replace(background(serve("memory", "8M")), status_s=status_s)
     with fio.start(run, soon()) as running:
         running.wait_for_io(soon())
         assert running.stop(soon()).job("bg").io_bytes > 0

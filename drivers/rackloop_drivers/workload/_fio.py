@@ -73,6 +73,8 @@ exit 1
 # fio's first, the one that reports, and one that does I/O.
 _THREADS_AT_WORK = 3
 _REPORT_AGAIN_NS = 50_000_000
+# What /proc/PID/status says of a process that has not ended.
+_RUNS = "^State:[[:space:]]*[^ZX[:space:]]"
 
 _runs = count(1)
 
@@ -247,16 +249,24 @@ class RunningFio:
     def wait_for_io(self, deadline: Deadline) -> None:
         """Return once every job has completed I/O, or fio has ended. Raises DeadlineExceeded when that is not in time.
 
-        Each look costs fio one report, which :meth:`progress` no longer gives.
+        The reports seen here are no longer given by :meth:`progress`. A run with ``status_s`` is not asked for any: one
+        that is signalled when another of its threads gets the signal never reports again.
         """
         try:
-            while self._signal("USR1", deadline, threads=_THREADS_AT_WORK):
+            while self._asked_to_report(deadline):
                 reports = self.progress(deadline)
                 if any(all(job.transfers or job.total_err for job in report.jobs) for report in reports):
                     return
                 deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _REPORT_AGAIN_NS)
         except DeadlineExceeded as error:
             raise DeadlineExceeded("fio did no I/O in time: look at the load of the host and at the drives") from error
+
+    def _asked_to_report(self, deadline: Deadline) -> bool:
+        """Have a report on its way; False when fio has ended."""
+        if self._run.status_s is None:
+            return self._signal("USR1", deadline, threads=_THREADS_AT_WORK)
+        argv = ("grep", "-qs", _RUNS, f"/proc/{self._start.pid}/status")
+        return self._executor.run(argv, deadline).status == 0
 
     def stop(self, deadline: Deadline) -> FioResult:
         """End the I/O now, letting what is in flight complete, and give the result up to here."""
