@@ -8,8 +8,10 @@ eighth figure of /proc/stat, proc_stat(5)).
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,10 @@ from rackloop.errors import LabError
 
 # Half a per cent of a core on a busy machine of two. A shorter wait may be missed, a longer one is seen but for this.
 PERIOD_S = 0.02
+# How often the kernel is asked for how long tasks were kept waiting, and the stretches of time that this is kept for.
+_ASK_NS = 100_000_000
+_STRETCHES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_KEPT_ANSWERS = 2000
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,8 @@ class MachineLoad:
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
-    before, or there is none.
+    before, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for the disk in any
+    half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
     """
 
     wall_s: float
@@ -37,11 +44,25 @@ class MachineLoad:
     pressure: float | None = None
     steal: float | None = None
     rackd_s: float | None = None
+    kept_s: tuple[float, ...] = ()
 
     @property
     def late_s(self) -> float:
-        """The most that this machine may have added to a time that was taken on it."""
+        """The longest that one ready thread was kept waiting."""
         return max(self.wait_s, self.rackd_s or 0.0)
+
+    def late_with(self, seconds: float) -> float:
+        """The most that this machine may have added to a time of ``seconds`` that was taken on it.
+
+        Several threads may have been kept waiting one after the other, for a core or for the disk: together no longer
+        than the kernel says of the stretch of time that has those seconds in it.
+        """
+        fits = [kept_s for of_s, kept_s in zip(_STRETCHES_S, self.kept_s, strict=False) if seconds + 0.2 <= of_s]
+        if fits:
+            kept_s = fits[0]
+        else:
+            kept_s = self.kept_s[-1] * math.ceil((seconds + 0.2) / _STRETCHES_S[-1]) if self.kept_s else 0.0
+        return max(self.late_s, min(seconds, kept_s))
 
     @property
     def starved(self) -> float:
@@ -81,6 +102,9 @@ class LoadWitness:
         self._late_ns = 0
         self._began_ns = 0
         self._counts = _Counts(None, None, 0)
+        self._asked_ns: list[int] = []
+        self._kept_us: list[int] = []
+        self._most_us: list[int] = []
         self._ask_rack: Callable[[], float | None] = lambda: None
         self._rack_s: float | None = None
         self._rack_then_s: float | None = None
@@ -109,6 +133,7 @@ class LoadWitness:
         with self._lock:
             self._began_ns = self._clock.now_ns()
             self._worst_ns = self._late_ns = 0
+            self._asked_ns, self._kept_us, self._most_us = [], [], []
         self._counts = self._counted()
         self._rack_then_s = self._rack_s
 
@@ -117,6 +142,7 @@ class LoadWitness:
         counts, rack_s = self._counted(), self._asked_rack_s()
         now_ns = self._clock.now_ns()
         with self._lock:
+            self._note_kept(now_ns)
             wall_ns = max(1, now_ns - self._began_ns)
             # A sampler that waits right now has waited for as long at least.
             waiting_ns = max(0, now_ns - self._due_ns) if self._thread is not None else 0
@@ -128,6 +154,7 @@ class LoadWitness:
             pressure=_share(self._counts.pressure_us, counts.pressure_us, wall_ns / 1e3),
             steal=_share(self._counts.stolen, counts.stolen, counts.ticks - self._counts.ticks),
             rackd_s=rack_s if rack_s is not None and rack_s > (self._rack_then_s or 0.0) else None,
+            kept_s=tuple(most_us / 1e6 for most_us in self._most_us),
         )
 
     def sample(self) -> None:
@@ -139,6 +166,27 @@ class LoadWitness:
             self._worst_ns = max(self._worst_ns, late_ns)
             self._late_ns += late_ns
             self._due_ns = now_ns + round(PERIOD_S * 1e9)
+            if not self._asked_ns or now_ns - self._asked_ns[-1] >= _ASK_NS:
+                self._note_kept(now_ns)
+
+    def _note_kept(self, now_ns: int) -> None:
+        """Ask the kernel, and compare with what it said at the beginning of each stretch that ends now."""
+        kept_us = sum(self._kept())
+        asked_ns, told_us = self._asked_ns, self._kept_us
+        asked_ns.append(now_ns)
+        told_us.append(kept_us)
+        if len(asked_ns) > _KEPT_ANSWERS:
+            # The longest stretch is long over.
+            del asked_ns[: _KEPT_ANSWERS // 2], told_us[: _KEPT_ANSWERS // 2]
+        since = [max(0, bisect_right(asked_ns, now_ns - round(of_s * 1e9)) - 1) for of_s in _STRETCHES_S]
+        before = self._most_us or [0] * len(since)
+        self._most_us = [max(most_us, kept_us - told_us[first]) for most_us, first in zip(before, since, strict=True)]
+
+    def _kept(self) -> Iterator[int]:
+        """For how many microseconds some task waited for a core, and for the disk; what the kernel does not say, 0."""
+        for what in ("cpu", "io"):
+            with suppress(OSError, ValueError, IndexError):
+                yield int(_head(self._proc / "pressure" / what).split()[4].removeprefix("total="))
 
     def _sample(self) -> None:
         while not self._is_stopped:

@@ -98,10 +98,6 @@ class Measurement:
             taken = replace(taken, clusters=_independent(keys, counts))
         return _corrected(cls(name, unit, taken, labels), readings if any(late) else ())
 
-    def late_by(self, seconds: float) -> Measurement:
-        """The same where the machine may have been late by ``seconds`` with each of the samples."""
-        return Measurement.of(self.name, self.unit, self.samples, self.labels, errors=seconds)
-
     def slowed_by(self, share: float) -> Measurement:
         """The same, a rate, where the machine may have been kept from working for this share of the time (below 1)."""
         pairs = zip(self.samples.values, self.samples.counts, strict=True)
@@ -114,7 +110,8 @@ class Measurement:
         Counts, sizes and ratios are what they are on any machine.
         """
         if self.unit == "s":
-            return self.late_by(load.late_s)
+            errors = [load.late_with(value) for value in self.samples.values]
+            return Measurement.of(self.name, self.unit, self.samples, self.labels, errors=errors)
         return self.slowed_by(min(load.starved, _MOST_STARVED)) if self.unit in _RATES else self
 
     @property

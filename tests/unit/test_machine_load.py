@@ -107,7 +107,36 @@ def test_a_simulated_rack_that_was_later_than_ever_is_told(tmp_path: Path) -> No
     assert found.so_far().rackd_s is None
 
 
+def test_a_time_is_doubted_by_how_long_tasks_were_kept_waiting_within_as_much_time(tmp_path: Path) -> None:
+    clock = LateClock()
+    found = LoadWitness(clock, kernel(tmp_path, 0, None))
+    found.sample()
+    found.begin()
+    kept_us = 0
+    for step in range(500):
+        # Ten seconds in which tasks wait for a core for a tenth of the time, and for all of the sixth second.
+        kept_us += 20_000 if 250 <= step < 300 else 2_000
+        kernel(tmp_path, kept_us, None)
+        found.sample()
+    load = found.so_far()
+    assert load.late_with(0.1) == pytest.approx(0.1)
+    assert load.late_with(0.7) == pytest.approx(0.7)
+    assert load.late_with(1.7) == pytest.approx(1.1, abs=0.03)
+    assert load.late_with(3.5) == pytest.approx(1.3, abs=0.03)
+    found.begin()
+    assert found.so_far().late_with(3.5) == 0.0, "that was the test before"
+
+
 BUSY = MachineLoad(wall_s=10.0, wait_s=0.4, late_share=0.05, pressure=0.3)
+
+
+def test_waits_of_several_threads_in_turn_leave_a_stall_undecided() -> None:
+    limit = Limit("a.stall", quantile="max", maximum=1.0, text="max 1 s")
+    kept = MachineLoad(wall_s=10.0, wait_s=0.04, late_share=0.05, kept_s=(0.5, 0.9, 1.2, 1.3, 1.4, 1.4, 1.4, 1.4))
+    assert stalled("s", 1.7, limit, kept).verdict is Verdict.UNKNOWN
+    assert stalled("s", 2.5, limit, kept).verdict is Verdict.FAIL
+    assert stalled("s", 100.0, limit, kept).verdict is Verdict.FAIL
+    assert stalled("s", 0.9, limit, kept).verdict is Verdict.PASS
 
 
 def stalled(unit: str, value: float, limit: Limit, load: MachineLoad | None) -> Finding:
