@@ -34,8 +34,8 @@ class MachineLoad:
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
-    before, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for the disk in any
-    half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
+    before, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for the disk in
+    any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
     """
 
     wall_s: float
