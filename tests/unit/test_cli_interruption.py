@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from threading import Event
 
 import pytest
@@ -10,6 +11,15 @@ import pytest
 from rackloop_cli.interruption import as_ever, interruptible
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.fixture(autouse=True)
+def _not_under_nohup() -> Iterator[None]:
+    """What nohup and setsid scripts leave to a process's children, an ignored SIGHUP, is taken back meanwhile."""
+    before = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def never() -> None:
