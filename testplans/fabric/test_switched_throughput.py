@@ -229,8 +229,12 @@ class Swapping:
             if left:
                 staged, ready_ns = self._stage()
             switched.append(self._finish() - put_off_ns)
-        seconds = [median(steady) / 1e9, median(switched) / 1e9, max(late) / 1e9]
-        return Round(*seconds, staging_s=tuple(self._staging_s))
+        return Round(
+            steady_s=median(steady) / 1e9,
+            switched_s=median(switched) / 1e9,
+            late_s=max(late) / 1e9,
+            staging_s=tuple(self._staging_s),
+        )
 
     def _read(self, lba: int, block_bytes: int) -> int:
         self._begin(lba, block_bytes)
