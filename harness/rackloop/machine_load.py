@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ PERIOD_S = 0.02
 _ASK_NS = 100_000_000
 _STRETCHES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _KEPT_ANSWERS = 2000
+# A stretch begins and ends with an answer: what is longer than this before its end may not be in it whole.
+_SLACK_S = 2 * _ASK_NS / 1e9
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,11 @@ class MachineLoad:
         Several threads may have been kept waiting one after the other, for a core or for the disk: together no longer
         than the kernel says of the stretch of time that has those seconds in it.
         """
-        fits = [kept_s for of_s, kept_s in zip(_STRETCHES_S, self.kept_s, strict=False) if seconds + 0.2 <= of_s]
-        if fits:
-            kept_s = fits[0]
-        else:
-            kept_s = self.kept_s[-1] * math.ceil((seconds + 0.2) / _STRETCHES_S[-1]) if self.kept_s else 0.0
+        if not self.kept_s:
+            return self.late_s
+        needed_s = seconds + _SLACK_S
+        fits = [kept_s for of_s, kept_s in zip(_STRETCHES_S, self.kept_s, strict=True) if needed_s <= of_s]
+        kept_s = fits[0] if fits else self.kept_s[-1] * math.ceil(needed_s / _STRETCHES_S[-1])
         return max(self.late_s, min(seconds, kept_s))
 
     @property
@@ -171,7 +173,7 @@ class LoadWitness:
 
     def _note_kept(self, now_ns: int) -> None:
         """Ask the kernel, and compare with what it said at the beginning of each stretch that ends now."""
-        kept_us = sum(self._kept())
+        kept_us = sum(self._pressure_us(what) or 0 for what in ("cpu", "io"))
         asked_ns, told_us = self._asked_ns, self._kept_us
         asked_ns.append(now_ns)
         told_us.append(kept_us)
@@ -181,12 +183,6 @@ class LoadWitness:
         since = [max(0, bisect_right(asked_ns, now_ns - round(of_s * 1e9)) - 1) for of_s in _STRETCHES_S]
         before = self._most_us or [0] * len(since)
         self._most_us = [max(most_us, kept_us - told_us[first]) for most_us, first in zip(before, since, strict=True)]
-
-    def _kept(self) -> Iterator[int]:
-        """For how many microseconds some task waited for a core, and for the disk; what the kernel does not say, 0."""
-        for what in ("cpu", "io"):
-            with suppress(OSError, ValueError, IndexError):
-                yield int(_head(self._proc / "pressure" / what).split()[4].removeprefix("total="))
 
     def _sample(self) -> None:
         while not self._is_stopped:
@@ -198,16 +194,19 @@ class LoadWitness:
         return self._rack_s
 
     def _counted(self) -> _Counts:
-        pressure_us = stolen = None
-        ticks = 0
-        # some avg10=0.00 avg60=0.00 avg300=0.00 total=386068850
-        with suppress(OSError, ValueError, IndexError):
-            pressure_us = int(_head(self._proc / "pressure" / "cpu").split()[4].removeprefix("total="))
+        stolen, ticks = None, 0
         # cpu  user nice system idle iowait irq softirq steal guest guest_nice, the guests' being among the users'
         with suppress(OSError, ValueError, IndexError):
             figures = [int(figure) for figure in _head(self._proc / "stat").split("\n")[0].split()[1:9]]
             stolen, ticks = figures[7], sum(figures)
-        return _Counts(pressure_us, stolen, ticks)
+        return _Counts(self._pressure_us("cpu"), stolen, ticks)
+
+    def _pressure_us(self, what: str) -> int | None:
+        """For how long some task has waited for ``cpu`` or ``io``; None where the kernel does not say."""
+        # some avg10=0.00 avg60=0.00 avg300=0.00 total=386068850
+        with suppress(OSError, ValueError, IndexError):
+            return int(_head(self._proc / "pressure" / what).split()[4].removeprefix("total="))
+        return None
 
 
 def _head(path: Path) -> str:

@@ -43,6 +43,9 @@ It looks again until nothing is left, which is status 0, for ten seconds at most
 ended is empty. A group is killed in one go, or a fork would escape.
 """
 
+END_ALL = f'{END_LABELLED}end_labelled "$1"'
+"""A script that ends what carries the label it is given, or one that begins so."""
+
 _LIST = r"""
 for at in $(grep -lF -e "RACKLOOP_COMMAND=$1/" /proc/[0-9]*/environ 2>/dev/null); do
   pid=${at#/proc/} pid=${pid%/environ}
@@ -123,7 +126,7 @@ def _end(host: Host, orphan: Orphan, deadline: Deadline, log: ActLog | None) -> 
         act = log.announce("orphan", what)
     problem = None
     try:
-        if host.run(("sh", "-c", f'{END_LABELLED}end_labelled "$1"', "end", orphan.label), deadline).status:
+        if host.run(("sh", "-c", END_ALL, "end", orphan.label), deadline).status:
             problem = f"{orphan} does not end: it is stuck in the kernel, so look for hung I/O in dmesg"
     except RackloopError as error:
         problem = f"{orphan} could not be ended: {error}"

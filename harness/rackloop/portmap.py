@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 Pair = tuple[int, int]
@@ -53,8 +53,14 @@ class PortMap:
 
     def without(self, ports: Iterable[int]) -> PortMap:
         """This map with every pair that touches ``ports`` taken away."""
-        gone = frozenset(ports)
-        return PortMap(tuple([pair for pair in self.pairs if pair[0] not in gone and pair[1] not in gone]))
+        return PortMap(self._beside(frozenset(ports)))
+
+    def joined(self, others: PortMap) -> PortMap:
+        """This map with ``others`` joined; a former partner of a port in them is left open."""
+        return PortMap((*self._beside(others._peer_of), *others.pairs))
+
+    def _beside(self, gone: Container[int]) -> tuple[Pair, ...]:
+        return tuple([pair for pair in self.pairs if pair[0] not in gone and pair[1] not in gone])
 
     def canonical_text(self) -> str:
         """The pair list the switch protocol writes and checksums: ``1!17,2!18``."""
@@ -73,9 +79,7 @@ class Partial:
 
     def after(self, live: PortMap) -> PortMap:
         """The map that stands once this change was executed on ``live``."""
-        joined = self.pairs._peer_of  # noqa: SLF001 - a map's change is of the map's making
-        kept = [pair for pair in live.pairs if pair[0] not in joined and pair[1] not in joined]
-        return PortMap((*kept, *self.pairs.pairs))
+        return live.joined(self.pairs)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.names import require_file_name
-from rackloop.orphans import END_LABELLED
+from rackloop.orphans import END_ALL
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess
@@ -57,7 +57,6 @@ status=$?
 rm -f "$part"
 exit "$status"
 """
-_KILL_ORPHANS = f'{END_LABELLED}end_labelled "$1"'
 
 
 class SshHost:
@@ -301,7 +300,7 @@ class SshHost:
             # What still counts as running ran over a connection that is gone.
             had_orphans = self._has_orphans or bool(self._running)
         if had_orphans:
-            self._do(connection, ("sh", "-c", _KILL_ORPHANS, "kill", self._label), deadline)
+            self._do(connection, ("sh", "-c", END_ALL, "kill", self._label), deadline)
         with self._lock:
             self._has_orphans = False
 

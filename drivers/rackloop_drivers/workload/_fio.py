@@ -73,8 +73,8 @@ exit 1
 # fio's first, the one that reports, and one that does I/O.
 _THREADS_AT_WORK = 3
 _REPORT_AGAIN_NS = 50_000_000
-# What /proc/PID/status says of a process that has not ended.
-_RUNS = "^State:[[:space:]]*[^ZX[:space:]]"
+# In the shell, with fio's process as $2: whether it has not ended.
+STILL_RUNS = 'grep -qs "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$2/status"'
 
 _runs = count(1)
 
@@ -265,8 +265,7 @@ class RunningFio:
         """Have a report on its way; False when fio has ended."""
         if self._run.status_s is None:
             return self._signal("USR1", deadline, threads=_THREADS_AT_WORK)
-        argv = ("grep", "-qs", _RUNS, f"/proc/{self._start.pid}/status")
-        return self._executor.run(argv, deadline).status == 0
+        return self.shell(STILL_RUNS, deadline).status == 0
 
     def stop(self, deadline: Deadline) -> FioResult:
         """End the I/O now, letting what is in flight complete, and give the result up to here."""

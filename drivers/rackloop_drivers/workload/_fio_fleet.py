@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, RackloopError, ToolError
-from rackloop_drivers.workload._fio import Fio, RunningFio
+from rackloop_drivers.workload._fio import STILL_RUNS, Fio, RunningFio
 from rackloop_drivers.workload._fio_job import FioRun, job_file
 from rackloop_drivers.workload._fio_result import FioResult
 
@@ -32,8 +32,8 @@ left=$((at - $(date +%s%N)))
 if [ "$left" -gt 0 ]; then sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"; fi
 date +%s%N >> NAME.began
 """
-_UNTIL_READY = """while [ "$(ls "$1".ready.* 2>/dev/null | wc -l)" -lt COUNT ]; do
-  grep -qs "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$2/status" || exit 1
+_UNTIL_READY = f"""while [ "$(ls "$1".ready.* 2>/dev/null | wc -l)" -lt COUNT ]; do
+  {STILL_RUNS} || exit 1
   sleep 0.01
 done"""
 _RELEASE = """echo AT > "$1.tmp" && mv "$1.tmp" "$1.go" """
