@@ -22,7 +22,7 @@ from rackloop.faults import FaultSpec
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.fault_victim import nursery
+from tests.fault_victim import fault_nursery
 from tests.faulty_rack import FaultyRack, faulty_rack
 
 TARGET_S = 2.0
@@ -72,7 +72,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as home,
         faulty_rack(Path(home)) as rack,
-        nursery() as victims,
+        fault_nursery() as victims,
         closing(rack.journal),
     ):
         took: dict[str, list[float]] = {"heal": [], "command": []}

@@ -7,11 +7,8 @@ counted over every call that writes to the journal or changes the rack: before i
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,23 +23,24 @@ from rackloop.lab import load_lab
 from rackloop.state import LabState
 from rackloop.store import open_store
 from rackloop_labs import MockLab
+from tests.nursery import Nursery, nursery_of, serve
 
 JOURNALS = ("intend", "acted", "failed", "undone")
 CHANGES = ("apply", "save_boot_map", "drop", "flap", "restore", "turn_on", "turn_off", "break_as", "mend")
 _FIRST_RUN = "victim"
 
 
-class Nursery:
+class FaultNursery:
     """The program of this module, running."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
 
     def steps(self, lab: str, root: Path, specs: Sequence[FaultSpec]) -> int:
         """How many steps these faults take from their begin to their end; nobody is killed."""
         answer = self._ask(lab, root, specs, 0)
         assert answer["status"] == 0, answer
-        return int(answer["steps"])
+        return int(answer["told"])
 
     def kill_at(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> None:
         """Make these faults in a process that is killed at ``step``, from 1."""
@@ -50,28 +48,16 @@ class Nursery:
         assert answer["status"] == -signal.SIGKILL, answer
 
     def _ask(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> dict[str, Any]:
-        assert self._process.stdin
-        assert self._process.stdout
-        order = {"lab": lab, "root": str(root), "specs": [spec.as_json() for spec in specs], "step": step}
-        print(json.dumps(order), file=self._process.stdin, flush=True)
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
+        return self._nursery.ask(
+            {"lab": lab, "root": str(root), "specs": [spec.as_json() for spec in specs], "step": step}
+        )
 
 
 @contextmanager
-def nursery() -> Iterator[Nursery]:
+def fault_nursery() -> Iterator[FaultNursery]:
     """A nursery, for as long as the block lasts."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.fault_victim"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        # Tests run with safe paths: the folder that a program is started in is not looked through.
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    ) as process:
-        yield Nursery(process)
-        assert process.stdin
-        process.stdin.close()
+    with nursery_of("tests.fault_victim") as nursery:
+        yield FaultNursery(nursery)
 
 
 class Steps:
@@ -121,8 +107,8 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _break(order: dict[str, Any]) -> int:
-    """Make and end the faults of an order; how many steps that took."""
+def _break(order: dict[str, Any], told: int) -> None:
+    """Make and end the faults of an order, and tell how many steps that took."""
     lab, clock = load_lab(order["lab"]), RealClock()
     state = LabState.of(lab.name, root=Path(order["root"]))
     bench = MockLab(lab, clock, state).open(None)
@@ -135,7 +121,7 @@ def _break(order: dict[str, Any]) -> int:
     with faults:
         for spec in order["specs"]:
             faults.begin(FaultSpec.of(spec))
-    return steps.done
+    os.write(told, str(steps.done).encode())
 
 
 def _changed_by_faults(equipment: Equipment) -> Iterator[object]:
@@ -145,23 +131,5 @@ def _changed_by_faults(equipment: Equipment) -> Iterator[object]:
     yield from equipment.breakable.values()
 
 
-def _serve() -> None:
-    for line in sys.stdin:
-        order = json.loads(line)
-        readable, writable = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(readable)
-            os.write(writable, str(_break(order)).encode())
-            os._exit(0)
-        os.close(writable)
-        with os.fdopen(readable) as told:
-            steps = told.read()
-        _, status = os.waitpid(child, 0)
-        answer = {"status": os.waitstatus_to_exitcode(status), "steps": int(steps or 0)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    _serve()
+    serve(_break)

@@ -6,11 +6,8 @@ starts fio for an hour and is killed (SIGKILL) at the given moment.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +16,7 @@ from typing import Any
 
 from rackloop.clock import Deadline, RealClock
 from rackloop_drivers.host import SshAccess, SshHost
+from tests.nursery import Nursery, nursery_of, serve
 
 CLOCK = RealClock()
 _FIO = "fio --name=writer --filename=$1 --size=4m --rw=randwrite --time_based --runtime=3600 --rate=1m --numjobs=2"
@@ -27,13 +25,11 @@ _FIO = "fio --name=writer --filename=$1 --size=4m --rw=randwrite --time_based --
 class FioNursery:
     """The program of this module, running."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
 
     def kill_after(self, access: SshAccess, working_for: str, file: str, moment_s: float) -> bool:
         """Have fio write ``file`` on a server for a harness that is killed then; whether fio was begun before."""
-        assert self._process.stdin
-        assert self._process.stdout
         order = {
             "access": [access.name, access.host, str(access.known_hosts), access.port, access.user],
             "key_file": str(access.key_file),
@@ -41,24 +37,16 @@ class FioNursery:
             "file": file,
             "moment_s": moment_s,
         }
-        print(json.dumps(order), file=self._process.stdin, flush=True)
-        return bool(json.loads(self._process.stdout.readline()))
+        answer = self._nursery.ask(order)
+        assert answer["status"] == -signal.SIGKILL, answer
+        return bool(answer["told"] == "up")
 
 
 @contextmanager
 def fio_nursery() -> Iterator[FioNursery]:
     """A nursery, for as long as the block lasts."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.fio_victim"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        # Tests run with safe paths: the folder that a program is started in is not looked through.
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    ) as process:
-        yield FioNursery(process)
-        assert process.stdin
-        process.stdin.close()
+    with nursery_of("tests.fio_victim") as nursery:
+        yield FioNursery(nursery)
 
 
 def labelled(working_for: str) -> list[int]:
@@ -94,26 +82,8 @@ def _write(order: dict[str, Any], told: int) -> None:
     process.wait(far)
 
 
-def _serve() -> None:
-    for line in sys.stdin:
-        order = json.loads(line)
-        readable, writable = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(readable)
-            _write(order, writable)
-            os._exit(1)
-        os.close(writable)
-        with os.fdopen(readable) as told:
-            was_begun = told.read() == "up"
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-        sys.stdout.write(json.dumps(was_begun) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
     # What every child needs, loaded once.
     import paramiko  # noqa: F401
 
-    _serve()
+    serve(_write)

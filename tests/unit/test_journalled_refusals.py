@@ -7,36 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import FabricError
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, journalled
 from rackloop.portmap import Partial, PortMap
-from rackloop.store import open_store
-from tests.unit.sim_rack import SimRack, described
+from tests.unit.journalled_bench import JournalledBench
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
 
 
-class Bench:
-    """A simulated rack and its journal."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = VirtualClock()
-        self.rack = SimRack(self.clock)
-        self.switch = self.rack.switch
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.recorder = ActRecorder(described(folder), self.journal, "run-1")
-        self.acting = journalled(self.rack.equipment, self.recorder)
-
-    @property
-    def deadline(self) -> Deadline:
-        return Deadline.after(self.clock, 10)
-
-
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path) -> Iterator[JournalledBench]:
+    bench = JournalledBench(tmp_path)
     yield bench
     bench.journal.close()
 
@@ -48,7 +28,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         *((code, True) for code in (0, -240, -310, -350, -410, 7)),
     ],
 )
-def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(bench: Bench, code: int, stands: bool) -> None:
+def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(
+    bench: JournalledBench, code: int, stands: bool
+) -> None:
     def refuse() -> None:
         raise FabricError("the switch says no", code)
 
@@ -58,7 +40,7 @@ def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(bench: Bench, 
     assert bool(bench.journal.standing("bench")) is stands
 
 
-def test_an_act_whose_result_cannot_be_told_is_undone_all_the_same(bench: Bench) -> None:
+def test_an_act_whose_result_cannot_be_told_is_undone_all_the_same(bench: JournalledBench) -> None:
     kept: list[int] = []
     recorder = bench.recorder.keeping(lambda entry: kept.append(entry.id))
     with pytest.raises(ZeroDivisionError):
