@@ -9,7 +9,7 @@ from threading import Event, Lock
 
 from rackloop.abilities import Applied, Fabric, Staged, stager
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotSupported, ProductFailed
+from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, Stack
 from rackloop.portmap import Open, Partial, PortMap
 from rackloop.seed import Stream
@@ -87,6 +87,7 @@ class Remapping:
         self._spares = spares
         self._on_seen = on_seen
         self._lock = Lock()
+        self._turn = Lock()
         self._timelines: list[RemapTimeline] = []
         self.reads = 0
         self.wrong = 0
@@ -116,9 +117,9 @@ class Remapping:
         while (made < changes or flying) and not stop.is_set():
             if ports and made < changes:
                 place = (server, ports.popleft())
-                number, drive = self._arm(place, free, _WITHIN_S + _COMES_WITHIN_S), free
-                free = self._at[place]
-                flying[number] = _Flight(place, drive, self._apply({place: drive}))
+                drive, free = free, self._at[place]
+                number, applied = self._arm_and_change(place, drive)
+                flying[number] = _Flight(place, drive, applied)
                 made += 1
                 continue
             number, outcome = self._probes[server].wait_any(self._deadline(_WITHIN_S + 2 * _COMES_WITHIN_S))
@@ -126,6 +127,35 @@ class Remapping:
             self._note(flight, outcome)
             ports.append(flight.place[1])
             tell()
+
+    def _arm_and_change(self, place: ServerPort, drive: str) -> tuple[int, Applied]:
+        """Have ``drive`` come to ``place``, whose reads begin before the switch is told; the arm's id, and the change.
+
+        An armed port is read all the time, so none is armed before it is its change's turn. The switch is given the map
+        while the reads begin.
+        """
+        change, deadline = _announced(self._bench, {place: drive}), self._deadline()
+        probe = self._probes[place[0]]
+        with self._turn:
+            number = self._order(place, drive, _WITHIN_S + _COMES_WITHIN_S)
+            while True:
+                try:
+                    switch = stager(self._fabric)
+                    staged = switch.stage(change, deadline)
+                except NotSupported:
+                    probe.wait_armed(number, deadline)
+                    applied = self._fabric.apply(change, deadline)
+                    break
+                probe.wait_armed(number, deadline)
+                try:
+                    applied = switch.trigger(staged, deadline)
+                    break
+                except StaleGeneration:
+                    # Another user of the switch was first.
+                    if deadline.is_over():
+                        raise
+        self._at[place] = drive
+        return number, applied
 
     def _free_drive(self, server: str, ports: deque[str]) -> str:
         """The drive of ``server`` that no port has: its spare, or that of its last port, which is left open."""
@@ -137,7 +167,8 @@ class Remapping:
                 "describe a scratch drive that the baseline joins to no server"
             )
         place = (server, ports.pop())
-        self._fabric.apply(Open(frozenset({self._bench.lab.switch_port(*place)})), self._deadline())
+        with self._turn:
+            self._fabric.apply(Open(frozenset({self._bench.lab.switch_port(*place)})), self._deadline())
         return self._at[place]
 
     def _note(self, flight: _Flight, outcome: workload.VerifiedRead | workload.GaveUp) -> None:
@@ -169,7 +200,8 @@ class Remapping:
         drives = [self._at[place] for place in places]
         chance.shuffle(drives)
         moved = dict(zip(places, drives, strict=True))
-        self._apply(moved)
+        attach(self._bench, self._fabric, moved, self._deadline())
+        self._at.update(moved)
         self._check([place for place in places if self._is_quick(place)])
 
     def check_all(self) -> None:
@@ -197,13 +229,12 @@ class Remapping:
         return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
 
     def _arm(self, place: ServerPort, drive: str, timeout_s: float) -> int:
-        probe = self._probes[place[0]]
-        return probe.arm(".".join(place), self._labels[drive], self._deadline(), timeout_s=timeout_s)
+        number = self._order(place, drive, timeout_s)
+        self._probes[place[0]].wait_armed(number, self._deadline())
+        return number
 
-    def _apply(self, moved: Mapping[ServerPort, str]) -> Applied:
-        applied = attach(self._bench, self._fabric, moved, self._deadline())
-        self._at.update(moved)
-        return applied
+    def _order(self, place: ServerPort, drive: str, timeout_s: float) -> int:
+        return self._probes[place[0]].order(".".join(place), self._labels[drive], timeout_s=timeout_s)
 
     def _deadline(self, within_s: float = _WITHIN_S) -> Deadline:
         return Deadline.after(self._bench.clock, within_s)

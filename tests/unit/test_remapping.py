@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rackloop.abilities import Applied, LiveMap
+from rackloop.abilities import Applied, LiveMap, Staged
 from rackloop.clock import VirtualClock
-from rackloop.errors import LabError, NotSupported, ProductFailed
+from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.events import Stage
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
@@ -35,6 +35,8 @@ class Rack:
         self.armed: deque[tuple[int, str, float]] = deque()
         self.arms = 0
         self.most_flying = 0
+        self.order_of_acts: list[str] = []
+        self.overtaken = 0
 
     def announce(self, _ports: Sequence[int]) -> None:
         """Nobody listens."""
@@ -45,14 +47,31 @@ class Rack:
         self.clock.advance(self.switch_takes_s)
         return Applied(len(self.changes), commanded_ns, self.clock.now_ns())
 
+    def stage(self, change: MapChange, _deadline: object, *, if_generation: int | None = None) -> Staged:
+        assert if_generation is None
+        self.order_of_acts.append("stage")
+        return Staged(change, len(self.changes))
+
+    def trigger(self, staged: Staged, deadline: object) -> Applied:
+        if self.overtaken:
+            self.overtaken -= 1
+            raise StaleGeneration("another controller was first", -221)
+        self.order_of_acts.append("trigger")
+        return self.apply(staged.change, deadline)
+
     def live_map(self, _deadline: object) -> LiveMap:
         return LiveMap(1, PortMap())
 
-    def arm(self, target: str, _expected: Expected, _deadline: object, *, timeout_s: float) -> int:
+    def order(self, target: str, _expected: Expected, *, timeout_s: float) -> int:
+        self.order_of_acts.append("order")
         self.arms += 1
         self.armed.append((self.arms, target, self.clock.now_ns() + timeout_s * 1e9))
         self.most_flying = max(self.most_flying, len(self.armed))
         return self.arms
+
+    def wait_armed(self, number: int, _deadline: object) -> None:
+        assert number == self.arms
+        self.order_of_acts.append("armed")
 
     def wait_any(self, _deadline: object) -> tuple[int, VerifiedRead | GaveUp]:
         number, _, gives_up_ns = self.armed.popleft()
@@ -83,6 +102,13 @@ class Rack:
         )
 
 
+class Unstaged(Rack):
+    """The same with a switch that takes no map ahead."""
+
+    def stage(self, change: MapChange, _deadline: object, *, if_generation: int | None = None) -> Staged:
+        raise NotSupported(f"this switch does not take {change} ahead, of generation {if_generation}")
+
+
 def pairs_of(rack: Rack) -> list[tuple[tuple[int, int], ...]]:
     return [change.pairs.pairs for change in rack.changes if isinstance(change, Partial)]
 
@@ -102,6 +128,27 @@ def test_each_drive_comes_by_a_map_change_of_its_own_and_all_ports_change_at_onc
     for ((port, drive),) in pairs_of(rack):
         assert drive not in at.values()
         at[port] = drive
+
+
+def test_a_port_is_armed_while_the_switch_is_given_its_map_and_read_before_the_switch_is_told() -> None:
+    rack = Rack()
+    rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
+    assert rack.order_of_acts == ["order", "stage", "armed", "trigger"] * 2
+
+
+def test_a_switch_that_takes_no_map_ahead_is_told_when_the_port_is_read() -> None:
+    rack = Unstaged()
+    rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
+    assert rack.order_of_acts == ["order", "armed"] * 2
+    assert len(rack.changes) == 2
+
+
+def test_a_change_that_another_controller_overtook_is_staged_again() -> None:
+    rack = Rack()
+    rack.overtaken = 2
+    rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 1, Event(), lambda: None)
+    assert rack.order_of_acts == ["order", *["stage", "armed"] * 3, "trigger"]
+    assert len(rack.changes) == 1
 
 
 def test_without_a_spare_one_port_rests_and_its_drive_goes_round() -> None:

@@ -138,14 +138,23 @@ class RemapSession(_Session):
 
         After ``timeout_s`` the probe gives up. Raises BadInput for a target that is unknown or armed already.
         """
+        arm_id = self.order(target, expected, timeout_s=timeout_s)
+        self.wait_armed(arm_id, deadline)
+        return arm_id
+
+    def order(self, target: str, expected: Expected, *, timeout_s: float = 60.0) -> int:
+        """Order what :meth:`arm` does and return its id at once; :meth:`wait_armed` returns when the reads begin."""
         arm_id = self._next_id
         self._next_id += 1
         timeout_ms = round(timeout_s * 1000)
         expect = expected.as_json()
         self._say({"op": "arm", "id": arm_id, "target": target, "expect": expect, "timeout_ms": timeout_ms})
+        return arm_id
+
+    def wait_armed(self, arm_id: int, deadline: Deadline) -> None:
+        """Return when the reads of an arm that was ordered have begun. Raises BadInput as :meth:`arm` does."""
         while arm_id not in self._armed:
             self._take(deadline)
-        return arm_id
 
     def wait(self, arm_id: int, deadline: Deadline) -> VerifiedRead | GaveUp:
         """What became of an arm. Raises DeadlineExceeded when nothing has yet."""
