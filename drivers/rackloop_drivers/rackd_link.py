@@ -29,7 +29,7 @@ class RackdLink(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_lost = False
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[dict[str, Any]]]] = {}
         self._numbers = count(1)
         self._listeners: list[TruthListener] = []
         self._partial = b""
@@ -60,14 +60,21 @@ class RackdLink(asyncio.Protocol):
 
         Raises RackdRefused where it refuses, NotConnected where it has ended, ProtocolError where it says nonsense.
         """
+        return await self.ask(op, **fields)
+
+    def ask(self, op: str, **fields: Any) -> asyncio.Future[dict[str, Any]]:
+        """Send what :meth:`request` asks and return at once; the future gives and raises what that does.
+
+        Rackd takes the requests of a link in their order. An answer that nobody waits for is forgotten.
+        """
         if self.is_lost:
             raise NotConnected(f"rackd cannot be asked for {op}: it has ended; start it again")
         number = next(self._numbers)
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._waiting[number] = (op, answer)
         message = {"id": number, "op": op, **fields}
         self._transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-        return accepted(op, await answer)
+        return answer
 
     def close(self) -> None:
         """End the connection; requests in flight raise NotConnected."""
@@ -85,8 +92,8 @@ class RackdLink(asyncio.Protocol):
             except (ValueError, KeyError, TypeError):
                 self._end(ProtocolError(f"rackd answered {line[:80]!r}, which is no answer; check its version"))
                 return
-            if waiting is not None and not waiting.done():
-                waiting.set_result(message)
+            if waiting is not None:
+                _settle(*waiting, message)
             elif "event" in message:
                 for listener in self._listeners:
                     listener(message)
@@ -97,7 +104,23 @@ class RackdLink(asyncio.Protocol):
     def _end(self, error: LabError) -> None:
         self.is_lost = True
         self._transport.abort()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(error)
+        for _, answer in self._waiting.values():
+            _raise_in(answer, error)
         self._waiting.clear()
+
+
+def _settle(op: str, answer: asyncio.Future[dict[str, Any]], message: dict[str, Any]) -> None:
+    try:
+        taken = accepted(op, message)
+    except LabError as error:
+        _raise_in(answer, error)
+    else:
+        if not answer.done():
+            answer.set_result(taken)
+
+
+def _raise_in(answer: asyncio.Future[dict[str, Any]], error: LabError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        # Read here: one that nobody waits for any more is no fault of the program.
+        answer.exception()

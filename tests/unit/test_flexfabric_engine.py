@@ -209,6 +209,9 @@ def test_queries_between_two_commands_of_a_line_are_about_one_moment(bench: Benc
     assert bench.ask("ROUT:GEN?;:ROUT:MAP?;:ROUT:GEN?") == "1;(@);1"
     assert matrix.looks == 1
     assert bench.ask("ROUT:GEN?;:ROUT:LOAD (@1!17);:TRIG;:ROUT:GEN?;:ROUT:MAP?") == "1;2;(@1!17)"
+    # A change itself tells what came of it.
+    assert matrix.looks == 2
+    assert bench.ask("ROUT:GEN?;:ROUT:OPEN (@1);:ROUT:GEN?;:ROUT:MAP?") == "2;3;(@)"
     assert matrix.looks == 3
 
 

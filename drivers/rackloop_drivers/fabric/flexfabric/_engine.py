@@ -219,7 +219,9 @@ class SwitchSession:
                 raise StaleGeneration(f"generation is {now}, not {request.generation}")
             raise Refusal(refusals.TRIGGER_IGNORED, "no map is staged on this connection")
         staged, asked_ns = self._staged, self._asked_ns
-        await matrix.map(staged.pairs, full=staged.full, generation=request.generation, asked_ns=asked_ns)
+        self._looked = await matrix.map(
+            staged.pairs, full=staged.full, generation=request.generation, asked_ns=asked_ns
+        )
         self._staged = None
 
     async def _generation(self, _: m.Generation) -> int:
@@ -242,10 +244,12 @@ class SwitchSession:
         return await self._core.matrix.states(request.ports)
 
     async def _open_ports(self, request: m.OpenPorts) -> None:
-        await self._core.matrix.open(request.ports, generation=request.generation, asked_ns=self._asked_ns)
+        self._looked = await self._core.matrix.open(
+            request.ports, generation=request.generation, asked_ns=self._asked_ns
+        )
 
     async def _open_all(self, request: m.OpenAll) -> None:
-        await self._core.matrix.open(None, generation=request.generation, asked_ns=self._asked_ns)
+        self._looked = await self._core.matrix.open(None, generation=request.generation, asked_ns=self._asked_ns)
 
     async def _drop_phy(self, request: m.DropPhy) -> None:
         if not self._core.is_repeated(request.request_id):

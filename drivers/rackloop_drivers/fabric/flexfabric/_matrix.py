@@ -30,15 +30,17 @@ class PortMatrix(Protocol):
         """The live map and its generation, read together."""
         ...
 
-    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> int:
-        """Execute a full or a partial map at once; returns the new generation.
+    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> LiveMap:
+        """Execute a full or a partial map at once; returns the live map as it was found after that.
 
         ``asked_ns`` is when the switch had the order, on CLOCK_MONOTONIC.
         """
         ...
 
-    async def open(self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None) -> int:
-        """Unmap these ports, or every port, at once, as :meth:`map` does; returns the new generation."""
+    async def open(
+        self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None
+    ) -> LiveMap:
+        """Unmap these ports, or every port, at once, as :meth:`map` does; returns what that does."""
         ...
 
     async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:

@@ -84,7 +84,7 @@ class MemoryMatrix:
         full: bool,
         generation: int | None,
         asked_ns: int | None = None,  # noqa: ARG002 - nobody reads what this one would write down
-    ) -> int:
+    ) -> LiveMap:
         """Execute a full or a partial map at once."""
         return self._change(Full(pairs) if full else Partial(pairs), generation)
 
@@ -94,17 +94,17 @@ class MemoryMatrix:
         *,
         generation: int | None,
         asked_ns: int | None = None,  # noqa: ARG002 - as above
-    ) -> int:
+    ) -> LiveMap:
         """Unmap these ports, or every port, at once."""
         return self._change(Full(PortMap()) if ports is None else Open(frozenset(ports)), generation)
 
-    def _change(self, change: MapChange, generation: int | None) -> int:
+    def _change(self, change: MapChange, generation: int | None) -> LiveMap:
         if generation is not None and generation != self._generation:
             raise StaleGeneration(f"generation is {self._generation}, not {generation}")
         kept = tuple(pair for pair in self._live if self._stuck.intersection(pair))
         unmovable = self._stuck.union(*kept)
         self._become(PortMap.of((*kept, *change.after(self._live).without(unmovable))))
-        return self._generation
+        return LiveMap(self._generation, self._live)
 
     def _become(self, after: PortMap) -> None:
         disturbed = disturbed_ports(self._live, after)

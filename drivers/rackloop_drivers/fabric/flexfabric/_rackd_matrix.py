@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,21 +44,27 @@ class RackdMatrix:
 
     async def get_map(self) -> LiveMap:
         """The live map and its generation."""
-        answer = await self._request("get_map")
-        return LiveMap(int(answer["generation"]), _pairs(answer))
+        return _live(await self._request("get_map"))
 
-    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> int:
-        """Execute a full or a partial map at once."""
+    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> LiveMap:
+        """Execute a full or a partial map at once; the live map after that."""
         return await self._change("map", pairs=pairs.pairs, full=full, generation=generation, asked_ns=asked_ns)
 
-    async def open(self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None) -> int:
-        """Unmap these ports, or every port, at once."""
+    async def open(
+        self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None
+    ) -> LiveMap:
+        """Unmap these ports, or every port, at once; the live map after that."""
         named = "all" if ports is None else sorted(ports)
         return await self._change("open", ports=named, generation=generation, asked_ns=asked_ns)
 
-    async def _change(self, op: str, **fields: Any) -> int:
+    async def _change(self, op: str, **fields: Any) -> LiveMap:
         given = {name: value for name, value in fields.items() if value is not None}
-        return int((await self._request(op, **given))["generation"])
+        link = await self._connected()
+        # The look goes out with the change, behind it, and costs no way of its own.
+        change, look = link.ask(op, **given), link.ask("get_map")
+        with _stale_generation():
+            await change
+        return _live(await look)
 
     async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:
         """One state for each port, in order."""
@@ -100,15 +107,29 @@ class RackdMatrix:
             self._link = None
 
     async def _request(self, op: str, **fields: Any) -> dict[str, Any]:
-        link = self._link
-        if link is None or link.is_lost:
-            self._link = link = await RackdLink.connect(self._control)
-        try:
-            return await link.request(op, **fields)
-        except RackdRefused as refusal:
-            if refusal.code == "stale_generation":
-                raise StaleGeneration(str(refusal)) from refusal
-            raise
+        link = await self._connected()
+        with _stale_generation():
+            return await link.ask(op, **fields)
+
+    async def _connected(self) -> RackdLink:
+        if self._link is None or self._link.is_lost:
+            self._link = await RackdLink.connect(self._control)
+        return self._link
+
+
+@contextmanager
+def _stale_generation() -> Iterator[None]:
+    """Raise what rackd refuses because the map is another by now as StaleGeneration."""
+    try:
+        yield
+    except RackdRefused as refusal:
+        if refusal.code == "stale_generation":
+            raise StaleGeneration(str(refusal)) from refusal
+        raise
+
+
+def _live(answer: dict[str, Any]) -> LiveMap:
+    return LiveMap(int(answer["generation"]), _pairs(answer))
 
 
 def _pairs(answer: dict[str, Any]) -> PortMap:
