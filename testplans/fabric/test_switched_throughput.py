@@ -14,6 +14,7 @@ from rackloop.abilities import Staged
 from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.lab import Lab, LabKind
 from rackloop.parameters import number, part, size, stack, whole
+from rackloop.profiles import load_profile
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
 from rackloop_fixtures import Measure, Progress, Rack, SwappedReads
@@ -28,6 +29,7 @@ PARAMETERS = {
         multiple=4 * KIB,
     ),
     "rounds": whole(12, "rounds of each size, each with a ratio of its own", least=2, most=10_000),
+    "quick_rounds": whole(12, "the same of drives without a rotating disk, which read in no time", least=2, most=10_000),
     "reads": whole(4, "reads that are timed in each round, with swaps and without", most=1_000_000),
     "most": size(64 * MIB, "how much is read of each size at most, two reads at least", least=4 * KIB, most=1 << 40),
     "host_s": number(0.001, "what a read costs the host of the paper beside the drive", most=1, unit="s"),
@@ -60,10 +62,13 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Some milliseconds a read and a second for each 150 MB, with and without a switch."""
-    each_s = [
-        2 * parameters["rounds"] * _reads(parameters, block) * (0.01 + block / 150e6) for block in parameters["blocks"]
-    ]
-    return float(1 + len(parameters["profiles"]) * sum(each_s))
+    each_s = sum(2 * _reads(parameters, block) * (0.01 + block / 150e6) for block in parameters["blocks"])
+    return float(1 + each_s * sum(_rounds(parameters, profile) for profile in parameters["profiles"]))
+
+
+def _rounds(parameters: Mapping[str, Any], profile: str) -> int:
+    """How many rounds the drives of a profile are read in."""
+    return int(parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"])
 
 
 def _reads(parameters: Mapping[str, Any], block: int) -> int:
@@ -98,8 +103,8 @@ def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    Every round has all of them, so that what this machine does for a second is in one round of each and not in all
-    rounds of one.
+    A round has every size, and those of all drives alternate, so that what this machine does for a second is in one
+    round of each and not in all rounds of one.
     """
     server = _server(rack.lab, parameters)
     ports = list(rack.lab.servers[server].ports)[:2]
@@ -115,23 +120,24 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     first = next(iter(pairs[parameters["profiles"][0]]))
     rack.attach(server, {ports[0]: first})
     reads_of = {block: _reads(parameters, block) for block in blocks}
+    rounds_of = {profile: _rounds(parameters, profile) for profile in pairs}
+    # Those with more rounds have several between two of the others, so that all go on for as long.
+    turns = sorted((done / rounds, profile) for profile, rounds in rounds_of.items() for done in range(rounds))
     session = rack.swapped_reads(
         server,
         ports[0],
         written[first],
         block_bytes=max(blocks),
-        reads=1 + parameters["rounds"] * len(pairs) * (1 + 2 * sum(reads_of.values())),
+        reads=1 + sum(rounds_of.values()) * (1 + 2 * sum(reads_of.values())),
         region_bytes=region,
     )
     with session as through:
         swapping = Swapping(rack, through, written[first], server, ports, written, host_s=host_s)
-        for done in range(parameters["rounds"]):
-            progress(done, parameters["rounds"], "rounds")
-            for profile, pair in pairs.items():
-                swapping.take(list(pair), min(blocks))
-                for block in blocks:
-                    its_lbas = lbas[profile, block]
-                    seen[profile, block].append(swapping.round(block, reads_of[block], its_lbas))
+        for done, (_, profile) in enumerate(turns):
+            progress(done, len(turns), "rounds")
+            swapping.take(list(pairs[profile]), min(blocks))
+            for block in blocks:
+                seen[profile, block].append(swapping.round(block, reads_of[block], lbas[profile, block]))
     for (profile, block), rounds in seen.items():
         _say(rounds, measure, block, block=format_quantity(block, "B"), drive=profile)
 
