@@ -29,7 +29,7 @@ PARAMETERS = {
         multiple=4 * KIB,
     ),
     "rounds": whole(12, "rounds of each size, each with a ratio of its own", least=2, most=10_000),
-    "quick_rounds": whole(12, "the same of drives without a rotating disk, which read in no time", least=2, most=10_000),
+    "quick_rounds": whole(12, "the same of drives without a rotating disk", least=2, most=10_000),
     "reads": whole(4, "reads that are timed in each round, with swaps and without", most=1_000_000),
     "most": size(64 * MIB, "how much is read of each size at most, two reads at least", least=4 * KIB, most=1 << 40),
     "host_s": number(0.001, "what a read costs the host of the paper beside the drive", most=1, unit="s"),
