@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rackloop.abilities import DriveIdentity
+from rackloop.abilities import DriveIdentity, WritableDrive
 from rackloop.clock import Deadline, RealClock
-from rackloop.guard import Guard, WritableDrive
+from rackloop.guard import Guard
 from rackloop.lab import Lab, load_lab
 from rackloop_drivers.block import DevicePath, NbdExport
 from tests.leased import EverythingLeased

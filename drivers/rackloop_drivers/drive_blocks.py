@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rackloop.abilities import WritableDrive
 from rackloop.errors import NotSupported
-from rackloop.guard import WritableDrive
 from rackloop_drivers.block import DevicePath, NbdExport
 
 if TYPE_CHECKING:

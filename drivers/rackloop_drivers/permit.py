@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rackloop.abilities import BlockDevice
+from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.errors import BadInput
-from rackloop.guard import WritableDrive
 
 
 class Permit:

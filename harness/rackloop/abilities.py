@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from types import TracebackType
+from typing import Any, NoReturn, Protocol, Self, final, runtime_checkable
 
 from rackloop.clock import Deadline
-from rackloop.errors import NotSupported, StaleGeneration
+from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.portmap import MapChange, PortMap
 
-if TYPE_CHECKING:
-    from rackloop.guard import WritableDrive
+_MINT = object()
 
 
 class PortState(StrEnum):
@@ -261,6 +261,90 @@ class BlockDevice(Protocol):
         Raises LabError when somebody else holds it, or when it is not the drive that it was bound to.
         """
         ...
+
+
+@final
+class WritableDrive:
+    """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
+
+    A context manager. Raises BadInput where anything but the guard tries to make or to copy one.
+    """
+
+    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_serial")
+
+    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: Claim | None) -> None:
+        if token is not _MINT:
+            _forged()
+        self._drive_id = drive_id
+        self._serial = serial
+        self._device = device
+        self._claim = claim
+        self._is_open = True
+
+    def __init_subclass__(cls) -> None:
+        _forged()
+
+    def __copy__(self) -> NoReturn:
+        _forged()
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        _forged()
+
+    def __reduce__(self) -> NoReturn:
+        _forged()
+
+    @property
+    def drive_id(self) -> str:
+        """The drive's name in the lab description."""
+        return self._drive_id
+
+    @property
+    def serial(self) -> str:
+        """The serial number it was recognised by."""
+        return self._serial
+
+    @property
+    def device(self) -> BlockDevice:
+        """What to write to; to be asked for each time something begins to write. Raises as :meth:`require` does."""
+        self.require()
+        return self._device
+
+    def require(self, descriptor: int | None = None) -> None:
+        """Return where the drive may be written now, through ``descriptor`` if one is given.
+
+        Raises GuardRefused where another drive is there by now, LabError once closed and where whoever holds the drive
+        is gone, BadInput on an object the guard did not make.
+        """
+        if not getattr(self, "_is_open", None):
+            if not hasattr(self, "_is_open"):
+                _forged()
+            raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
+        if self._claim is not None:
+            self._claim.require(self._drive_id, descriptor)
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the device is held exclusively where the I/O is, so that whoever writes cannot claim it again."""
+        return self._claim is not None
+
+    def close(self) -> None:
+        """Give the permission and the device back."""
+        self._is_open = False
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _forged() -> NoReturn:
+    raise BadInput("a WritableDrive is made by Guard.writable() and by nothing else; ask the guard")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rackloop.health import HealthChange
+from rackloop.health_change import HealthChange
 from rackloop.machine_load import MachineLoad
 
 SCHEMA = 1

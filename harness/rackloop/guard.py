@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Protocol, Self, final, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rackloop.abilities import BlockDevice, BlockUsage, Claim, Drive, DriveIdentity
+from rackloop.abilities import _MINT, BlockDevice, BlockUsage, Claim, Drive, DriveIdentity, WritableDrive
+from rackloop.drive_match import mismatches
 from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
-from rackloop.identity import conflicts, mismatches, normal_text, unique_of
+from rackloop.identity import conflicts, normal_text, unique_of
 
 if TYPE_CHECKING:
     from rackloop.actlog import ActLog
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
 
 NOT_SCRATCH = "the description does not mark it scratch: true; its content may be worth keeping"
-
-_MINT = object()
 
 
 @runtime_checkable
@@ -77,86 +75,6 @@ class Leased(Protocol):
         Raises LabError where it cannot be kept, or where it may be no more because the lease ended meanwhile.
         """
         ...
-
-
-@final
-class WritableDrive:
-    """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
-
-    A context manager. Raises BadInput where anything but the guard tries to make or to copy one.
-    """
-
-    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_serial")
-
-    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: Claim | None) -> None:
-        if token is not _MINT:
-            _forged()
-        self._drive_id = drive_id
-        self._serial = serial
-        self._device = device
-        self._claim = claim
-        self._is_open = True
-
-    def __init_subclass__(cls) -> None:
-        _forged()
-
-    def __copy__(self) -> NoReturn:
-        _forged()
-
-    def __deepcopy__(self, _memo: object) -> NoReturn:
-        _forged()
-
-    def __reduce__(self) -> NoReturn:
-        _forged()
-
-    @property
-    def drive_id(self) -> str:
-        """The drive's name in the lab description."""
-        return self._drive_id
-
-    @property
-    def serial(self) -> str:
-        """The serial number it was recognised by."""
-        return self._serial
-
-    @property
-    def device(self) -> BlockDevice:
-        """What to write to; to be asked for each time something begins to write. Raises as :meth:`require` does."""
-        self.require()
-        return self._device
-
-    def require(self, descriptor: int | None = None) -> None:
-        """Return where the drive may be written now, through ``descriptor`` if one is given.
-
-        Raises GuardRefused where another drive is there by now, LabError once closed and where whoever holds the drive
-        is gone, BadInput on an object the guard did not make.
-        """
-        if not getattr(self, "_is_open", None):
-            if not hasattr(self, "_is_open"):
-                _forged()
-            raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
-        if self._claim is not None:
-            self._claim.require(self._drive_id, descriptor)
-
-    @property
-    def is_claimed(self) -> bool:
-        """Whether the device is held exclusively where the I/O is, so that whoever writes cannot claim it again."""
-        return self._claim is not None
-
-    def close(self) -> None:
-        """Give the permission and the device back."""
-        self._is_open = False
-        if self._claim is not None:
-            self._claim.close()
-            self._claim = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)
@@ -365,7 +283,3 @@ def _shared_on_bench(identity: DriveIdentity, seen: Sequence[DriveIdentity]) -> 
                 f"{name} {value}" for name, value in sorted(mine & unique_of(other.serial, other.identifiers))
             )
             yield f"another drive on the bench, {other.model} {other.serial}, has the same {shared}"
-
-
-def _forged() -> NoReturn:
-    raise BadInput("a WritableDrive is made by Guard.writable() and by nothing else; ask the guard")

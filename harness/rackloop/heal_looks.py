@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
+from rackloop.drive_match import mismatches, once_online
 from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
-from rackloop.identity import mismatches, once_online
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline

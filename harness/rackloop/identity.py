@@ -11,14 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rackloop.errors import LabError
-
 if TYPE_CHECKING:
-    from rackloop.abilities import Drive, DriveIdentity
-    from rackloop.clock import Deadline
-    from rackloop.lab import Drive as DescribedDrive
+    pass
 
-_POLL_NS = 1_000_000
 
 IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""
@@ -34,18 +29,6 @@ _PREFIXES = {
 _LENGTHS = {"wwn": (16, 32), "eui64": (16,), "nguid": (32,)}
 _SEPARATORS = str.maketrans("", "", ":- ")
 _HEX = re.compile(r"[0-9a-f]+")
-
-
-def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
-    """Who a drive is, once its server has it, as some time after a remap. Raises LabError where it never comes."""
-    clock = deadline.clock
-    while True:
-        try:
-            return drive.identify(deadline)
-        except LabError:
-            if deadline.is_over():
-                raise
-            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
 
 
 def normal_text(value: str) -> str:
@@ -81,21 +64,6 @@ def is_on_path(name: str, path: str) -> bool:
     """Whether the by-path ``name`` begins with ``path`` as a whole: ``ata-1`` begins ``ata-1.0``, not ``ata-10``."""
     rest = name[len(path) :]
     return name.startswith(path) and not (rest[:1].isalnum() and path[-1:].isalnum())
-
-
-def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:
-    """What a drive reports of its model, its serial and its identifiers that is not as it is described, in words."""
-    for name, wanted, found in (
-        ("model", described.model, reported.model),
-        ("serial", described.serial, reported.serial),
-    ):
-        if normal_text(wanted) != normal_text(found):
-            yield f"the {name} is described as {wanted!r}, the drive reports {found!r}"
-    for name, wanted in described.identifiers.items():
-        if name not in reported.identifiers:
-            yield f"the {name} is described as {wanted}, the drive reports none"
-    expected = {"serial": described.serial, **described.identifiers}
-    yield from conflicts(expected, reported.identifiers, "the drive")
 
 
 def conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:

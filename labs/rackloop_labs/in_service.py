@@ -231,7 +231,7 @@ def whole(bench: Bench) -> Bench:
 def is_about_what_is_out(bench: Bench, subject: str) -> bool:
     """Whether ``subject`` of a change of the rack's health is about a part that is out of service.
 
-    A drive by its name, or a server with the names of its ports, as :class:`rackloop.health.HealthChange` has them.
+    A drive by its name, or a server with the names of its ports, as a HealthChange has them.
     """
     if not isinstance(bench, BenchInService) or not bench.out:
         return False

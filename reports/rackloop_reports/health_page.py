@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from rackloop.events import HealthCompared
-from rackloop.health import HealthChange, Judgement
+from rackloop.health_change import HealthChange, Judgement
 from rackloop.units import counted
 
 _HEADS = ("Subject", "What", "Before", "After", "Difference", "Judged", "Why")

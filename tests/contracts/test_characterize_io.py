@@ -12,12 +12,11 @@ from typing import cast
 
 import pytest
 
-from rackloop.abilities import DriveIdentity, SanitizeMethod
+from rackloop.abilities import DriveIdentity, SanitizeMethod, WritableDrive
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import NotSupported, ProductFailed
 from rackloop.events import ActAnnounced, ActDone, DriveSeen, Event, RoundsMeasured
-from rackloop.guard import WritableDrive
 from rackloop.lab import Lab, load_lab
 from rackloop.local_executor import LocalExecutor
 from rackloop.steady_state import Criteria

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from rackloop.abilities import PortState
+from rackloop.drive_match import once_online
 from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.heal import heal
-from rackloop.identity import once_online
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder
 from rackloop.lab import Lab, load_lab

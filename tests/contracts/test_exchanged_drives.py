@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.abilities import WritableDrive
 from rackloop.clock import Deadline, RealClock
+from rackloop.drive_match import once_online
 from rackloop.errors import RackloopError
-from rackloop.guard import Guard, WritableDrive
-from rackloop.identity import once_online
+from rackloop.guard import Guard
 from rackloop.lab import Lab, load_lab
 from rackloop.local_executor import LocalExecutor
 from rackloop.seed import Stream, stream

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import Completed
+from rackloop.abilities import Completed, WritableDrive
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
-from rackloop.guard import WritableDrive
 from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady

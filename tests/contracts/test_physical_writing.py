@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
+from rackloop.drive_match import once_online
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.guard import Guard
 from rackloop.heal import heal
-from rackloop.identity import once_online
 from rackloop.journal import Journal
 from rackloop.journalled import ActRecorder, journalled, undoing
 from rackloop.lab import Lab, load_lab

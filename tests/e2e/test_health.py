@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.health import Judgement
+from rackloop.health_change import Judgement
 from tests.e2e.command_line import CommandLine, Results
 
 TESTS = '''

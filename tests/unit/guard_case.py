@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rackloop.abilities import BlockUsage, Claim, DriveIdentity
+from rackloop.abilities import BlockUsage, Claim, DriveIdentity, WritableDrive
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import GuardRefused, LabError
-from rackloop.guard import Guard, Leased, WritableDrive
+from rackloop.guard import Guard, Leased
 from rackloop.lab import Lab
 from tests.leased import EverythingLeased
 from tests.unit.sim_rack import identity_of

@@ -10,14 +10,15 @@ from typing import cast
 
 import pytest
 
+from rackloop import abilities
 from rackloop import guard as guard_module
-from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity
+from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity, WritableDrive
 from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.event_log import EventLog, read_events
 from rackloop.events import ActAnnounced, ActDone
-from rackloop.guard import Guard, WritableDrive
+from rackloop.guard import Guard
 from rackloop.lab import Lab
 from tests.leased import EverythingLeased
 from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive
@@ -329,4 +330,5 @@ def test_a_writable_drive_cannot_be_changed_into_another(case: Case) -> None:
 
 
 def test_the_guards_token_is_not_exported() -> None:
-    assert not [name for name, value in vars(guard_module).items() if value is guard_module._MINT and name[0] != "_"]
+    for module in (abilities, guard_module):
+        assert not [name for name, value in vars(module).items() if value is abilities._MINT and name[0] != "_"]

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop import guard
-from rackloop.abilities import BlockUsage, DriveIdentity
+from rackloop.abilities import BlockUsage, DriveIdentity, WritableDrive
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.guard import Leased, WritableDrive
+from rackloop.guard import Leased
 from rackloop.lab import Lab, LabKind
 from rackloop.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
 from rackloop.seed import Stream, stream

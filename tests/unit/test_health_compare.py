@@ -13,15 +13,14 @@ from rackloop.health import (
     COUNTERS,
     KERNEL_MESSAGES,
     Disturbed,
-    HealthChange,
     HealthSnapshot,
-    Judgement,
     KernelLine,
     KernelPosition,
     ServerHealth,
     compare,
     rule_names,
 )
+from rackloop.health_change import HealthChange, Judgement
 from rackloop.verdict import Cause
 
 PORTS = {"host0": "p0", "ata1": "p0", "sda": "p0", "host1": "p1", "nvme0": "p1", "phy-1:0": "p1", "0000:11:00.0": "p1"}

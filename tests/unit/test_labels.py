@@ -13,7 +13,8 @@ from rackloop.lab import load_lab
 from rackloop_fixtures import Labels
 
 if TYPE_CHECKING:
-    from rackloop.guard import Guard, WritableDrive
+    from rackloop.abilities import WritableDrive
+    from rackloop.guard import Guard
     from rackloop_labs import Bench
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ProductFailed, ToolError
-from rackloop.health import HealthChange, Judgement
+from rackloop.health_change import HealthChange, Judgement
 from rackloop.limits import Limit
 from rackloop.measurement import Measurement, judge
 from rackloop.verdict import Cause, Verdict

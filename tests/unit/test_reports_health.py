@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rackloop.events import EvidenceGathered, HealthCompared
-from rackloop.health import HealthChange, Judgement
+from rackloop.health_change import HealthChange, Judgement
 from rackloop.verdict import Cause
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.health_page import health_compared_html

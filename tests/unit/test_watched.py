@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rackloop.errors import LabError
-from rackloop.health import HealthChange, HealthSnapshot, Judgement
+from rackloop.health import HealthSnapshot
+from rackloop.health_change import HealthChange, Judgement
 from rackloop.verdict import Cause, Verdict
 from rackloop_fixtures import _watched
 from rackloop_fixtures._outcome import HealthChanged, Outcome

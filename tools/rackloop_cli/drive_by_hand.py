@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from rackloop.abilities import BlockDevice, Drive
+from rackloop.abilities import BlockDevice, Drive, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
-from rackloop.guard import NOT_SCRATCH, Guard, WritableDrive
+from rackloop.guard import NOT_SCRATCH, Guard
 from rackloop.lab import Lab, LabKind
 from rackloop.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
 from rackloop.names import guess, quoted

@@ -15,10 +15,9 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from rackloop.abilities import BlockDevice
+from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.blocks import IoFailed
 from rackloop.errors import LabError, NotConnected, RackloopError
-from rackloop.guard import WritableDrive
 from rackloop_drivers.buffers import address_of, unfilled_bytes
 from rackloop_drivers.permit import Permit
 

@@ -12,7 +12,7 @@ from rackloop.identity import normal_text
 from rackloop_drivers.rackd import RackdControl
 
 if TYPE_CHECKING:
-    from rackloop.guard import WritableDrive
+    from rackloop.abilities import WritableDrive
 
 _IDENTIFIERS = ("wwn", "eui64", "nguid")
 

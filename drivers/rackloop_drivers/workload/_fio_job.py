@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
-from rackloop.abilities import BlockDevice
+from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.errors import BadInput, GuardRefused
-from rackloop.guard import WritableDrive
 from rackloop.seed import stream
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

@@ -10,10 +10,9 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rackloop.abilities import BlockDevice
+from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import GuardRefused, ToolError
-from rackloop.guard import WritableDrive
 from rackloop.lateness import Lateness, judge_lateness
 from rackloop.traces import Op
 from rackloop_drivers.workload._fio import Fio, RunningFio

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rackloop.cabling._wiring import ServerPort
-from rackloop.identity import is_on_path, mismatches, unique_of
+from rackloop.drive_match import mismatches
+from rackloop.identity import is_on_path, unique_of
 from rackloop.inventory import HostInventory, SeenDrive
 from rackloop.lab import Drive, Lab
 

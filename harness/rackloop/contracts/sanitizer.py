@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rackloop.abilities import SanitizeMethod, Sanitizer
+from rackloop.abilities import SanitizeMethod, Sanitizer, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.contracts._clause import CLOCK, must_raise, soon
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotSupported
-from rackloop.guard import WritableDrive
 
 _SECTOR_BYTES = 512
 _PATTERN = bytes(range(256)) * (_SECTOR_BYTES // 256)

@@ -5,7 +5,7 @@ Figure 207) where it has the counter, else what ATA's SMART attributes are commo
 database). Counters of a SAS PHY have the names of Linux's SAS transport class.
 """
 
-from rackloop.health._compare import HealthChange, Judgement, compare
+from rackloop.health._compare import compare
 from rackloop.health._counters import CounterChange, health_changes
 from rackloop.health._disturbance import Disturbed, disturbed
 from rackloop.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule, rule_names
@@ -20,10 +20,8 @@ __all__ = [
     "CounterChange",
     "Disturbed",
     "Excuse",
-    "HealthChange",
     "HealthSnapshot",
     "HostHealth",
-    "Judgement",
     "KernelLine",
     "KernelPosition",
     "Rule",

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from rackloop.abilities import BlockDevice
+from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.blocks import UNREADABLE_ERRNOS
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
-from rackloop.guard import WritableDrive
 from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
 from rackloop_drivers.buffers import address_of, unfilled_bytes
 from rackloop_drivers.permit import Permit
