@@ -13,9 +13,8 @@ import tempfile
 from collections.abc import Callable
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.lab import load_lab
+from rackloop.lab import LabState, load_lab
 from rackloop.portmap import Partial, PortMap
-from rackloop.state import LabState
 from rackloop_labs import MockLab, open_lab
 from rackloop_labs.discovery import cabling, inventories
 

@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.health import HealthSnapshot
-from rackloop.lab import Lab, find_lab, load_lab
-from rackloop.state import LabState
+from rackloop.inspection.health import HealthSnapshot
+from rackloop.lab import Lab, LabState, find_lab, load_lab
 from rackloop_labs import Bench, MockLab, open_lab
 from rackloop_labs.health import take_snapshot
 

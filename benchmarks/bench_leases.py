@@ -19,8 +19,8 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, LeaseTerms, Slice, holding, slice_of
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, Slice, holding, slice_of
+from rackloop.safety.store import open_store
 
 CLOCK = RealClock()
 CLIENTS = 100

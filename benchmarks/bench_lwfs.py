@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._bench import paired  # noqa: E402 - the checkout is no package
-from rackloop.blocks import BLOCK_BYTES  # noqa: E402
+from rackloop.abilities.blocks import BLOCK_BYTES  # noqa: E402
 from rackloop.clock import RealClock  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402

@@ -16,8 +16,7 @@ import pytest
 from benchmarks._bench import paired
 from rackloop.clock import RealClock
 from rackloop.data import data_path
-from rackloop.lab import load_lab
-from rackloop.state import LabState
+from rackloop.lab import LabState, load_lab
 from rackloop_labs import MockLab
 
 START_ROUNDS = 11

@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.lab import load_lab
-from rackloop.playbooks import find_playbook
-from rackloop.state import LabState
+from rackloop.lab import LabState, load_lab
+from rackloop.plan import find_playbook
 from rackloop_drivers.provision import Provisioner
 from rackloop_labs import MockLab, ssh_accesses
 

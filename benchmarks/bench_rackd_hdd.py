@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
 from rackloop.errors import ToolError  # noqa: E402
-from rackloop.profiles import load_profile  # noqa: E402
+from rackloop.lab import load_profile  # noqa: E402
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402
 
 SIZE = 8 << 30

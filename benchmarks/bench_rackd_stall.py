@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
-from rackloop.profiles import load_profile  # noqa: E402
+from rackloop.lab import load_profile  # noqa: E402
 from rackloop.seed import stream  # noqa: E402
 from tests.nbd_wire import NO_HOLE, READ, TRIM, WRITE_ZEROES, NbdWire  # noqa: E402
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks._bench import Paired, paired  # noqa: E402 - the checkout is no package
 from rackloop.clock import Deadline, RealClock  # noqa: E402
-from rackloop.profiles import load_profile  # noqa: E402
+from rackloop.lab import load_profile  # noqa: E402
 from rackloop.recovery import SECTOR_BYTES, BlockSystem, Identity, RecoveryOracle, SystemUnderTest  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402

@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
-from rackloop.distribution import Distribution  # noqa: E402
 from rackloop.errors import LabError  # noqa: E402
 from rackloop.local_executor import LocalExecutor  # noqa: E402
+from rackloop.measurement import Distribution  # noqa: E402
 from rackloop.native import find_binary  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.rackd import RackdControl  # noqa: E402

@@ -17,11 +17,9 @@ from typing import Any
 
 from rackloop.clock import RealClock
 from rackloop.faults import Faults, FaultSpec
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment
-from rackloop.lab import load_lab
-from rackloop.state import LabState
-from rackloop.store import open_store
+from rackloop.lab import LabState, load_lab
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal
 from rackloop_labs import MockLab
 from tests.nursery import Nursery, nursery_of, serve
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal
 from rackloop.lab import Lab
-from rackloop.leases import raise_token
-from rackloop.store import open_store
+from rackloop.safety import HealReport, heal
+from rackloop.safety.leases import raise_token
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Journal
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rackloop.abilities import DriveIdentity, WritableDrive
 from rackloop.clock import Deadline, RealClock
-from rackloop.guard import Guard
 from rackloop.lab import Lab, load_lab
+from rackloop.safety import Guard
 from rackloop_drivers.block import DevicePath, NbdExport
 from tests.leased import EverythingLeased
 

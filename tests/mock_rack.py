@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.lab import Lab, load_lab
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
 from rackloop_labs.labd_control import HostState, LabdControl

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.secret import FileSecret
+from rackloop.lab import FileSecret
 from rackloop_drivers.login import Account, Login
 from rackloop_drivers.power.ipmi import IpmiBmc, Ipmitool
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, RedfishService, serve_tls

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackloop.description._testplans import files_by_name, read_declared
 from rackloop.parameters import Parameter, declared_by
+from rackloop.plan import files_by_name, read_declared
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "test-plans.md"

@@ -21,8 +21,8 @@ def open_blocks(
     """A session with the drive of any lab that I/O reaches from this machine, as blocks; a context manager.
 
     It writes only where ``device`` is a WritableDrive that is still open. What it gives are
-    :class:`~rackloop.blocks.FailFastBlocks` where reads can be told not to retry (an export of rackd's), else plain
-    Blocks. ``within_s`` is how long an NBD server may let a request wait; a kernel is waited for.
+    :class:`~rackloop.abilities.blocks.FailFastBlocks` where reads can be told not to retry (an export of rackd's), else
+    plain Blocks. ``within_s`` is how long an NBD server may let a request wait; a kernel is waited for.
 
     Raises NotSupported for a drive of another machine, and as the sessions do.
     """

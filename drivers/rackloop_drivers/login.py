@@ -9,7 +9,7 @@ from threading import Lock
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LoginRefused
-from rackloop.secret import Secret
+from rackloop.lab import Secret
 
 __all__ = ["Account", "Login"]
 

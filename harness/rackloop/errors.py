@@ -16,9 +16,9 @@
     │   ├── HostKeyMismatch   it answers with another SSH host key than the known one
     │   ├── ProtocolError     it answers, but not in its own language
     │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
-    │   ├── IoFailed          a drive answered a request with an error (rackloop.blocks)
-    │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.journal)
-    │   ├── UndoFailed        something done to the rack was not undone (rackloop.journalled)
+    │   ├── IoFailed          a drive answered a request with an error (rackloop.abilities.blocks)
+    │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.safety.undo)
+    │   ├── UndoFailed        something done to the rack was not undone (rackloop.safety.undo)
     │   └── FabricError       the switch refused a command
     │       ├── LockedOut         another controller holds the control lock
     │       └── StaleGeneration   the live map changed under the caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rackloop.distribution import Distribution
 from rackloop.errors import BadInput
+from rackloop.measurement import Distribution
 
 if TYPE_CHECKING:
     import polars

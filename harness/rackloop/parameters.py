@@ -276,7 +276,7 @@ def choice(default: str | list[str], meaning: str, *, among: Iterable[str]) -> P
 
 def stack(default: str | list[str], meaning: str) -> Parameter:
     """How a server takes a drive that appears: one of the stacks that a lab description knows, or a list of such."""
-    from rackloop.description._rack import Stack
+    from rackloop.lab import Stack
 
     return choice(default, meaning, among=tuple(str(known) for known in Stack))
 
@@ -325,7 +325,7 @@ def _length_problem(values: list[Any]) -> str | None:
 def _known(lab: Lab, part_of_lab: str) -> Iterable[str]:
     """The names of the parts of one kind. A profile may be one that no drive of this lab has."""
     if part_of_lab == "profile":
-        from rackloop.profiles import profile_names
+        from rackloop.lab import profile_names
 
         return {*profile_names(), *(drive.profile for drive in lab.drives.values())}
     return lab.drives if part_of_lab == "drive" else lab.servers

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError
-from rackloop.lab import Lab
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabState
 
 _POLL_NS = 2_000_000
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rackloop.clock import Deadline
-from rackloop.events import Stage
+from rackloop.record import Stage
 from rackloop_drivers.rackd import TruthStream
 
 _SWITCH = "switch"

@@ -9,9 +9,9 @@ from typing import Protocol
 from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Fabric, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.names import guess
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog

@@ -6,8 +6,7 @@ import hashlib
 from pathlib import Path
 
 from rackloop.errors import BadInput
-from rackloop.lab import Lab
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabState
 
 
 def description_digest(lab: Lab) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackloop.abilities import LiveMap
-from rackloop.cabling import Disagreement, PortCheck, check_ports
+from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline
-from rackloop.inventory import HostInventory
+from rackloop.inspection.cabling import Disagreement, PortCheck, check_ports
 from rackloop.lab import Lab, LabKind, Server
 from rackloop_drivers.host import on_all
 from rackloop_drivers.host_tools import survey_host

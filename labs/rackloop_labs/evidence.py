@@ -10,8 +10,8 @@ from datetime import datetime
 from rackloop.abilities import SystemEvent, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, RackloopError
-from rackloop.evidence import ClockOffset, ClockReading, EvidenceLine, Source, offset_of
-from rackloop.health import HealthSnapshot, KernelLine
+from rackloop.inspection.health import HealthSnapshot, KernelLine
+from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, Source, offset_of
 from rackloop_drivers.host_tools import kernel_clock
 from rackloop_labs.bench import Bench
 

@@ -14,8 +14,8 @@ from itertools import count
 from socket import gethostname
 
 from rackloop.abilities import BoxIdentity
-from rackloop.identity import normal_text
-from rackloop.inventory import HostInventory, SeenDrive
+from rackloop.abilities.inventory import HostInventory, SeenDrive
+from rackloop.drive_identifiers import normal_text
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from rackloop.units import parse_size

@@ -8,7 +8,7 @@ from typing import Self
 
 from rackloop.clock import Deadline
 from rackloop.errors import RackloopError
-from rackloop.health import HealthSnapshot
+from rackloop.inspection.health import HealthSnapshot
 from rackloop_labs.bench import Bench
 from rackloop_labs.discovery import checked_ports
 from rackloop_labs.health import RackReading, read_rack

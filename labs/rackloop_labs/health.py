@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import NotConnected, RackloopError
-from rackloop.health import HealthSnapshot, HostHealth, snapshot_of
+from rackloop.inspection.health import HealthSnapshot, HostHealth, snapshot_of
 from rackloop_drivers.host import on_all
 from rackloop_drivers.host_tools import read_health
 from rackloop_labs.bench import Bench

@@ -23,20 +23,20 @@ from rackloop.abilities import (
 )
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.names import guess
 from rackloop.portmap import Full, MapChange, Open, PortMap
-from rackloop.upkeep import Gear, gear_behind, lab_without
+from rackloop.safety.maintenance import Gear, gear_behind, lab_without
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
 
 if TYPE_CHECKING:
-    from rackloop.actlog import ActLog
-    from rackloop.heal import HealReport
-    from rackloop.journal import Journal
-    from rackloop.leases import HeldLease
+    from rackloop.record import ActLog
+    from rackloop.safety import HealReport
+    from rackloop.safety.leases import HeldLease
+    from rackloop.safety.undo import Journal
 
 _HEAL_S = 60.0
 
@@ -162,8 +162,8 @@ class BenchInService:
         answering: Callable[[], Collection[str]] = frozenset,
         log: ActLog | None = None,
     ) -> HealReport:
-        """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.heal.heal`."""
-        from rackloop.heal import heal
+        """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.safety.heal`."""
+        from rackloop.safety import heal
 
         return heal(
             self.lab,

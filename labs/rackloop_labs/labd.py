@@ -20,9 +20,8 @@ from typing import Any
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError, RackloopError
-from rackloop.lab import Lab, load_lab
+from rackloop.lab import Lab, LabState, load_lab
 from rackloop.native import find_binary
-from rackloop.state import LabState
 from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered

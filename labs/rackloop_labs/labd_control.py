@@ -10,7 +10,7 @@ from typing import Any
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError
-from rackloop.state import LabState
+from rackloop.lab import LabState
 
 __all__ = ["LABD_SOCKET", "HostState", "LabdControl"]
 

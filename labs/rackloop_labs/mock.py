@@ -10,10 +10,9 @@ from typing import Any
 from rackloop.abilities import DriveIdentity, Fabric, Host, PhyControl, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
-from rackloop.journalled import Equipment
-from rackloop.lab import Lab
+from rackloop.lab import Lab, LabState
+from rackloop.safety.undo import Equipment
 from rackloop.seed import choose_seed
-from rackloop.state import LabState
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec, Need, kind_of_fault
+from rackloop.faults.schedules import Lacking
 from rackloop.lab import Lab, LabKind
-from rackloop.leases import slice_of
-from rackloop.schedules import Lacking
+from rackloop.safety.leases import slice_of
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.mock_faults.breakables import KINDS
 

@@ -7,9 +7,8 @@ from contextlib import ExitStack, closing, contextmanager
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, HigherToken
-from rackloop.lab import Lab, LabKind
-from rackloop.leases import HeldLease, unknown_token
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabKind, LabState
+from rackloop.safety.leases import HeldLease, unknown_token
 from rackloop_drivers.fabric.flexfabric import Exchange
 from rackloop_drivers.host import NOBODY
 from rackloop_labs.bench import Bench

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from rackloop.abilities import DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric

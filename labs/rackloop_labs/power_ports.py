@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.abilities import PowerPort, SystemEventLog
-from rackloop.lab import Bmc, BmcDriver, Lab, Pdu, PduDriver
-from rackloop.secret import FileSecret, Secret
+from rackloop.lab import Bmc, BmcDriver, FileSecret, Lab, Pdu, PduDriver, Secret
 from rackloop_drivers.login import Login
 from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rackloop.abilities import Applied
 from rackloop.errors import LabError
-from rackloop.events import Stage
+from rackloop.record import Stage
 from rackloop_drivers import workload
 
 # How late the simulated PHY's training was seen delays nothing: the drive is due by the model's own time.
@@ -17,7 +17,7 @@ _BY_SIMULATION = "rackd"
 
 @dataclass(frozen=True)
 class RemapTimeline:
-    """One drive coming to one server port; stages as :class:`rackloop.events.RemapSeen` has them, in seconds here.
+    """One drive coming to one server port; stages as :class:`rackloop.record.RemapSeen` has them, in seconds here.
 
     An ``*_error_s`` is what the measuring machine may have added: the true time is in [time - error, time]. Of a
     simulated rack that is all that its models did not ask for.

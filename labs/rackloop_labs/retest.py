@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import normal_text
 from rackloop.errors import FabricError, LabError, NotSupported, RackloopError
-from rackloop.identity import normal_text
-from rackloop.journalled import Equipment
 from rackloop.portmap import PortMap
-from rackloop.upkeep import Diagnosis, Seen, Trial, diagnose
+from rackloop.safety.maintenance import Diagnosis, Seen, Trial, diagnose
+from rackloop.safety.undo import Equipment
 from rackloop_drivers import workload
 from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach

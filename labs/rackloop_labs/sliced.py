@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock
 from rackloop.errors import BadInput
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
-from rackloop.leases import HeldLease, fenced, reduced
+from rackloop.safety.leases import HeldLease, fenced, reduced
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench

@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 from rackloop.errors import LabError
-from rackloop.lab import Lab
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabState
 from rackloop_labs._rackd_config import CONTROL_SOCKET
 
 SERIAL_LINE = "switch.tty"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput
-from rackloop.events import Exchange
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
+from rackloop.record import Exchange
 from rackloop_reports._files import write_atomically, writing
 from rackloop_reports.gallery import Gallery, Plot
 from rackloop_reports.metrics import metrics_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from rackloop.events import DriveSeen, Measured
-from rackloop.health import CounterChange, health_changes
+from rackloop.inspection.health import CounterChange, health_changes
+from rackloop.record import DriveSeen, Measured
 from rackloop.units import format_quantity
 
 _BEFORE, _AFTER = "health.before", "health.after"

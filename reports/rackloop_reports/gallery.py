@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rackloop.events import Measured
+from rackloop.record import Measured
 from rackloop.units import parse_size
 from rackloop_reports.broken import broken_parts
 from rackloop_reports.characterized import drawings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from rackloop.events import HealthCompared
-from rackloop.health_change import HealthChange, Judgement
+from rackloop.record import HealthChange, HealthCompared, Judgement
 from rackloop.units import counted
 
 _HEADS = ("Subject", "What", "Before", "After", "Difference", "Judged", "Why")

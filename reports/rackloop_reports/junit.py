@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from rackloop.events import Measured
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
+from rackloop.record import Measured
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rackloop.events import Measured
+from rackloop.record import Measured
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.wording import measure_text
 

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rackloop.distribution import Distribution
 from rackloop.errors import BadInput
-from rackloop.event_log import Stamped, read_events
-from rackloop.events import (
+from rackloop.measurement import Cause, Distribution, MachineLoad, Verdict, worst
+from rackloop.record import (
     ActAnnounced,
     ActDone,
     Attached,
@@ -28,12 +27,12 @@ from rackloop.events import (
     RoundsMeasured,
     RunFinished,
     RunStarted,
+    Stamped,
     TaskRan,
     TestFinished,
     TestStarted,
+    read_events,
 )
-from rackloop.machine_load import MachineLoad
-from rackloop.verdict import Cause, Verdict, worst
 
 EVENTS_FILE = "events.jsonl"
 UNFINISHED = "the test started and never finished: the run was killed"

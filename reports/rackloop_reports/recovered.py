@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rackloop.distribution import Distribution
-from rackloop.events import Measured
+from rackloop.measurement import Distribution
+from rackloop.record import Measured
 from rackloop_reports.record import TestRecord
 from rackloop_reports.taken import taken
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rackloop.events import Exchange, RemapSeen, TaskRan
+from rackloop.record import Exchange, RemapSeen, TaskRan
 from rackloop.units import counted
 from rackloop_reports.broken import BrokenPart, broken_parts
 from rackloop_reports.record import Act, RunRecord, TestRecord

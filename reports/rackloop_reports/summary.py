@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rackloop.distribution import Interval
-from rackloop.events import Measured
-from rackloop.machine_load import MachineLoad
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Interval, MachineLoad, Verdict
+from rackloop.record import Measured
 from rackloop_reports.record import RunRecord, TestRecord
 
 SCHEMA = 1

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from rackloop.measurement import Verdict
 from rackloop.units import counted
-from rackloop.verdict import Verdict
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 

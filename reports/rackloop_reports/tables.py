@@ -8,7 +8,7 @@ import io
 from collections.abc import Sequence
 from html import escape
 
-from rackloop.events import Exchange, Measured, RemapSeen
+from rackloop.record import Exchange, Measured, RemapSeen
 from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
 from rackloop_reports.gallery import Plot
 from rackloop_reports.health_page import health_compared_html

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from rackloop.distribution import Distribution
-from rackloop.events import Measured
+from rackloop.measurement import Distribution
+from rackloop.record import Measured
 from rackloop_reports.record import TestRecord
 
 

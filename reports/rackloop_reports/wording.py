@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rackloop.measurement import Cause
 from rackloop.units import format_quantity
-from rackloop.verdict import Cause
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

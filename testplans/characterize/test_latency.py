@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rackloop.distribution import Distribution
 from rackloop.lab import Lab
+from rackloop.measurement import Distribution
 from rackloop.parameters import flag, number, part, size, whole
 from rackloop_fixtures import (
     LATENCY,

@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.abilities import SanitizeMethod
 from rackloop.errors import ProductFailed
-from rackloop.health import health_changes
+from rackloop.inspection.health import health_changes
 from rackloop.lab import Lab
 from rackloop.parameters import flag, number, part, size, whole
 from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_bytes, measured_drives

@@ -10,8 +10,8 @@ import pytest
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab
+from rackloop.measurement import Criteria
 from rackloop.parameters import flag, number, part, size, whole
-from rackloop.steady_state import Criteria
 from rackloop_fixtures import DriveUnderTest, Measure, Workload, measured_bytes, measured_drives
 
 KIB = 1 << 10

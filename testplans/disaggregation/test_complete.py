@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole

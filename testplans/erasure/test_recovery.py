@@ -11,10 +11,10 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
+from rackloop.measurement import Verdict
 from rackloop.parameters import erasure_code, number, part, size, whole
 from rackloop.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
 from rackloop.recovery import Progress as CampaignProgress
-from rackloop.verdict import Verdict
 from rackloop_fixtures import (
     DriveEraser,
     ErasureRack,

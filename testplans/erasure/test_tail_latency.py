@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rackloop.blocks import FailFastBlocks, Part, part_of
-from rackloop.distribution import Distribution
+from rackloop.abilities.blocks import FailFastBlocks, Part, part_of
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
+from rackloop.measurement import Distribution
 from rackloop.parameters import part, whole
 from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, ReadMode, format_drive

@@ -12,9 +12,8 @@ import pytest
 
 from rackloop.abilities import Staged
 from rackloop.errors import NotSupported, StaleGeneration
-from rackloop.lab import Lab, LabKind
+from rackloop.lab import Lab, LabKind, load_profile
 from rackloop.parameters import number, part, size, stack, whole
-from rackloop.profiles import load_profile
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
 from rackloop_fixtures import Measure, Progress, Rack, SwappedReads

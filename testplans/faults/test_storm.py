@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rackloop.faults.schedules import Schedule
 from rackloop.lab import Lab
 from rackloop.parameters import number, size, whole
-from rackloop.schedules import Schedule
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
 
 PARAMETERS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.events import Stage
+from rackloop.record import Stage
 from rackloop_labs.attach_log import AttachLog
 from tests.nbd_wire import READ
 from tests.rack_session import CLOCK, SLOW_S, Rack, rack_starter

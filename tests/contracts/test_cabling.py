@@ -15,10 +15,9 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.contracts import block_device
 from rackloop.contracts import drive as drive_contract
 from rackloop.errors import LabError, NotSupported, ToolError
-from rackloop.health import health_changes
-from rackloop.lab import Lab, check_files, load_lab
+from rackloop.inspection.health import health_changes
+from rackloop.lab import Lab, LabState, check_files, load_lab
 from rackloop.local_executor import LocalExecutor
-from rackloop.state import LabState
 from rackloop_cli.main import main
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive

@@ -13,13 +13,12 @@ from typing import cast
 import pytest
 
 from rackloop.abilities import DriveIdentity, SanitizeMethod, WritableDrive
-from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import NotSupported, ProductFailed
-from rackloop.events import ActAnnounced, ActDone, DriveSeen, Event, RoundsMeasured
 from rackloop.lab import Lab, load_lab
 from rackloop.local_executor import LocalExecutor
-from rackloop.steady_state import Criteria
+from rackloop.measurement import Criteria
+from rackloop.record import ActAnnounced, ActDone, ActLog, DriveSeen, Event, RoundsMeasured
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.workload import FioJobResult
 from rackloop_fixtures import BANDWIDTH, Conditions, DriveUnderTest, Quantity, Workload

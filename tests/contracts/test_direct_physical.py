@@ -12,16 +12,13 @@ import pytest
 import yaml
 
 from rackloop.abilities import PortState
-from rackloop.drive_match import once_online
 from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
-from rackloop.heal import heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder
-from rackloop.lab import Lab, load_lab
-from rackloop.leases import HeldLease, _one_store, leased
-from rackloop.state import LabState
-from rackloop.store import Store, open_store
+from rackloop.lab import Lab, LabState, load_lab, once_online
+from rackloop.safety import heal
+from rackloop.safety.leases import HeldLease, _one_store, leased
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
 

@@ -15,9 +15,9 @@ import pytest
 from rackloop.clock import Deadline, RealClock
 from rackloop.data import data_path
 from rackloop.errors import BadInput
+from rackloop.lab import Profile, load_profile, profile_names
 from rackloop.local_executor import LocalExecutor
 from rackloop.native import find_binary
-from rackloop.profiles import Profile, load_profile, profile_names
 from rackloop_cli.main import main
 from rackloop_models.drives import (
     Depth,

@@ -13,11 +13,10 @@ import pytest
 
 from rackloop.abilities import WritableDrive
 from rackloop.clock import Deadline, RealClock
-from rackloop.drive_match import once_online
 from rackloop.errors import RackloopError
-from rackloop.guard import Guard
-from rackloop.lab import Lab, load_lab
+from rackloop.lab import Lab, load_lab, once_online
 from rackloop.local_executor import LocalExecutor
+from rackloop.safety import Guard
 from rackloop.seed import Stream, stream
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession

@@ -13,7 +13,7 @@ import pytest
 
 from rackloop.errors import FaultRefused, LabError
 from rackloop.faults import FaultCutShort, Faults, FaultSpec
-from rackloop.journalled import ActRecorder
+from rackloop.safety.undo import ActRecorder
 from rackloop.seed import Stream, stream
 from rackloop_labs import MockLab
 from tests.contracts.test_faults_killed import SWITCHED

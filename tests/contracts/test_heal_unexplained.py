@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from rackloop.faults import Faults, FaultSpec
-from rackloop.journalled import ActRecorder
+from rackloop.safety.undo import ActRecorder
 from rackloop_labs import MockLab
 from tests.faulty_rack import FaultyRack, faulty_rack
 from tests.mock_rack import CLOCK, soon

@@ -13,8 +13,7 @@ import pytest
 from rackloop.abilities import Host
 from rackloop.contracts import breakable
 from rackloop.errors import GuardRefused, LabError, NotSupported, ToolError
-from rackloop.lab import load_lab
-from rackloop.state import LabState
+from rackloop.lab import LabState, load_lab
 from rackloop_drivers.host_faults import HostFaults
 from rackloop_drivers.slot import HostSlot
 from rackloop_labs import Bench, open_lab

@@ -17,7 +17,7 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, LoginRefused, NotConnected
-from rackloop.secret import EnvironmentSecret, FileSecret
+from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
 from tests.sshd_process import Sshd, make_key, running_sshd
 

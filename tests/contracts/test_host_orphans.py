@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.journal import Journal
-from rackloop.leases import Leases, holding, slice_of
-from rackloop.orphans import end_orphans
+from rackloop.safety import end_orphans
+from rackloop.safety.leases import Leases, holding, slice_of
+from rackloop.safety.store import open_lab_store
+from rackloop.safety.undo import Journal
 from rackloop.seed import stream
-from rackloop.store import open_lab_store
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs import open_leased, ssh_accesses
 from rackloop_labs.in_service import BenchInService

@@ -10,6 +10,7 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import HostKeyMismatch
+from rackloop.measurement import Verdict
 from rackloop.recovery import (
     Campaign,
     CampaignPlan,
@@ -24,7 +25,6 @@ from rackloop.recovery import (
     RecoveryResult,
     md_stripe,
 )
-from rackloop.verdict import Verdict
 from rackloop_drivers.host import SshHost
 from tests.linux_guest.machine import LinuxGuest, require_guest, running_guest
 from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, ThawedSystem

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import LabError
-from rackloop.lab import load_lab
-from rackloop.state import LabState
+from rackloop.lab import LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon

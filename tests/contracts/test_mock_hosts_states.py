@@ -14,7 +14,7 @@ import pytest
 
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotConnected
-from rackloop.state import LabState
+from rackloop.lab import LabState
 from rackloop_labs.labd_control import HostState, LabdControl
 from tests.mock_rack import CLOCK, MockRack, soon
 

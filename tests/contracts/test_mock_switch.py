@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rackloop.errors import DeadlineExceeded
-from rackloop.lab import load_lab
-from rackloop.state import LabState
+from rackloop.lab import LabState, load_lab
 from rackloop_labs import MockLab
 from tests.mock_rack import CLOCK, soon
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from rackloop.abilities import BlockUsage, Claim
-from rackloop.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
-from rackloop.profiles import load_profile
+from rackloop.lab import load_profile
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import FailFastNbdSession
 from rackloop_drivers.block.path_session import PathSession

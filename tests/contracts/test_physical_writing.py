@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.drive_match import once_online
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.guard import Guard
-from rackloop.heal import heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, journalled, undoing
-from rackloop.lab import Lab, load_lab
-from rackloop.leases import HeldLease, LeaseTerms, _one_store, leased
+from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.portmap import Open
-from rackloop.state import LabState
-from rackloop.store import Store, open_store
+from rackloop.safety import Guard, heal
+from rackloop.safety.leases import HeldLease, LeaseTerms, _one_store, leased
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
 from rackloop_cli.main import main
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab, open_lab, open_leased

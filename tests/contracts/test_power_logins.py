@@ -23,7 +23,7 @@ from rackloop.errors import (
     ProtocolError,
     ToolError,
 )
-from rackloop.secret import FileSecret
+from rackloop.lab import FileSecret
 from rackloop_drivers.login import Account, Login
 from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService, serve_tls

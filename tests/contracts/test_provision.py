@@ -14,8 +14,8 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
-from rackloop.playbooks import find_playbook
-from rackloop.secret import FileSecret
+from rackloop.lab import FileSecret
+from rackloop.plan import find_playbook
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses

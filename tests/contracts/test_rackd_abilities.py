@@ -19,12 +19,11 @@ import pytest
 from rackloop.abilities import Drive, DriveIdentity, PowerPort
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotConnected, ProtocolError
-from rackloop.guard import Guard, Located
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, undoing
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
-from rackloop.store import open_store
+from rackloop.safety import Guard, Located
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, undoing
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.static import StaticFabric

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from rackloop.lab import load_profile
 from rackloop.native import find_binary
-from rackloop.profiles import load_profile
 from rackloop.seed import stream
 from tests import nbd_wire
 from tests.nbd_wire import EINVAL, ENOSPC, NbdWire, info_data

@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.clock import Deadline
 from rackloop.errors import ToolError
-from rackloop.profiles import load_profile
+from rackloop.lab import load_profile
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.rackd import RecordedRequest
 from tests.nbd_wire import EIO, FLUSH, FUA, READ, WRITE, NbdWire

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from rackloop.upkeep import Finding, Gear, Seen
+from rackloop.safety.maintenance import Finding, Gear, Seen
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab
 from rackloop_labs.retest import retest, try_drive

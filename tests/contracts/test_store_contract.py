@@ -16,11 +16,22 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
-from rackloop.journal import Journal
-from rackloop.leases import Holder, Lease, LeaseLost, Leases, Process, RackLeased, Slice, Ticket, holding, obtain
-from rackloop.leases._terms import LeaseTerms
-from rackloop.store import Store, open_store
-from rackloop.store._postgres import PostgresEngine
+from rackloop.safety.leases import (
+    Holder,
+    Lease,
+    LeaseLost,
+    Leases,
+    Process,
+    RackLeased,
+    Slice,
+    Ticket,
+    holding,
+    obtain,
+)
+from rackloop.safety.leases._terms import LeaseTerms
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.store._postgres import PostgresEngine
+from rackloop.safety.undo import Journal
 from tests.postgres_server import PostgresServer, running_postgres
 
 CLOCK = RealClock()
@@ -32,8 +43,8 @@ ME = Holder.here()
 HOLD = """
 import sys
 from rackloop.clock import RealClock
-from rackloop.leases import Leases, Slice, holding
-from rackloop.store import open_store
+from rackloop.safety.leases import Leases, Slice, holding
+from rackloop.safety.store import open_store
 with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), Slice(whole=True)) as held:
     print(held.lease.id, flush=True)
     sys.stdin.read()

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.blocks import FileBlocks
+from rackloop.abilities.blocks import FileBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport

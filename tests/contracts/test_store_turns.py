@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from rackloop.clock import RealClock
-from rackloop.store import _postgres, open_store
+from rackloop.safety.store import _postgres, open_store
 from tests.postgres_server import PostgresServer, running_postgres
 
 CLOCK = RealClock()

@@ -12,8 +12,8 @@ import pytest
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
+from rackloop.lab import load_profile
 from rackloop.local_executor import LocalExecutor
-from rackloop.profiles import load_profile
 from rackloop_cli.main import main
 from rackloop_models.drives import Ask, DriveSim, LocalCode, Step, Steps, StepsResult, Stretch, StretchResult
 from rackloop_models.tail_latency import (

@@ -10,9 +10,9 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput
-from rackloop.store import open_store
-from rackloop.upkeep import Gear, QuarantineRule, State, Upkeep
-from rackloop.verdict import Cause
+from rackloop.measurement import Cause
+from rackloop.safety.maintenance import Gear, QuarantineRule, State, Upkeep
+from rackloop.safety.store import open_store
 from tests.postgres_server import PostgresServer, running_postgres
 
 D01 = Gear.drive("d01")

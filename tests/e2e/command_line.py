@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.event_log import Stamped, read_events
+from rackloop.record import Stamped, read_events
 
 CLOCK = RealClock()
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 
 from rackloop.faults import KINDS
-from rackloop.journal import Journal
-from rackloop.state import LabState
-from rackloop.store import open_store
+from rackloop.lab import LabState
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Journal
 from tests.e2e.command_line import CLOCK, CommandLine, Results
 from tests.e2e.entries import REMAP
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop.events import FaultPhase, HealthCompared
+from rackloop.record import FaultPhase, HealthCompared
 from tests.e2e.command_line import CommandLine, Results
 
 BREAKING = """

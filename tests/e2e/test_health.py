@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.health_change import Judgement
+from rackloop.record import Judgement
 from tests.e2e.command_line import CommandLine, Results
 
 TESTS = '''
@@ -75,7 +75,7 @@ CRASH = '''
 
 import pytest
 
-from rackloop.state import LabState
+from rackloop.lab import LabState
 from rackloop_labs.labd_control import LabdControl
 
 pytestmark = pytest.mark.rackloop(purpose="see who is left", requires=[], destructive=False, time_class="seconds")

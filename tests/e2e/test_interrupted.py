@@ -9,11 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from rackloop.journal import Journal
-from rackloop.lab import load_lab
+from rackloop.lab import LabState, load_lab
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Journal
 from rackloop.seed import stream
-from rackloop.state import LabState
-from rackloop.store import open_store
 from tests.e2e.command_line import CLOCK, CommandLine, Results, Running, wait_until
 from tests.e2e.entries import ENDLESS, REMAP, UNDISTURBED
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.events import FaultPhase
+from rackloop.faults.schedules import Schedule, read_schedule
 from rackloop.plan import load_plan
-from rackloop.schedules import Schedule, read_schedule
+from rackloop.record import FaultPhase
 from tests.e2e.command_line import CommandLine, Results
 
 STORM = """\

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.event_log import read_events
-from rackloop.events import ActAnnounced, FaultPhase, TestStarted
-from rackloop.journal import Entry, Journal
-from rackloop.lab import load_lab
-from rackloop.leases import Leases
+from rackloop.lab import LabState, load_lab
+from rackloop.record import ActAnnounced, FaultPhase, TestStarted, read_events
+from rackloop.safety.leases import Leases
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Entry, Journal
 from rackloop.seed import stream
-from rackloop.state import LabState
-from rackloop.store import open_store
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
 from tests.e2e.command_line import CLOCK, CommandLine, Results, wait_until

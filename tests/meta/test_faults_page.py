@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackloop.faults import KINDS, FaultKind
-from rackloop.health._faults import BROKEN_BY
+from rackloop.inspection.health._faults import BROKEN_BY
 from tests.meta.tree import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "faults.md").read_text(encoding="utf-8").splitlines()

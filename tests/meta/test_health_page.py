@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop.health import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Rule
+from rackloop.inspection.health import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Rule
 from tests.meta.tree import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "health.md").read_text(encoding="utf-8").splitlines()

@@ -23,7 +23,7 @@ INITS = [path for package in PACKAGES for path in sorted(package.rglob("__init__
 def door(path: Path) -> tuple[set[str], list[str] | None]:
     """The public names that a package's ``__init__.py`` makes, and its ``__all__``.
 
-    A door that opens late (``rackloop.door``) makes what it promises the type checker.
+    A door that opens late (``rackloop.lazy_exports``) makes what it promises the type checker.
     """
     body = ast.parse(path.read_text(encoding="utf-8")).body
     if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__getattr__" for node in body):

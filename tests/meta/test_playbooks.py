@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rackloop.playbooks import find_playbook, roles_of
+from rackloop.plan import find_playbook, roles_of
 from tests.meta.tree import ROOT, shown
 
 PLAYBOOKS = ROOT / "playbooks"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rackloop.abilities import DriveIdentity
-from rackloop.inventory import HostInventory, SeenDrive
+from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
 

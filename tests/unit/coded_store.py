@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.recovery import BlocksUnreadable, Health, Place, RecoveryState, SelfDescription, SilentCorruption, Stripe
 from rackloop_models.erasure import Code
 from tests.unit.faulty_blocks import SECTOR, FaultyBlocks, faulty_drives

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.recovery import BlocksUnreadable, Health, Place, RecoveryState
 from tests.unit.coded_store import CodedStore
 from tests.unit.faulty_blocks import SECTOR

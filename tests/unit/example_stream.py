@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import VirtualClock
-from rackloop.distribution import Distribution
-from rackloop.event_log import EventLog
-from rackloop.events import (
+from rackloop.measurement import Distribution, MachineLoad
+from rackloop.record import (
     ActAnnounced,
     ActDone,
     Attached,
     Event,
+    EventLog,
     Exchange,
     IoSeries,
     Measured,
@@ -24,7 +24,6 @@ from rackloop.events import (
     TestFinished,
     TestStarted,
 )
-from rackloop.machine_load import MachineLoad
 from rackloop.seed import stream
 from rackloop.units import format_quantity
 

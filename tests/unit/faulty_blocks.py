@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 
-from rackloop.blocks import Blocks, IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import Blocks, IoFailed, MemoryBlocks
 from rackloop.errors import NotSupported
 from rackloop.recovery import Place
 

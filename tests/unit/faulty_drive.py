@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from rackloop.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks
 from rackloop.seed import Stream
 
 

@@ -10,8 +10,8 @@ import pytest
 from rackloop.abilities import BlockUsage, Claim, DriveIdentity, WritableDrive
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import GuardRefused, LabError
-from rackloop.guard import Guard, Leased
 from rackloop.lab import Lab
+from rackloop.safety import Guard, Leased
 from tests.leased import EverythingLeased
 from tests.unit.sim_rack import identity_of
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, journalled
-from rackloop.store import open_store
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled
 from tests.unit.sim_rack import SimRack, described
 
 

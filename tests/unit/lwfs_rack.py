@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from rackloop.blocks import CountedBlocks, MemoryBlocks
+from rackloop.abilities.blocks import CountedBlocks, MemoryBlocks
 from rackloop_models.lwfs import KEY_BYTES, LwfsClient, MetadataService, StorageServer
 
 DRIVE_BLOCKS = 64

@@ -17,8 +17,7 @@ import yaml  # noqa: F401
 import rackloop_fixtures._conductor
 import rackloop_fixtures.fixtures  # noqa: F401
 from rackloop.data import data_path
-from rackloop.event_log import read_events
-from rackloop.events import Event, TestFinished, TestStarted
+from rackloop.record import Event, TestFinished, TestStarted, read_events
 
 MARKED = (
     "import pytest\n"

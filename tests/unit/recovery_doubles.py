@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rackloop.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.recovery import (
     BlockSystem,

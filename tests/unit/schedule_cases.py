@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
 from rackloop.faults import FaultSpec
-from rackloop.schedules import Bound, FaultChoice, RandomSchedule, Schedule, Step, Taken
+from rackloop.faults.schedules import Bound, FaultChoice, RandomSchedule, Schedule, Step, Taken
 
 SERVERS = {"srv1": ("d01", "d02"), "srv2": ("d03", "d04")}
 

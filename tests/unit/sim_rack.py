@@ -9,9 +9,9 @@ from typing import Any
 from rackloop.abilities import Applied, BoxIdentity, DriveIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import FabricError, LabError, LockedOut, NotSupported, StaleGeneration
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import MapChange, PortMap
+from rackloop.safety.undo import Equipment
 
 LAB = """
 name: bench

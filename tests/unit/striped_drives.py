@@ -6,7 +6,7 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rackloop.blocks import BLOCK_BYTES, IoFailed
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.clock import VirtualClock
 from rackloop.errors import NotConnected
 from rackloop.seed import Stream

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.leases import Holder, Lease, LeaseLost, Leases, Slice
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Slice
+from rackloop.safety.store import open_store
 from rackloop_cli import lab_holders
 from tests.unit.sim_rack import described
 

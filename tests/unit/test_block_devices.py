@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.abilities import BlockDevice, BlockUsage
 from rackloop.errors import LabError
-from rackloop.guard import TellsItsDrive
+from rackloop.safety import TellsItsDrive
 from rackloop_drivers.block import DevicePath, NbdExport
 from tests.unit.block_tree import BlockTree
 

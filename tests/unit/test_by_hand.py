@@ -13,10 +13,10 @@ from rich.console import Console
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
 from rackloop.portmap import Full, Open, PortMap
-from rackloop.store import open_store
-from rackloop.upkeep import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
+from rackloop.safety.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
+from rackloop.safety.maintenance import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
+from rackloop.safety.store import open_store
 from rackloop_cli import by_hand, lab_provision, lab_upkeep, own_lease
 from rackloop_labs import retest
 from tests.unit.sim_rack import BASELINE, SimRack, described

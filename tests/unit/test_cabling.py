@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rackloop.abilities import DriveIdentity
-from rackloop.cabling import Disagreement, check_ports, disagreements
-from rackloop.inventory import HostInventory, SeenDrive
+from rackloop.abilities.inventory import HostInventory, SeenDrive
+from rackloop.inspection.cabling import Disagreement, check_ports, disagreements
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from tests.unit.cabled_rack import STATIC, SWITCHED, CabledRack, described, seen

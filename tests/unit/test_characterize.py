@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.lab import Lab, load_lab
-from rackloop.machine_load import MachineLoad
-from rackloop.steady_state import PTS, Criteria
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import PTS, Cause, Criteria, Distribution, MachineLoad, Verdict
 from rackloop_drivers.workload import FioJob, FioJobResult, FioTransfer, ReadWrite
 from rackloop_fixtures._characterize import (
     Patience,

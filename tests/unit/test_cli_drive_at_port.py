@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks, PartwiseBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks, PartwiseBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 from rackloop_cli.drive_at_port import DriveAtPort, named

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
 from rackloop_models.disaggregation import (
     Configuration,
     Event,

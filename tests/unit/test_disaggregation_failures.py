@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
 from rackloop_models.disaggregation import (
     Announced,
     CapacityGone,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rackloop.data import data_path
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
 from rackloop_models.disaggregation import Assignment, Chosen, History, Mapped, Shape, complete_rules, judged
 from tests.unit.lwfs_rack import SmallRack
 

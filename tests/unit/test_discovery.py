@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Host, LiveMap
+from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, NotConnected, NotSupported
-from rackloop.inventory import HostInventory
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from rackloop_fixtures._cabling import require_cabling

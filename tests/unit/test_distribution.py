@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.distribution import Distribution
+from rackloop.measurement import Distribution
 from rackloop.seed import stream
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.profiles import profile_names
+from rackloop.lab import profile_names
 from rackloop_cli.main import main
 
 

@@ -14,7 +14,7 @@ import pytest
 from rackloop.abilities import Completed, Process
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, NotSupported, ProtocolError, ToolError
-from rackloop.profiles import Profile, Published, load_profile
+from rackloop.lab import Profile, Published, load_profile
 from rackloop_models.drives import Check, Curve, DriveSim, Idle, characterized, published_checks
 from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 

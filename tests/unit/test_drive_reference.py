@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.profiles import load_profile, profile_names
+from rackloop.lab import load_profile, profile_names
 from rackloop.units import format_quantity
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "drive-models.md"

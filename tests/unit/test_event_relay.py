@@ -13,9 +13,7 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
-from rackloop.event_log import EventLog, read_events
-from rackloop.event_relay import EventRelay, RelayAddress, RelayedEvents
-from rackloop.events import Attached
+from rackloop.record import Attached, EventLog, EventRelay, RelayAddress, RelayedEvents, read_events
 from tests.unit.test_events import fill_the_disk
 
 EVENTS_EACH = 200
@@ -39,8 +37,8 @@ def relay(log: EventLog) -> Iterator[EventRelay]:
 
 SENDER = """
 import sys
-from rackloop.event_relay import RelayAddress, RelayedEvents
-from rackloop.events import Attached
+from rackloop.record import RelayAddress, RelayedEvents
+from rackloop.record import Attached
 sender, times, socket, key = sys.argv[1:]
 events = RelayedEvents(RelayAddress(socket, key))
 for number in range(int(times)):

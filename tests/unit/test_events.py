@@ -8,8 +8,7 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.event_log import EventLog, Stamped, read_events
-from rackloop.events import ActAnnounced, ActDone, RemapSeen, Stage, TestFinished
+from rackloop.record import ActAnnounced, ActDone, EventLog, RemapSeen, Stage, Stamped, TestFinished, read_events
 
 
 def write_three(path: Path) -> None:

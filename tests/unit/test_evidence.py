@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.evidence import ClockOffset, ClockReading, EvidenceLine, Source, merge, offset_of
+from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, Source, merge, offset_of
 
 MOMENTS = st.integers(min_value=0, max_value=10**15)
 LINES = st.lists(

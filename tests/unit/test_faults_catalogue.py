@@ -11,9 +11,9 @@ from rackloop.abilities import PhyControl, PortState, PowerPort
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
 from rackloop.faults import KINDS, BlastRadius, FaultSpec, Target, TargetKind, kind_of_fault, phy_number
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.fabric.static import StaticFabric
 from tests.unit.sim_rack import SimPart, described
 

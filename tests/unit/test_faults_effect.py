@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from rackloop.events import Stage
 from rackloop.faults import BlastRadius, FaultSpec, Injection, first_trouble
+from rackloop.record import Stage
 
 TENTH_NS = 100_000_000
 # It stands from 0.25 s until 0.65 s.

@@ -11,13 +11,11 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported
-from rackloop.event_log import EventLog, read_events
-from rackloop.events import FaultPhase, Stage
 from rackloop.faults import BlastRadius, FaultCutShort, Faults, FaultSpec, Injection
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, UndoFailed
-from rackloop.store import open_store
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Verdict
+from rackloop.record import EventLog, FaultPhase, Stage, read_events
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
 from rackloop_fixtures._outcome import of_exception
 from tests.unit.sim_rack import BASELINE, RestoringPhy, SimRack, described
 

@@ -10,10 +10,10 @@ from socket import gethostname
 import pytest
 
 from rackloop.abilities import BlockUsage, BoxIdentity
-from rackloop.cabling import disagreements
+from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DescriptionError
-from rackloop.inventory import HostInventory, SeenDrive
+from rackloop.inspection.cabling import disagreements
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import PortMap
 from rackloop_drivers.host import SshAccess

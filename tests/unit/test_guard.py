@@ -10,16 +10,13 @@ from typing import cast
 
 import pytest
 
-from rackloop import abilities
-from rackloop import guard as guard_module
-from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity, WritableDrive
-from rackloop.actlog import ActLog
+from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity, WritableDrive, storage
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.event_log import EventLog, read_events
-from rackloop.events import ActAnnounced, ActDone
-from rackloop.guard import Guard
 from rackloop.lab import Lab
+from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
+from rackloop.safety import Guard
+from rackloop.safety import _destructive_guard as guard_module
 from tests.leased import EverythingLeased
 from tests.unit.guard_case import DEADLINE, Case, SimDevice, SimDrive
 from tests.unit.sim_rack import described, identity_of
@@ -330,5 +327,5 @@ def test_a_writable_drive_cannot_be_changed_into_another(case: Case) -> None:
 
 
 def test_the_guards_token_is_not_exported() -> None:
-    for module in (abilities, guard_module):
-        assert not [name for name, value in vars(module).items() if value is abilities._MINT and name[0] != "_"]
+    for module in (storage, guard_module):
+        assert not [name for name, value in vars(module).items() if value is storage._MINT and name[0] != "_"]

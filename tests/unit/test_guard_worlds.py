@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop import guard
 from rackloop.abilities import BlockUsage, DriveIdentity, WritableDrive
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.guard import Leased
 from rackloop.lab import Lab, LabKind
-from rackloop.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
+from rackloop.safety import Leased
+from rackloop.safety import _destructive_guard as guard
+from rackloop.safety.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
+from rackloop.safety.store import open_store
 from rackloop.seed import Stream, stream
-from rackloop.store import open_store
 from tests.unit.guard_case import Case, FarDrive, SimDevice
 from tests.unit.sim_rack import described, identity_of
 

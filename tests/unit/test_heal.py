@@ -12,12 +12,11 @@ import pytest
 from rackloop.abilities import Drive, DriveIdentity, Host, LiveMap
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected, RackloopError, ToolError
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, journalled
 from rackloop.lab import LabKind
 from rackloop.portmap import Open, Partial, PortMap
-from rackloop.store import open_store
+from rackloop.safety import HealReport, heal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled
 from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described, identity_of
 
 

@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal, JournalDamaged
-from rackloop.journalled import ActRecorder, journalled
 from rackloop.portmap import Open
-from rackloop.store import open_store
+from rackloop.safety import HealReport, heal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, JournalDamaged, journalled
 from tests.unit.sim_rack import BASELINE, SimRack, described
 
 

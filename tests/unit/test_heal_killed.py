@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Clock, Deadline, RealClock
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
+from rackloop.safety import HealReport, heal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Equipment, Journal
 from rackloop.seed import stream
-from rackloop.store import open_store
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
     FlexFabricPhy,
@@ -34,9 +33,9 @@ RUN_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from rackloop.clock import Deadline, RealClock
-from rackloop.journal import Journal
-from rackloop.store import open_store
-from rackloop.journalled import ActRecorder, Equipment, journalled
+from rackloop.safety.undo import Journal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, journalled
 from rackloop.lab import load_lab
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import stream

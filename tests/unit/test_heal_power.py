@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.heal import HealReport, heal
-from rackloop.journal import Journal
 from rackloop.lab import load_lab
-from rackloop.store import open_store
+from rackloop.safety import HealReport, heal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import Journal
 from tests.unit.sim_rack import LAB, SimOutlet, SimRack
 
 PDUS = "pdus: {pdu1: {driver: redfish, outlets: 8}}\n"

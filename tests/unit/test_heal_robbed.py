@@ -11,12 +11,11 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.faults import Faults, FaultSpec
-from rackloop.heal import heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, journalled, undoing
-from rackloop.leases import Holder, LeaseLost, Leases, Slice, holding
 from rackloop.portmap import Open
-from rackloop.store import open_store
+from rackloop.safety import heal
+from rackloop.safety.leases import Holder, LeaseLost, Leases, Slice, holding
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
 from tests.unit.sim_rack import SimOutlet, SimPart, SimRack, described
 
 WHOLE = Slice(whole=True)

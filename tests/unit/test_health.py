@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.health import COUNTERS as RULES
-from rackloop.health import CounterChange, health_changes
+from rackloop.inspection.health import COUNTERS as RULES
+from rackloop.inspection.health import CounterChange, health_changes
 
 COUNTERS = st.dictionaries(
     st.sampled_from([*sorted(RULES), "bytes_written", "reads"]), st.integers(min_value=0, max_value=2**63)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.health import (
+from rackloop.inspection.health import (
     COUNTERS,
     KERNEL_MESSAGES,
     Disturbed,
@@ -20,8 +20,8 @@ from rackloop.health import (
     compare,
     rule_names,
 )
-from rackloop.health_change import HealthChange, Judgement
-from rackloop.verdict import Cause
+from rackloop.measurement import Cause
+from rackloop.record import HealthChange, Judgement
 
 PORTS = {"host0": "p0", "ata1": "p0", "sda": "p0", "host1": "p1", "nvme0": "p1", "phy-1:0": "p1", "0000:11:00.0": "p1"}
 QUIET = ServerHealth(KernelPosition("boot-1", 0), {"phy-1:0": {"invalid_dword_count": 0}}, PORTS)

@@ -11,12 +11,11 @@ import pytest
 from rackloop.abilities import LinkReset
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import NotSupported
-from rackloop.health import Disturbed, disturbed
-from rackloop.journal import Entry, Journal
-from rackloop.journalled import ActRecorder, Equipment, journalled
+from rackloop.inspection.health import Disturbed, disturbed
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
-from rackloop.store import open_store
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal, journalled
 from tests.unit.sim_rack import SimPart, SimSwitch
 
 LAB = """

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rackloop.events import HealthCompared
-from rackloop.health import KernelLine
+from rackloop.inspection.health import KernelLine
+from rackloop.record import HealthCompared
 from rackloop_fixtures._health import HealthWatch
 from rackloop_labs import health
 from rackloop_labs.in_service import BenchInService

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Host, SystemEvent, SystemEventLog
+from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, LoginRefused, NotConnected, NotSupported
-from rackloop.events import Attached, Event, EvidenceGathered, Exchange, HealthCompared
-from rackloop.evidence import ClockOffset
-from rackloop.health import HostHealth, KernelLine, KernelPosition
-from rackloop.inventory import HostInventory
+from rackloop.inspection.health import HostHealth, KernelLine, KernelPosition
+from rackloop.inspection.timeline import ClockOffset
 from rackloop.lab import Lab
+from rackloop.record import Attached, Event, EvidenceGathered, Exchange, HealthCompared
 from rackloop_fixtures._evidence import NAME, Witness
 from rackloop_fixtures._health import HealthWatch
 from rackloop_labs import evidence, health

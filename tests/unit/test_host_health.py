@@ -11,7 +11,7 @@ import pytest
 from rackloop.abilities import Completed, Process
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError
-from rackloop.health import KernelLine, KernelPosition, snapshot_of
+from rackloop.inspection.health import KernelLine, KernelPosition, snapshot_of
 from rackloop_drivers.host_tools import kernel_clock, read_health
 from tests.unit.recorded_server import RecordedServer
 from tests.unit.sim_rack import described

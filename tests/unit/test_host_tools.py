@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import DriveIdentity
+from rackloop.abilities.inventory import HostInventory, SeenPhy
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.contracts import drive as contract
 from rackloop.errors import DeadlineExceeded, LabError, ToolError, UnknownFormat
-from rackloop.inventory import HostInventory, SeenPhy
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host_tools import read_drive, survey_host
 from rackloop_drivers.host_tools._lsblk import parse_lsblk

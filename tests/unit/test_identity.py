@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.identity import IDENTIFIERS, normal_identifier, normal_text
+from rackloop.drive_identifiers import IDENTIFIERS, normal_identifier, normal_text
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,13 @@ from rackloop.abilities import stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.faults import Target
-from rackloop.heal import heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, journalled
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import reduced, slice_of
 from rackloop.portmap import Full, Open, Partial, PortMap
-from rackloop.store import open_store
-from rackloop.upkeep import Gear
+from rackloop.safety import heal
+from rackloop.safety.leases import reduced, slice_of
+from rackloop.safety.maintenance import Gear
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_labs.in_service import BenchInService, is_about_what_is_out, whole
 from tests.unit.sim_rack import BASELINE, SimOutlet, SimRack, described
 

@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected
-from rackloop.secret import FileSecret
+from rackloop.lab import FileSecret
 from rackloop_drivers.login import Login
 from rackloop_drivers.power.ipmi import Ipmitool
 

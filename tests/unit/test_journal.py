@@ -14,9 +14,9 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
-from rackloop.journal import Entry, EntryState, Journal, JournalDamaged
-from rackloop.store import StoreDamaged, open_store
-from rackloop.store._sqlite import SqliteEngine
+from rackloop.safety.store import StoreDamaged, open_store
+from rackloop.safety.store._sqlite import SqliteEngine
+from rackloop.safety.undo import Entry, EntryState, Journal, JournalDamaged
 
 OPEN_1 = {"act": "open", "ports": [1]}
 
@@ -25,9 +25,9 @@ import resource, signal, sys
 from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
-from rackloop.journal import Journal
-from rackloop.store import StoreDamaged, open_store
-from rackloop.store._sqlite import SqliteEngine
+from rackloop.safety.undo import Journal
+from rackloop.safety.store import StoreDamaged, open_store
+from rackloop.safety.store._sqlite import SqliteEngine
 journal = Journal(open_store(Path(sys.argv[1]), RealClock()))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -43,9 +43,9 @@ TWO_AT_ONCE = """
 import sys
 from pathlib import Path
 from rackloop.clock import RealClock
-from rackloop.journal import Journal
-from rackloop.store import StoreDamaged, open_store
-from rackloop.store._sqlite import SqliteEngine
+from rackloop.safety.undo import Journal
+from rackloop.safety.store import StoreDamaged, open_store
+from rackloop.safety.store._sqlite import SqliteEngine
 journal = Journal(open_store(Path(sys.argv[1]), RealClock()))
 for number in range(50):
     entry = journal.intend("lab", sys.argv[2], "fabric", "switch", what={"number": number}, inverse=[])

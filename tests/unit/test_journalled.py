@@ -12,16 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackloop.abilities import stager
-from rackloop.actlog import ActLog
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, LockedOut, StaleGeneration
-from rackloop.event_log import EventLog, read_events
-from rackloop.events import ActAnnounced, ActDone
-from rackloop.journal import EntryState, Journal
-from rackloop.journalled import ActRecorder, Equipment, UndoFailed, journalled, undoing
 from rackloop.lab import LabKind
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
-from rackloop.store import open_store
+from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, EntryState, Equipment, Journal, UndoFailed, journalled, undoing
 from tests.unit.sim_rack import BASELINE, SimRack, described
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
-from rackloop.journal import EntryState
-from rackloop.journalled import UndoFailed, undo, undoing
 from rackloop.portmap import Partial, PortMap
+from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
 from tests.unit.journalled_bench import JournalledBench
 from tests.unit.sim_rack import BASELINE, RestoringPhy
 

@@ -11,12 +11,11 @@ import pytest
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, LinkKept, journalled, undo
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, LinkKept, journalled, undo
 from rackloop.seed import stream
-from rackloop.store import open_store
 from rackloop_fixtures import Moving
 from tests.unit.sim_rack import SimRack, described
 

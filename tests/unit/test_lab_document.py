@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.description import compose, compose_file
-from rackloop.description._document import DEEPEST_NESTING, LARGEST_FILE_BYTES, MOST_NODES, Plain
 from rackloop.errors import DescriptionError
 from rackloop.lab import check_files
+from rackloop.lab.yaml import compose, compose_file
+from rackloop.lab.yaml._document import DEEPEST_NESTING, LARGEST_FILE_BYTES, MOST_NODES, Plain
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.leases import Holder, Leases, RackLeased, slice_of
-from rackloop.state import LabState
-from rackloop.store import open_store
+from rackloop.lab import LabState
+from rackloop.safety.leases import Holder, Leases, RackLeased, slice_of
+from rackloop.safety.store import open_store
 from rackloop_cli import lab as verb
 from tests.unit.sim_rack import described
 

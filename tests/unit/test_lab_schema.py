@@ -10,8 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from rackloop.lab import json_schema
-from rackloop.profiles import load_profile, profile_names
+from rackloop.lab import json_schema, load_profile, profile_names
 from rackloop_cli import lab_check
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.lab import Lab, load_lab
-from rackloop.secret import EnvironmentSecret, FileSecret, VaultSecret
+from rackloop.lab import EnvironmentSecret, FileSecret, Lab, VaultSecret, load_lab
 
 RACK = """\
 name: rack

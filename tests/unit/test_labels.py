@@ -14,7 +14,7 @@ from rackloop_fixtures import Labels
 
 if TYPE_CHECKING:
     from rackloop.abilities import WritableDrive
-    from rackloop.guard import Guard
+    from rackloop.safety import Guard
     from rackloop_labs import Bench
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported
-from rackloop.guard import Located
-from rackloop.lab import LabKind, load_lab
+from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.portmap import PortMap
-from rackloop.state import LabState
+from rackloop.safety import Located
 from rackloop_labs import open_lab
 from rackloop_labs._rackd_config import rackd_config
 

@@ -13,10 +13,10 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
-from rackloop.leases import HeldLease, Holder, LeaseLost, Leases, Slice, _holding, holding
-from rackloop.store import Store, open_store
-from rackloop.store._engine import EngineFailed
-from rackloop.store._sqlite import SqliteEngine
+from rackloop.safety.leases import HeldLease, Holder, LeaseLost, Leases, Slice, _holding, holding
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.store._engine import EngineFailed
+from rackloop.safety.store._sqlite import SqliteEngine
 from rackloop_fixtures._while_held import while_held
 
 WHOLE = Slice(whole=True)

@@ -12,8 +12,8 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import Lab
-from rackloop.leases import Holder, Leases, RackLeased, obtain, slice_of, slice_of_ports
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Leases, RackLeased, obtain, slice_of, slice_of_ports
+from rackloop.safety.store import open_store
 from rackloop_cli import lab_lease
 from tests.unit.sim_rack import described
 

@@ -11,11 +11,10 @@ import pytest
 from rackloop.abilities import Applied, stager
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
-from rackloop.heal import heal
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, journalled, undoing
 from rackloop.lab import Lab
-from rackloop.leases import (
+from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
+from rackloop.safety import heal
+from rackloop.safety.leases import (
     HeldLease,
     LeaseLost,
     Leases,
@@ -27,8 +26,8 @@ from rackloop.leases import (
     slice_of,
     slice_of_ports,
 )
-from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
-from rackloop.store import Store, open_store
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled, undoing
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
     FlexFabricPhy,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.leases import Process
+from rackloop.safety.leases import Process
 
 
 @pytest.fixture

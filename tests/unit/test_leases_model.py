@@ -16,8 +16,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.leases import Holder, Lease, LeaseLost, Leases, Process, Slice, Ticket, _holder
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, Slice, Ticket, _holder
+from rackloop.safety.store import open_store
 
 # No sum of the steps of time below is a multiple of it: whether a moment is over is never a matter of rounding.
 TERM_S = 15.0125

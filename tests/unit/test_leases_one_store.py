@@ -13,8 +13,8 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind
-from rackloop.leases import _one_store, leased, leases_of
-from rackloop.store import Store, open_store
+from rackloop.safety.leases import _one_store, leased, leases_of
+from rackloop.safety.store import Store, open_store
 from tests.unit.sim_rack import described
 
 HERE = socket.gethostname()

@@ -9,8 +9,8 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.leases import Holder, Leases, Slice
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Leases, Slice
+from rackloop.safety.store import open_store
 
 WHOLE, SRV1 = Slice(whole=True), Slice(servers=frozenset({"srv1"}))
 ANN, BOB = Holder("ann", "here"), Holder("bob", "there")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.seed import Stream, stream
 from rackloop_models.erasure import GF8

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, StoreInUse, format_drive
 from rackloop_models.local_erasure._file_system import LEFT_BY_LIBFUSE, FileSystem

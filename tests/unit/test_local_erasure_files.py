@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from rackloop.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop_models.local_erasure import (

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.seed import Stream, stream

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop.errors import ProductFailed
 from rackloop.seed import Stream, stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop.blocks import PartwiseBlocks, PartwisePart, part_of
+from rackloop.abilities.blocks import PartwiseBlocks, PartwisePart, part_of
 from rackloop.clock import VirtualClock
 from rackloop.seed import stream
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop_models.erasure import GF16, UnrecoverableError
 from rackloop_models.local_erasure import GroupUnrecoverable, Layout, LocalStore, ReadMode

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop_models.lwfs import Address
 from tests.unit.lwfs_rack import SmallRack
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, MemoryBlocks, Part
+from rackloop.abilities.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, MemoryBlocks, Part
 from rackloop_models.lwfs import (
     HEADER_BYTES,
     KEY_BYTES,

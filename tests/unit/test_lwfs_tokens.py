@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.blocks import Blocks, CountedBlocks
+from rackloop.abilities.blocks import Blocks, CountedBlocks
 from rackloop_models.lwfs import (
     KEY_BYTES,
     Address,

@@ -5,12 +5,19 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.distribution import Distribution
 from rackloop.errors import LabError
-from rackloop.limits import Limit
-from rackloop.machine_load import PERIOD_S, LoadWitness, MachineLoad
-from rackloop.measurement import Finding, Measurement, judge
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import (
+    PERIOD_S,
+    Cause,
+    Distribution,
+    Finding,
+    Limit,
+    LoadWitness,
+    MachineLoad,
+    Measurement,
+    Verdict,
+    judge,
+)
 
 
 class LateClock(VirtualClock):

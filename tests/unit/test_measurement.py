@@ -4,10 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from rackloop.distribution import Distribution
-from rackloop.limits import Limit
-from rackloop.measurement import Finding, Measurement, judge
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Distribution, Finding, Limit, Measurement, Verdict, judge
 
 MOCK = {"lab_kind": "mock"}
 

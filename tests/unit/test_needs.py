@@ -10,9 +10,9 @@ import pytest
 
 from rackloop.errors import BadInput, LabError, NotSupported, ProductFailed, RackloopError
 from rackloop.lab import Lab, load_lab
+from rackloop.measurement import Cause, Verdict
 from rackloop.plan import PlanEntry
-from rackloop.upkeep import Diagnosis, Finding, Gear, Seen, Trial, diagnose
-from rackloop.verdict import Cause, Verdict
+from rackloop.safety.maintenance import Diagnosis, Finding, Gear, Seen, Trial, diagnose
 from rackloop_fixtures import _conductor, _triage
 from rackloop_fixtures._needs import needed
 from rackloop_fixtures._outcome import Outcome, combine, of_exception

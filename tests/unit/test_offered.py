@@ -9,13 +9,13 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.event_log import EventLog
 from rackloop.faults import FaultSpec, kind_of_fault
+from rackloop.faults.schedules import Bound, FaultChoice, RandomSchedule, left_out, on_lab
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import reduced, slice_of
 from rackloop.plan import load_plan
-from rackloop.schedules import Bound, FaultChoice, RandomSchedule, left_out, on_lab
-from rackloop.upkeep import Gear
+from rackloop.record import EventLog
+from rackloop.safety.leases import reduced, slice_of
+from rackloop.safety.maintenance import Gear
 from rackloop_fixtures._run import Run
 from rackloop_fixtures._schedules import foreseen_faults, schedule_of
 from rackloop_labs.offered import lacking_in

@@ -2,12 +2,9 @@
 
 import pytest
 
-from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, NotSupported, ProductFailed, ToolError
-from rackloop.health_change import HealthChange, Judgement
-from rackloop.limits import Limit
-from rackloop.measurement import Measurement, judge
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Distribution, Limit, Measurement, Verdict, judge
+from rackloop.record import HealthChange, Judgement
 from rackloop_fixtures._outcome import (
     BenchBroken,
     HealthChanged,

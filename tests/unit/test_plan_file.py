@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.description._field_texts import field_texts
-from rackloop.description._planfile import (
+from rackloop.errors import BadInput, DescriptionError
+from rackloop.lab.yaml._field_texts import field_texts
+from rackloop.measurement import Limit
+from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
+from rackloop.plan._planfile import (
     WrittenEntry,
     WrittenHealth,
     WrittenLimit,
@@ -17,9 +20,6 @@ from rackloop.description._planfile import (
     WrittenPlan,
     WrittenProvision,
 )
-from rackloop.errors import BadInput, DescriptionError
-from rackloop.limits import Limit
-from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
 
 TEST_FILE = '''
 """A test file, read and never run."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rackloop.description._testplans import read_declared
 from rackloop.errors import BadInput
 from rackloop.lab import load_lab
 from rackloop.parameters import Parameter, choice, declared_by, default_of, flag, number, part, size, stack, text, whole
 from rackloop.plan import PlanEntry, load_plan, override, require_parts
+from rackloop.plan._testplans import read_declared
 from rackloop_fixtures import code_of
 
 REMAPS = whole(400, "map changes", most=1000)

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from rackloop.data import data_path
-from rackloop.events import Measured
+from rackloop.record import Measured
 from tests.unit.plugin_case import Ran, run_plan
 
 pytest_plugins = ["pytester"]
@@ -88,8 +88,8 @@ def test_only_what_the_test_asks_is_the_products(
 ROBBED = """
 from threading import Event
 from rackloop.clock import RealClock
-from rackloop.leases import Holder, Leases, Slice, _holding, holding
-from rackloop.store import open_store
+from rackloop.safety.leases import Holder, Leases, Slice, _holding, holding
+from rackloop.safety.store import open_store
 
 WHOLE = Slice(whole=True)
 

@@ -12,11 +12,10 @@ import yaml
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, NotConnected
-from rackloop.events import RunFinished, RunStarted
-from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, reduced, slice_of
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.lab import LabState, load_lab
+from rackloop.record import RunFinished, RunStarted
+from rackloop.safety.leases import Holder, Leases, reduced, slice_of
+from rackloop.safety.store import open_lab_store
 from rackloop_fixtures._selection import narrowed
 from tests.unit.plugin_case import MARKED, run_plan
 

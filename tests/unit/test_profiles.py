@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.profiles import Profile, load_profile, profile_names
+from rackloop.lab import Profile, load_profile, profile_names
 
 SOUND = """\
 profile: slow-hdd

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.lab import load_lab
-from rackloop.secret import EnvironmentSecret
+from rackloop.lab import EnvironmentSecret, load_lab
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import inventory, ssh_config
 from rackloop_drivers.provision._inventory import passwords

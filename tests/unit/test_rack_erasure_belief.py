@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop_models.rack_erasure import Health, StripedStore, StripeLost, TooFewDrives
 from rackloop_models.rack_erasure._layout import LABEL_BYTES
 from tests.unit.striped_drives import Case, Drive, case

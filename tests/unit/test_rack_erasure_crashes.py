@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.seed import stream
 from rackloop_models.rack_erasure import Health, NoStripedStore, NoSuchObject, StripedStore, TooFewDrives
 from tests.unit.striped_drives import Case, Drive, PowerCut, case

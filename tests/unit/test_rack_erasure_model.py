@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.seed import stream
 from rackloop_models.rack_erasure import Health, NoSuchObject, StripedStore, StripeLost, TooFewDrives
 from tests.unit.striped_drives import Case, Drive, PowerCut, case

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.seed import stream
 from rackloop_models.erasure import UnrecoverableError
 from rackloop_models.rack_erasure import Health, StripedStore, StripeLost

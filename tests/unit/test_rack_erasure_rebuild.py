@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES, MemoryBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, MemoryBlocks
 from rackloop.clock import RealClock, VirtualClock
 from rackloop.errors import BadInput, NotConnected
 from rackloop.seed import stream

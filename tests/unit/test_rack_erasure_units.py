@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop_models.rack_erasure import Health, NoStripedStore, StripedStore, StripeLost
 from rackloop_models.rack_erasure._layout import LABEL_BYTES
 from tests.unit.striped_drives import Case, Drive, case

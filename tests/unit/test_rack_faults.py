@@ -10,13 +10,11 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import FaultRefused, NotSupported
-from rackloop.event_log import EventLog
-from rackloop.events import Stage
 from rackloop.faults import FaultSpec
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder
-from rackloop.store import open_store
-from rackloop.upkeep import Gear
+from rackloop.record import EventLog, Stage
+from rackloop.safety.maintenance import Gear
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_fixtures._faults import RackFaults
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.in_service import BenchInService

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
+from rackloop.measurement import Verdict
 from rackloop.recovery import (
     Campaign,
     CampaignPlan,
@@ -19,7 +20,6 @@ from rackloop.recovery import (
     Repairs,
 )
 from rackloop.seed import Stream, stream
-from rackloop.verdict import Verdict
 from rackloop_models.local_erasure import Layout as LocalLayout
 from rackloop_models.local_erasure import LocalStore, format_drive
 from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock
+from rackloop.measurement import Verdict
 from rackloop.recovery import (
     BlocksUnreadable,
     BlockSystem,
@@ -28,7 +29,6 @@ from rackloop.recovery import (
     SelfDescription,
     SilentCorruption,
 )
-from rackloop.verdict import Verdict
 from tests.unit.coded_store import CodedStore
 from tests.unit.faulty_blocks import SECTOR, DriveEraser, SectorEraser
 from tests.unit.judged_system import judged

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rackloop.clock import Deadline, RealClock
+from rackloop.measurement import Verdict
 from rackloop.recovery import (
     BlocksUnreadable,
     BlockSystem,
@@ -26,7 +27,6 @@ from rackloop.recovery import (
     Stripe,
 )
 from rackloop.seed import stream
-from rackloop.verdict import Verdict
 from tests.unit.coded_store import CodedStore
 from tests.unit.defective_stores import (
     BelievesOneOfTwo,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Completed, Process
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
 from rackloop.local_executor import LocalExecutor

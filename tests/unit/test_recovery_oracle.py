@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.errors import BadInput, DeadlineExceeded
 from rackloop.recovery import BlocksMissing, BlockSystem, Outcome, RecoveryOracle, Stripe
 from rackloop.seed import Stream, stream

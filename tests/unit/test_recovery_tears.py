@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rackloop.blocks import MemoryBlocks
+from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.recovery import BlockSystem, Outcome, RecoveryOracle
 from tests.unit.recovery_doubles import oracle_of, sectors_of
 

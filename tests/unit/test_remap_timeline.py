@@ -8,7 +8,7 @@ import pytest
 
 from rackloop.abilities import Applied
 from rackloop.errors import LabError
-from rackloop.events import Stage
+from rackloop.record import Stage
 from rackloop_drivers.workload import VerifiedRead
 from rackloop_labs.remap_timeline import RemapTimeline, remap_stages
 

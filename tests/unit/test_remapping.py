@@ -12,9 +12,9 @@ import pytest
 from rackloop.abilities import Applied, LiveMap, Staged
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
-from rackloop.events import Stage
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
+from rackloop.record import Stage
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
 from rackloop_labs.remapping import Remapping, share_spares
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rackloop.events import IoSeries, Measured
+from rackloop.record import IoSeries, Measured
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.record import TestRecord, read_run
 from tests.unit.example_stream import smoke_run

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.events import Attached, Exchange
+from rackloop.record import Attached, Exchange
 from rackloop_reports.allure_results import complete
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, read_run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 
-from rackloop.events import DriveSeen, RoundsMeasured
+from rackloop.record import DriveSeen, RoundsMeasured
 from rackloop.seed import stream
 from rackloop_reports.drive_card import health_of
 from rackloop_reports.gallery import Gallery

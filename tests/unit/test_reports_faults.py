@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.event_log import EventLog
-from rackloop.events import FaultPhase, IoSeries, RunFinished, RunStarted, TestFinished, TestStarted
+from rackloop.record import EventLog, FaultPhase, IoSeries, RunFinished, RunStarted, TestFinished, TestStarted
 from rackloop_drivers.workload import Sample
 from rackloop_fixtures._workloads import throughput_series
 from rackloop_reports.broken import broken_parts

@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from rackloop.events import EvidenceGathered, HealthCompared
-from rackloop.health_change import HealthChange, Judgement
-from rackloop.verdict import Cause
+from rackloop.measurement import Cause
+from rackloop.record import EvidenceGathered, HealthChange, HealthCompared, Judgement
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.plots import Source, evidence_timeline

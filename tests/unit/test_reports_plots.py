@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
-from rackloop.distribution import Distribution
-from rackloop.events import RemapSeen, Stage
+from rackloop.measurement import Distribution
+from rackloop.record import RemapSeen, Stage
 from rackloop.seed import stream
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.plots import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rackloop.events import Measured
-from rackloop.machine_load import MachineLoad
+from rackloop.measurement import MachineLoad
+from rackloop.record import Measured
 from rackloop_reports.junit import to_junit
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import RunRecord, read_run

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.event_log import read_events
-from rackloop.events import ActAnnounced, ActDone, Event, Measured, RunFinished, RunStarted, TestFinished
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Verdict
+from rackloop.record import ActAnnounced, ActDone, Event, Measured, RunFinished, RunStarted, TestFinished, read_events
 from rackloop_reports.record import KILLED, UNFINISHED, read_run
 from tests.unit.example_stream import ExampleRun, smoke_run
 

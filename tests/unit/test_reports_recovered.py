@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import same_color
 
-from rackloop.distribution import Distribution
+from rackloop.measurement import Distribution
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.plots import (
     GroupedBar,

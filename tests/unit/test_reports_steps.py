@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import VirtualClock
-from rackloop.event_log import EventLog
-from rackloop.events import ActAnnounced, ActDone, Exchange, RemapSeen, RunStarted, Stage, TaskRan, TestStarted
+from rackloop.record import (
+    ActAnnounced,
+    ActDone,
+    EventLog,
+    Exchange,
+    RemapSeen,
+    RunStarted,
+    Stage,
+    TaskRan,
+    TestStarted,
+)
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.steps import MOST_ACTS, TASKS_TITLE, TITLE, is_ours, steps_of
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from rackloop.distribution import Distribution
-from rackloop.events import GearOut, RetestDone
+from rackloop.measurement import Distribution
+from rackloop.record import GearOut, RetestDone
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
 from rackloop_reports.table import render

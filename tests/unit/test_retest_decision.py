@@ -6,8 +6,8 @@ from itertools import combinations, product
 
 import pytest
 
-from rackloop.upkeep import Diagnosis, Finding, Gear, Seen, Trial, diagnose
-from rackloop.verdict import Cause
+from rackloop.measurement import Cause
+from rackloop.safety.maintenance import Diagnosis, Finding, Gear, Seen, Trial, diagnose
 
 D, E = Gear.drive("d01"), Gear.drive("d02")
 P, Q = Gear.port("srv1", "p0"), Gear.port("srv1", "p1")

@@ -10,11 +10,10 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput
-from rackloop.lab import load_lab
+from rackloop.lab import LabState, load_lab
 from rackloop.plan import find_testplans
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
-from rackloop.upkeep import Gear, Upkeep
+from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.safety.store import open_lab_store
 from rackloop_cli import schedule_shrink
 from rackloop_cli.schedule import Wanted, find, make, show
 

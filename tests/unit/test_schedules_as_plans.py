@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import DescriptionError
+from rackloop.faults.schedules import RandomSchedule, Schedule
 from rackloop.plan import Plan, load_plan
-from rackloop.schedules import RandomSchedule, Schedule
-from rackloop.schedules._plan_text import plan_yaml
+from rackloop.plan._plan_text import plan_yaml
 from tests.unit.schedule_cases import schedule, step
 
 TEST_FILE = """

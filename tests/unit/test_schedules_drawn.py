@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
-from rackloop.schedules import (
+from rackloop.faults.schedules import (
     Bound,
     FaultChoice,
     RandomSchedule,

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from rackloop.description._field_texts import field_texts
-from rackloop.description._schedulefile import WrittenBound, WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.lab import load_lab
-from rackloop.schedules import (
+from rackloop.faults.schedules import (
     Bound,
     FaultChoice,
     RandomSchedule,
@@ -20,6 +17,9 @@ from rackloop.schedules import (
     read_schedule,
     schedule_yaml,
 )
+from rackloop.faults.schedules._schedulefile import WrittenBound, WrittenChoice, WrittenSchedule, WrittenStep
+from rackloop.lab import load_lab
+from rackloop.lab.yaml._field_texts import field_texts
 from tests.unit.schedule_cases import RANDOM_SCHEDULES, any_schedules, schedule, step
 
 SCRIPTED = """\

@@ -6,8 +6,8 @@ import pytest
 
 from rackloop.errors import BadInput
 from rackloop.faults import BlastRadius, FaultSpec, Injection
+from rackloop.faults.schedules import FaultChoice, RandomSchedule
 from rackloop.lab import load_lab
-from rackloop.schedules import FaultChoice, RandomSchedule
 from rackloop_drivers.workload import WatchInterval
 from rackloop_fixtures import seconds_to_service, unexplained_errors
 from rackloop_fixtures._schedules import file_name, foreseen_faults, foreseen_s

@@ -10,10 +10,9 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import DeadlineExceeded
 from rackloop.faults import Faults, FaultSpec
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, UndoFailed
-from rackloop.schedules import Bound, ScheduleFailed, play
-from rackloop.store import open_store
+from rackloop.faults.schedules import Bound, ScheduleFailed, play
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, UndoFailed
 from tests.unit.schedule_cases import schedule, step, taking
 from tests.unit.sim_rack import SimRack, described
 

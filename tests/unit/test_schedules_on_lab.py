@@ -6,8 +6,7 @@ import pytest
 
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec
-from rackloop.lab import Lab, load_lab
-from rackloop.schedules import (
+from rackloop.faults.schedules import (
     Bound,
     FaultChoice,
     RandomSchedule,
@@ -18,7 +17,8 @@ from rackloop.schedules import (
     on_lab,
     taking_of,
 )
-from rackloop.upkeep import Gear
+from rackloop.lab import Lab, load_lab
+from rackloop.safety.maintenance import Gear
 from tests.unit.schedule_cases import schedule, step
 
 STORM = RandomSchedule("storm", (FaultChoice("hang", ("drives",), (0.1, 1)),), every_s=1.0, duration_s=300.0)

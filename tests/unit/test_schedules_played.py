@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, NotSupported
 from rackloop.faults import FaultSpec
-from rackloop.schedules import (
+from rackloop.faults.schedules import (
     Bound,
     RandomSchedule,
     ScheduleFailed,

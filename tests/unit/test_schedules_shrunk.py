@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.schedules import Schedule, Step, bound_problems, play, shrink
-from rackloop.schedules._ddmin import ddmin
+from rackloop.faults.schedules import Schedule, Step, bound_problems, play, shrink
+from rackloop.faults.schedules._ddmin import ddmin
 from tests.unit.schedule_cases import TellingRack, schedule, step, taking
 
 TARGETS = ("d01", "d02", "d03", "d04")

@@ -11,9 +11,9 @@ import pytest
 from rackloop.abilities import DriveIdentity
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
+from rackloop.safety.undo import Equipment
 from rackloop_fixtures._outcome import BenchBroken
 from rackloop_fixtures._settled import Settled
 from tests.unit.sim_rack import SimRack, described, identity_of

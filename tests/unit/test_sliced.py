@@ -11,10 +11,10 @@ import pytest
 from rackloop.abilities import PhyControl
 from rackloop.errors import NotSupported
 from rackloop.faults import phy_of
-from rackloop.journalled import Equipment
 from rackloop.lab import Lab, load_lab
-from rackloop.leases import slice_of
 from rackloop.portmap import PortMap
+from rackloop.safety.leases import slice_of
+from rackloop.safety.undo import Equipment
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_labs.sliced import SlicedBench
 from tests.unit.sim_rack import described

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rackloop.lab import Lab, load_lab
-from rackloop.secret import EnvironmentSecret
+from rackloop.lab import EnvironmentSecret, Lab, load_lab
 from rackloop_drivers.host import SshAccess
 from rackloop_labs.ssh_access import ssh_accesses
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop import state as state_module
 from rackloop.errors import BadInput, LabError
-from rackloop.state import LabState, state_root
+from rackloop.lab import LabState, state_root
+from rackloop.lab import _state as state_module
 
 
 def test_the_root_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

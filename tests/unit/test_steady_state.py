@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.steady_state import PTS, Criteria, SteadySpan, Window, attained, steady_spans, why_not_steady
+from rackloop.measurement import PTS, Criteria, SteadySpan, Window, attained, steady_spans, why_not_steady
 
 VALUES = st.floats(min_value=1.0, max_value=1e7)
 ROUNDS = st.lists(VALUES, min_size=5, max_size=40)

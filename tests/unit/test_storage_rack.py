@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from rackloop.blocks import BLOCK_BYTES, MemoryBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, MemoryBlocks
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
 from rackloop_fixtures import StorageClient, StorageRack
 from rackloop_models.disaggregation import Io, Mapped, Unmapped, judged
 from rackloop_models.disaggregation._rules_common import answers_only_while_mapped

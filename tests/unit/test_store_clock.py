@@ -11,9 +11,9 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
-from rackloop.store import _sqlite, open_store
-from rackloop.upkeep import Gear, Upkeep
+from rackloop.safety.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
+from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.safety.store import _sqlite, open_store
 
 WHOLE = Slice(whole=True)
 

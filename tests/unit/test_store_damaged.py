@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.leases import Holder, Leases, Slice
-from rackloop.store import StoreDamaged, open_store
+from rackloop.safety.leases import Holder, Leases, Slice
+from rackloop.safety.store import StoreDamaged, open_store
 
 WHOLE = Slice(whole=True)
 

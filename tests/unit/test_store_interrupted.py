@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.store import open_store
-from rackloop.store._engine import EngineFailed
-from rackloop.store._sqlite import SqliteEngine
+from rackloop.safety.store import open_store
+from rackloop.safety.store._engine import EngineFailed
+from rackloop.safety.store._sqlite import SqliteEngine
 
 FENCING = "INSERT INTO fencing VALUES (?, 1) RETURNING token"
 

@@ -6,8 +6,8 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
-from rackloop.store import open_store
-from rackloop.store._postgres import shown_url
+from rackloop.safety.store import open_store
+from rackloop.safety.store._postgres import shown_url
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.store._engine import TURN_S, EngineFailed
-from rackloop.store._turns import Place
+from rackloop.safety.store._engine import TURN_S, EngineFailed
+from rackloop.safety.store._turns import Place
 
 CLOCK = VirtualClock()
 

@@ -13,7 +13,7 @@ import pytest
 from rackloop.abilities import Completed, Process
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, NotSupported, ProtocolError
-from rackloop.profiles import load_profile
+from rackloop.lab import load_profile
 from rackloop_models.tail_latency import (
     BENCHMARKS,
     PUBLISHED_OVERHEADS,

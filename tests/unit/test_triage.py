@@ -13,12 +13,11 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder
-from rackloop.leases import HeldLease, LeaseLost, Leases, LeaseTerms, holding, slice_of
-from rackloop.store import Store, open_store
-from rackloop.upkeep import Gear, QuarantineRule, Seen, Trial, Upkeep, diagnose
-from rackloop.verdict import Cause, Verdict
+from rackloop.measurement import Cause, Verdict
+from rackloop.safety.leases import HeldLease, LeaseLost, Leases, LeaseTerms, holding, slice_of
+from rackloop.safety.maintenance import Gear, QuarantineRule, Seen, Trial, Upkeep, diagnose
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_fixtures import _triage
 from rackloop_fixtures._outcome import Outcome
 from rackloop_fixtures._triage import Triage

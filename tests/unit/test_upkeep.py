@@ -12,10 +12,10 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import load_lab
-from rackloop.leases import Leases, holding, slice_of
-from rackloop.store import open_store
-from rackloop.upkeep import Gear, OutOfService, QuarantineRule, State, Upkeep, gear_named, lab_without
-from rackloop.verdict import Cause
+from rackloop.measurement import Cause
+from rackloop.safety.leases import Leases, holding, slice_of
+from rackloop.safety.maintenance import Gear, OutOfService, QuarantineRule, State, Upkeep, gear_named, lab_without
+from rackloop.safety.store import open_store
 
 D01, D02, SRV1 = Gear.drive("d01"), Gear.drive("d02"), Gear.server("srv1")
 RULE = QuarantineRule(failures=2, tests=3)
@@ -110,7 +110,7 @@ def test_what_stands_is_told_while_somebody_else_writes(
 ) -> None:
     out = upkeep.maintain(D01, "new firmware", "ada@bench")
     _fail(upkeep, 1, D02)
-    monkeypatch.setattr("rackloop.store._sqlite._BUSY_S", 0.0)
+    monkeypatch.setattr("rackloop.safety.store._sqlite._BUSY_S", 0.0)
     with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as other, other.transaction("mock"):
         assert upkeep.standing() == {D01: out}
         assert [failure.number for failure in upkeep.failures(D02)] == [1]

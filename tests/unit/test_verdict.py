@@ -2,7 +2,7 @@
 
 import pytest
 
-from rackloop.verdict import Cause, Verdict, exit_code, worst
+from rackloop.measurement import Cause, Verdict, exit_code, worst
 
 PASS, FAIL, UNKNOWN, BLOCKED, SKIPPED = Verdict
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rackloop.errors import LabError
-from rackloop.health import HealthSnapshot
-from rackloop.health_change import HealthChange, Judgement
-from rackloop.verdict import Cause, Verdict
+from rackloop.inspection.health import HealthSnapshot
+from rackloop.measurement import Cause, Verdict
+from rackloop.record import HealthChange, Judgement
 from rackloop_fixtures import _watched
 from rackloop_fixtures._outcome import HealthChanged, Outcome
 from rackloop_fixtures._watched import watched

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rackloop.clock import Clock
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, Equipment, journalled
-from rackloop.lab import Lab
-from rackloop.leases import Slice
-from rackloop.state import LabState
+from rackloop.lab import Lab, LabState
+from rackloop.safety.leases import Slice
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
 from rackloop_cli.own_lease import leased_by_hand
 from rackloop_labs import Bench, open_lab

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from rackloop.blocks import BLOCK_BYTES, Blocks, IoFailed, PartwiseBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks, IoFailed, PartwiseBlocks
 from rackloop.clock import Clock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 
@@ -122,7 +122,7 @@ class DriveAtPort:
 
 
 class QuickDriveAtPort(DriveAtPort):
-    """The same of :class:`~rackloop.blocks.PartwiseBlocks`."""
+    """The same of :class:`~rackloop.abilities.blocks.PartwiseBlocks`."""
 
     def __init__(self, blocks: PartwiseBlocks, clock: Clock, name: str, look: str) -> None:
         super().__init__(blocks, clock, name, look)

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from rackloop.abilities import BlockDevice, Drive, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
-from rackloop.guard import NOT_SCRATCH, Guard
-from rackloop.lab import Lab, LabKind
-from rackloop.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
+from rackloop.lab import Lab, LabKind, LabState
 from rackloop.names import guess, quoted
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.safety import NOT_SCRATCH, Guard
+from rackloop.safety.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
+from rackloop.safety.store import open_lab_store
 from rackloop_cli.by_hand import running_bench
 from rackloop_cli.lab_upkeep import in_maintenance, parts_of, refuse_in_maintenance
 from rackloop_cli.own_lease import own_lease

@@ -13,8 +13,8 @@ from rackloop.abilities import LiveMap, PortState
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.leases import Slice, slice_of, slice_of_ports
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
+from rackloop.safety.leases import Slice, slice_of, slice_of_ports
 from rackloop_cli.by_hand import acting, running_bench
 
 _WITHIN_S = 10.0

@@ -8,12 +8,11 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
-from rackloop.heal import HealReport
-from rackloop.journal import Journal
-from rackloop.lab import Lab, load_lab
-from rackloop.leases import Leases, LeaseTerms, leased, slice_of
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop.safety import HealReport
+from rackloop.safety.leases import Leases, LeaseTerms, leased, slice_of
+from rackloop.safety.store import open_lab_store
+from rackloop.safety.undo import Journal
 from rackloop.units import counted
 from rackloop_cli.lab_upkeep import in_maintenance
 from rackloop_cli.own_lease import own_lease

@@ -14,8 +14,8 @@ from rich.table import Table
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.leases import Holder, Leases, LeaseTerms, RackLeased, leased, slice_of
-from rackloop.store import StoreDamaged, open_lab_store
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased, slice_of
+from rackloop.safety.store import StoreDamaged, open_lab_store
 from rackloop_cli.stealing import agree_to_steal
 from rackloop_labs import MockLab
 from rackloop_labs.described import require_described

@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rackloop.cabling import PortCheck
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
-from rackloop.lab import LabKind, load_lab
-from rackloop.state import LabState
+from rackloop.inspection.cabling import PortCheck
+from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.units import counted
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import cabling

@@ -10,9 +10,8 @@ from pathlib import Path
 from rackloop.abilities import Fabric
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import Control, Lab, check_files, load_lab
+from rackloop.lab import Control, Lab, LabState, check_files, load_lab
 from rackloop.names import NAME
-from rackloop.state import LabState
 from rackloop.units import counted
 from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.fabric.flexfabric import FlexFabric, open_flexfabric

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rackloop.clock import Clock
-from rackloop.journal import Entry, Journal, JournalDamaged
-from rackloop.lab import Lab
-from rackloop.leases import Attempt, Lease, Leases, Slice, Theft, Ticket
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.lab import Lab, LabState
+from rackloop.safety.leases import Attempt, Lease, Leases, Slice, Theft, Ticket
+from rackloop.safety.store import open_lab_store
+from rackloop.safety.undo import Entry, Journal, JournalDamaged
 from rackloop_cli.lab_upkeep import out_of_service
 
 _SHOWN = 5

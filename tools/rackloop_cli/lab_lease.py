@@ -9,11 +9,10 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.lab import load_lab
-from rackloop.leases import Holder, Leases, LeaseTerms, leases_of, obtain, slice_of
+from rackloop.lab import LabState, load_lab
 from rackloop.names import names_in
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain, slice_of
+from rackloop.safety.store import open_lab_store
 from rackloop.units import parse_quantity
 from rackloop_cli.stealing import Agreed, agree_to_steal, offering
 

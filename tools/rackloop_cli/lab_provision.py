@@ -12,17 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.description import compose
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import Lab, LabKind, load_lab
-from rackloop.leases import Leases, LeaseTerms, leased, slice_of
+from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop.lab.yaml import compose
 from rackloop.names import guess
-from rackloop.plan import resolved
-from rackloop.playbooks import find_playbook, roles_of
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.plan import find_playbook, resolved, roles_of
+from rackloop.safety.leases import Leases, LeaseTerms, leased, slice_of
+from rackloop.safety.maintenance import Gear, GearKind, OutOfService, lab_without
+from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
-from rackloop.upkeep import Gear, GearKind, OutOfService, lab_without
 from rackloop_cli.lab_upkeep import in_maintenance, refuse_in_maintenance
 from rackloop_cli.own_lease import own_lease
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus

@@ -12,13 +12,9 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.journal import Journal
-from rackloop.journalled import ActRecorder, undoing
-from rackloop.lab import Lab, load_lab
-from rackloop.leases import Holder, Slice, slice_of
-from rackloop.state import LabState
-from rackloop.store import Store, open_lab_store
-from rackloop.upkeep import (
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop.safety.leases import Holder, Slice, slice_of
+from rackloop.safety.maintenance import (
     Diagnosis,
     Finding,
     Gear,
@@ -29,6 +25,8 @@ from rackloop.upkeep import (
     gear_behind,
     gear_named,
 )
+from rackloop.safety.store import Store, open_lab_store
+from rackloop.safety.undo import ActRecorder, Journal, undoing
 from rackloop_cli.own_lease import leased_by_hand
 from rackloop_labs.in_service import BenchInService
 

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
+from rackloop.lab import Profile, load_profile, profile_names
 from rackloop.local_executor import LocalExecutor
-from rackloop.profiles import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.model_output import bar, make_directory
 from rackloop_cli.whole_table import table_of_figures

@@ -18,8 +18,8 @@ from rackloop_cli.model_output import bar, make_directory, write_results
 from rackloop_cli.whole_table import print_whole, table_of_figures
 
 if TYPE_CHECKING:
-    from rackloop.distribution import Distribution
-    from rackloop.profiles import Profile
+    from rackloop.lab import Profile
+    from rackloop.measurement import Distribution
     from rackloop_models.tail_latency import (
         Agreement,
         Charge,
@@ -103,7 +103,7 @@ class _Cell:
 
 def tail(request: TailRequest) -> int:
     """Work out every cell; 1 where trials and equations disagree."""
-    from rackloop.profiles import load_profile
+    from rackloop.lab import load_profile
 
     # What is wrong with the request is told before anything takes its time.
     _require_measured(request)

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab
-from rackloop.leases import HeldLease, Holder, Leases, LeaseTerms, Slice, holding, leases_of
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
+from rackloop.lab import Lab, LabState
+from rackloop.safety.leases import HeldLease, Holder, Leases, LeaseTerms, Slice, holding, leases_of
+from rackloop.safety.store import open_lab_store
 from rackloop_labs import Bench, open_leased
 from rackloop_labs.described import require_described
 

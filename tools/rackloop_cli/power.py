@@ -13,8 +13,8 @@ from rackloop.abilities import PowerPort
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotSupported
 from rackloop.lab import LabKind, load_lab
-from rackloop.leases import slice_of_resource
 from rackloop.names import guess, quoted
+from rackloop.safety.leases import slice_of_resource
 from rackloop_cli.by_hand import acting, running_bench
 
 _ASKED_WITHIN_S = 20.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rackloop.state import LabState
+from rackloop.lab import LabState
 
 
 def run(directory: Path) -> int:

@@ -27,10 +27,9 @@ from rackloop.errors import (
     LabError,
     RackloopError,
 )
-from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.lab import Lab, LabKind, LabState, load_lab
 from rackloop.names import names_in
 from rackloop.plan import Plan, find_testplans, load_plan, override, require_parts
-from rackloop.state import LabState
 from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
 
@@ -151,8 +150,8 @@ def _lease_arguments(request: Request) -> list[str]:
 
 def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
     """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
-    from rackloop.leases import Leases, LeaseTerms
-    from rackloop.store import open_lab_store
+    from rackloop.safety.leases import Leases, LeaseTerms
+    from rackloop.safety.store import open_lab_store
     from rackloop_cli.stealing import agree_to_steal
 
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:

@@ -13,15 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rackloop.clock import RealClock
-from rackloop.description import compose_file
-from rackloop.description._testplans import files_by_name, read_declared
 from rackloop.errors import EXIT_PASS, BadInput, LabError
-from rackloop.event_log import read_events
-from rackloop.events import TestFinished
-from rackloop.lab import Lab, load_lab
-from rackloop.names import guess
-from rackloop.plan import Plan, PlanEntry, find_testplans, load_plan
-from rackloop.schedules import (
+from rackloop.faults.schedules import (
     RandomSchedule,
     Schedule,
     lacking_out_of_service,
@@ -31,11 +24,15 @@ from rackloop.schedules import (
     schedule_yaml,
     taking_of,
 )
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop.lab.yaml import compose_file
+from rackloop.names import guess
+from rackloop.plan import Plan, PlanEntry, files_by_name, find_testplans, load_plan, read_declared
+from rackloop.record import TestFinished, read_events
+from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
-from rackloop.state import LabState
-from rackloop.store import open_lab_store
 from rackloop.units import counted, format_quantity
-from rackloop.upkeep import Gear, Upkeep
 from rackloop_labs.offered import lacking_in
 
 FOLDER = "schedules"

@@ -12,13 +12,12 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
-from rackloop.event_log import read_events
-from rackloop.events import Measured, RunFinished, TestFinished
+from rackloop.faults.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
 from rackloop.lab import load_lab
-from rackloop.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
-from rackloop.schedules._plan_text import plan_yaml
+from rackloop.measurement import Verdict
+from rackloop.plan import plan_yaml
+from rackloop.record import Measured, RunFinished, TestFinished, read_events
 from rackloop.units import counted
-from rackloop.verdict import Verdict
 from rackloop_cli.run import terminate_as_interrupt
 from rackloop_cli.schedule import Found, Wanted, find, write
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rackloop.errors import BadInput
-from rackloop.leases import Leases, RackLeased, Slice
+from rackloop.safety.leases import Leases, RackLeased, Slice
 
 
 @contextmanager

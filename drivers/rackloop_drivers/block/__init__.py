@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.block._host import HostPath
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport"]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {"BlockTopology": "device_path", "DevicePath": "device_path", "HostPath": "_host", "NbdExport": "_nbd"},
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackloop.abilities import BlockUsage, DriveIdentity, Executor
+from rackloop.abilities.inventory import SeenDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
-from rackloop.inventory import SeenDrive
 from rackloop_drivers.holder import Holder
 from rackloop_drivers.host_tools import name_of, read_drive
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from rackloop.abilities import BlockDevice, WritableDrive
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import LabError, NotConnected, RackloopError
 from rackloop_drivers.buffers import address_of, unfilled_bytes
 from rackloop_drivers.permit import Permit
@@ -27,7 +27,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class PathSession:
-    """The node or file behind ``device`` as :class:`~rackloop.blocks.Blocks`; any number of threads may use it.
+    """The node or file behind ``device`` as ``rackloop.abilities.blocks.Blocks``; any number of threads may use it.
 
     Beside the page cache (O_DIRECT) where the device and its file system allow that, else through it: ``is_direct``
     says which. Buffers that begin on a page go to the device as they are, others by way of one that does. How long a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.drive._host import HostDrive
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["HostDrive", "RackdDrive", "survey"]
 
-__getattr__ = opening(__name__, {"HostDrive": "_host", "RackdDrive": "_rackd", "survey": "_rackd"})
+__getattr__ = lazy_getattr(__name__, {"HostDrive": "_host", "RackdDrive": "_rackd", "survey": "_rackd"})

@@ -32,5 +32,5 @@ class HostDrive:
         return read_drive(self._executor, self._device, deadline).identity
 
     def health(self, deadline: Deadline) -> dict[str, int]:
-        """The drive's counters by the names of :mod:`rackloop.health`; raises as :meth:`identify` does."""
+        """The drive's counters by the names of :mod:`rackloop.inspection.health`; raises as :meth:`identify` does."""
         return dict(read_drive(self._executor, self._device, deadline).counters)

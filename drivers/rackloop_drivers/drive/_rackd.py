@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import DriveIdentity, SanitizeMethod
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import normal_text
 from rackloop.errors import GuardRefused, LabError, NotSupported, ProtocolError
-from rackloop.identity import normal_text
 from rackloop_drivers.rackd import RackdControl
 
 if TYPE_CHECKING:

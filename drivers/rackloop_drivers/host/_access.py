@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackloop.secret import Secret
+from rackloop.lab import Secret
 
 
 @dataclass(frozen=True)

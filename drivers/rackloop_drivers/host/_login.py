@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LoginRefused, NotConnected
-from rackloop.secret import Secret
+from rackloop.lab import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -14,7 +14,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.names import require_file_name
-from rackloop.orphans import END_ALL
+from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess

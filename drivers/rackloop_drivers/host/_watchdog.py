@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
-from rackloop.orphans import END_LABELLED
+from rackloop.safety import END_LABELLED
 from rackloop_drivers.host._connection import Connection
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final
 from rackloop.abilities import Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
-from rackloop.evidence import ClockOffset, ClockReading, offset_of
+from rackloop.inspection.timeline import ClockOffset, ClockReading, offset_of
 from rackloop_drivers.host_tools._survey import name_of
 
 # What both print of the same line gives the moment of the boot by the server's own time of day.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
-from rackloop.health import HostHealth, KernelLine, KernelPosition
+from rackloop.inspection.health import HostHealth, KernelLine, KernelPosition
 from rackloop_drivers.host_tools._sections import Section
 from rackloop_drivers.host_tools._survey import Answers
 

@@ -7,7 +7,7 @@ Namespace, SMART / Health Information log).
 from __future__ import annotations
 
 from rackloop.abilities import DriveIdentity
-from rackloop.identity import normal_text
+from rackloop.drive_identifiers import normal_text
 from rackloop_drivers.host_tools._fields import Fields
 from rackloop_drivers.host_tools._reading import Reading, reported
 

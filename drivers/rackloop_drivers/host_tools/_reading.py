@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rackloop.abilities import DriveIdentity
-from rackloop.identity import normal_identifier
+from rackloop.drive_identifiers import normal_identifier
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Who a drive says it is, its health counters by the names of :mod:`rackloop.health`, and what the tool found."""
+    """Who a drive says it is, its counters as :mod:`rackloop.inspection.health` names them, and what the tool found."""
 
     identity: DriveIdentity
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rackloop.abilities import DriveIdentity
+from rackloop.drive_identifiers import normal_text
 from rackloop.errors import LabError
-from rackloop.identity import normal_text
 from rackloop_drivers.host_tools._fields import Fields
 from rackloop_drivers.host_tools._reading import Reading, reported
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from importlib.resources import files
 
 from rackloop.abilities import Executor, Host
+from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import is_on_path
 from rackloop.errors import LabError, UnknownFormat
-from rackloop.identity import is_on_path
-from rackloop.inventory import HostInventory, SeenDrive
-from rackloop.state import keep_text
+from rackloop.lab import keep_text
 from rackloop_drivers.host_tools._fields import Fields
 from rackloop_drivers.host_tools._lsblk import parse_lsblk
 from rackloop_drivers.host_tools._nvme_cli import parse_nvme

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rackloop.inventory import SeenPhy
+from rackloop.abilities.inventory import SeenPhy
 
 _PCI_ADDRESS = re.compile(r"^pci-([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]")
 _EXPANDER_PHY = re.compile(r"-sas-exp0x[0-9a-f]{16}-phy(\d+)-")

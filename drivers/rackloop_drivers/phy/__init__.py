@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.phy._host_phy import HostPhy, PhyVia
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HostPhy", "HostPhys", "PhySwitchedOff", "PhyVia"]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__, {"HostPhy": "_host_phy", "HostPhys": "_phys", "PhySwitchedOff": "_switched_off", "PhyVia": "_host_phy"}
 )

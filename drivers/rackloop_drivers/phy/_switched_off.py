@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, GuardRefused
-from rackloop.identity import normal_text
 from rackloop_drivers.host_tools import read_drives
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 

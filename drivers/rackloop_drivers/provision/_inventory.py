@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from rackloop.drive_identifiers import UNIQUE_IDENTIFIERS
 from rackloop.errors import BadInput
-from rackloop.identity import UNIQUE_IDENTIFIERS
-from rackloop.lab import Lab
-from rackloop.secret import Secret
+from rackloop.lab import Lab, Secret
 
 SERVERS = "servers"
 _ENDS_A_QUOTE = re.compile('["\x00-\x1f\x7f-\x9f]')

@@ -14,8 +14,8 @@ from typing import Any
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
-from rackloop.identity import normal_text
 from rackloop_drivers.host_faults import require_tool
 from rackloop_drivers.host_tools import read_drive, read_drives
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.workload._fio import Fio, RunningFio
@@ -72,7 +72,7 @@ __all__ = [
     "plan_requests",
 ]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {
         "Direction": "_fio_result",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rackloop.distribution import Distribution
 from rackloop.errors import ToolError
+from rackloop.measurement import Distribution
 from rackloop_drivers.workload._fio_series import Sample
 
 Direction = Literal["read", "write", "trim"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from rackloop.abilities import BlockDevice, Executor, Host, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused
-from rackloop.guard import place_of
 from rackloop.native import find_binary
+from rackloop.safety import place_of
 from rackloop_drivers.delivery import deliver
 from rackloop_drivers.workload._rackprobe_results import (
     Event,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from rackloop.distribution import Distribution
 from rackloop.errors import ProtocolError
+from rackloop.measurement import Distribution
 
 Event = dict[str, Any]
 _T = TypeVar("_T")

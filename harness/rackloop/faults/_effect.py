@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from rackloop.events import Stage
+from rackloop.record import Stage
 
 if TYPE_CHECKING:
     from rackloop.faults._guard import Injection

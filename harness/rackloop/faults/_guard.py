@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rackloop.abilities import SignalRestorer
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, FaultRefused, RackloopError
-from rackloop.events import FaultPhase
 from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
-from rackloop.journalled import WORTH_ENDING_NS, UndoFailed, journalled, undo
 from rackloop.names import guess
+from rackloop.record import FaultPhase
+from rackloop.safety.undo import WORTH_ENDING_NS, UndoFailed, journalled, undo
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from rackloop.event_log import EventSink
-    from rackloop.events import Stage
     from rackloop.faults._kind import FaultKind
-    from rackloop.journal import Entry
-    from rackloop.journalled import ActRecorder, Equipment
     from rackloop.lab import Lab
+    from rackloop.record import EventSink, Stage
+    from rackloop.safety.undo import ActRecorder, Entry, Equipment
 
 _BEGIN_S = 10.0
 _END_S = 60.0

@@ -15,8 +15,8 @@ from rackloop.parameters import Parameter
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
-    from rackloop.journalled import Equipment
     from rackloop.lab import Lab
+    from rackloop.safety.undo import Equipment
 
 
 @dataclass(frozen=True)

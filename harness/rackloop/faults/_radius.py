@@ -11,7 +11,7 @@ from rackloop.faults._target import Target, TargetKind
 if TYPE_CHECKING:
     from rackloop.lab import Lab
     from rackloop.portmap import Pair
-    from rackloop.upkeep import Gear
+    from rackloop.safety.maintenance import Gear
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from rackloop.faults._target import Target, TargetKind, server_port_of, signal_p
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
-    from rackloop.journalled import Equipment
     from rackloop.lab import Lab
+    from rackloop.safety.undo import Equipment
 
 Named = Callable[["Lab", Target], str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rackloop.blocks import Blocks
+from rackloop.abilities.blocks import Blocks
 from rackloop.errors import BadInput
 from rackloop.recovery._sectors import SECTOR_BYTES
 from rackloop.recovery._system import Health, RecoveryState, SelfDescription, SilentCorruption

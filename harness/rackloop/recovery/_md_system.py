@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rackloop.blocks import Blocks
+from rackloop.abilities.blocks import Blocks
 from rackloop.clock import Clock, Deadline
 from rackloop.recovery._block_system import BlockSystem
 from rackloop.recovery._md import MdArray, MdStatus

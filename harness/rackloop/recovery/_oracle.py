@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop.recovery._calls import Calls, Pending

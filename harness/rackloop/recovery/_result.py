@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rackloop.distribution import Distribution
-from rackloop.measurement import Measurement
+from rackloop.measurement import Distribution, Measurement, Verdict, worst
 from rackloop.recovery._judging import Judged, Outcome
 from rackloop.recovery._patterns import Coverage, Damage, Mix
-from rackloop.verdict import Verdict, worst
 
 
 class Phase(StrEnum):

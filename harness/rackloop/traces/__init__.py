@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop.traces._columns import Op, columns
@@ -40,7 +40,7 @@ __all__ = [
     "write_trace",
 ]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {
         "FORMATS": "_recognise",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rackloop.verdict import Verdict
+from rackloop.measurement import Verdict
 from rackloop_models.disaggregation._history import History
 
 

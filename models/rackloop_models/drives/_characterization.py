@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from rackloop.clock import Deadline
-from rackloop.profiles import Profile, Published
+from rackloop.lab import Profile, Published
 from rackloop_models.drives._curves import Curves, load_curve, marked, standard_curves
 from rackloop_models.drives._figures import figure
 from rackloop_models.drives._results import Result

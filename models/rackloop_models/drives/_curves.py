@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rackloop.profiles import Profile, Published
+from rackloop.lab import Profile, Published
 from rackloop_models.drives._experiments import (
     Depth,
     Load,

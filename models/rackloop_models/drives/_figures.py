@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rackloop.errors import BadInput
-from rackloop.profiles import Profile
+from rackloop.lab import Profile
 from rackloop.units import parse_size
 from rackloop_models.drives._experiments import Depth, Load, Operation, Passes, Pattern, Region, Requests, Seek
 from rackloop_models.drives._results import Result

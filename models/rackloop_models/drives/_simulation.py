@@ -10,8 +10,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, ProtocolError, ToolError
+from rackloop.lab import Profile
 from rackloop.native import find_binary
-from rackloop.profiles import Profile
 from rackloop_models.drives._experiments import Document, Experiment
 from rackloop_models.drives._results import Result
 

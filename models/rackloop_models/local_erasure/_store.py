@@ -9,7 +9,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Self, TypeVar
 
-from rackloop.blocks import Blocks, FailFastBlocks
+from rackloop.abilities.blocks import Blocks, FailFastBlocks
 from rackloop.clock import Clock
 from rackloop.errors import BadInput
 from rackloop_models.local_erasure._contents import Contents

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from rackloop.blocks import BLOCK_BYTES, Blocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop_models.lwfs._record import DriveKey, pack_key
 from rackloop_models.lwfs._server import StorageServer
 from rackloop_models.lwfs._token import Extent, Rights, Token

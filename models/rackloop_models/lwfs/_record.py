@@ -11,7 +11,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop_models.lwfs._token import KEY_BYTES
 
 _HEADER = struct.Struct(">4s16sQIII")

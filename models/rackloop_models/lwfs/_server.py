@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
-from rackloop.blocks import BLOCK_BYTES, Blocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop_models.lwfs._record import (
     DriveKey,
     NoStore,

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rackloop.blocks import BLOCK_BYTES, UNREADABLE_ERRNOS, Blocks, IoFailed
+from rackloop.abilities.blocks import BLOCK_BYTES, UNREADABLE_ERRNOS, Blocks, IoFailed
 from rackloop.errors import LabError
 from rackloop_models.rack_erasure._label import label_offsets
 

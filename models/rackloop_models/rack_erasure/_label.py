@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rackloop.blocks import BLOCK_BYTES, Blocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop.errors import BadInput, LabError
 from rackloop_models.rack_erasure._errors import NoStripedStore
 from rackloop_models.rack_erasure._layout import LABEL_BYTES, Layout, StripeCode

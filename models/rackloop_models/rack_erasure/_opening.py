@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rackloop.blocks import BLOCK_BYTES, Blocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop.errors import BadInput, LabError
 from rackloop_models.rack_erasure._attendance import NEVER_IN
 from rackloop_models.rack_erasure._errors import NoStripedStore

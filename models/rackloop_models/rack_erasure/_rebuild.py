@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from heapq import heapify, heappop
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.clock import Clock
 from rackloop_models.rack_erasure._drives import Drives
 from rackloop_models.rack_erasure._errors import StripeLost

@@ -13,7 +13,7 @@ import zlib
 from dataclasses import dataclass
 from enum import Enum
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 
 FORMAT = 1
 DIGEST_BYTES = 16

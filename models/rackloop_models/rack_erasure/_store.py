@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from rackloop.blocks import BLOCK_BYTES, Blocks
+from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop.clock import Clock
 from rackloop.errors import BadInput
 from rackloop_models.rack_erasure._attendance import Attendance

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import partial
 
-from rackloop.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop_models.rack_erasure._drives import Drives, Gone, Unreadable
 from rackloop_models.rack_erasure._label import Label
 from rackloop_models.rack_erasure._layout import SLOTS

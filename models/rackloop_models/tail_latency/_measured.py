@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
-from rackloop.distribution import Distribution
 from rackloop.errors import BadInput, ProtocolError
-from rackloop.profiles import Profile
+from rackloop.lab import Profile
+from rackloop.measurement import Distribution
 from rackloop_models.drives import DriveSim, LocalCode, Stretch, StretchResult
 from rackloop_models.tail_latency._codes import SECTOR_BYTES
 from rackloop_models.tail_latency._reading import SECTOR_S, LocalErasure, Reading

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rackloop.distribution import Distribution
+from rackloop.measurement import Distribution
 from rackloop_models.tail_latency._distribution import Floats, LatencyPmf
 from rackloop_models.tail_latency._reading import LocalErasure, Reading
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
 from rackloop.errors import ProtocolError
-from rackloop.profiles import Profile
+from rackloop.lab import Profile
 from rackloop_models.drives import (
     Ask,
     DriveSim,

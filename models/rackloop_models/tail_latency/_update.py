@@ -9,7 +9,7 @@ from enum import StrEnum
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, ProtocolError
-from rackloop.profiles import Profile
+from rackloop.lab import Profile
 from rackloop.seed import stream
 from rackloop_models.drives import Ask, DriveSim, Step, Steps, StepsResult
 from rackloop_models.tail_latency._codes import SECTOR_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rackloop.blocks import Blocks
+from rackloop.abilities.blocks import Blocks
 from rackloop.errors import LabError
 from rackloop.recovery import (
     BlocksMissing,

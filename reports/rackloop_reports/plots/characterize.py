@@ -9,8 +9,8 @@ from itertools import accumulate
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rackloop.events import RoundsMeasured
-from rackloop.steady_state import Criteria, SteadySpan, Window, attained, steady_spans
+from rackloop.measurement import Criteria, SteadySpan, Window, attained, steady_spans
+from rackloop.record import RoundsMeasured
 from rackloop.units import format_quantity, parse_size
 from rackloop_reports.plots._style import (
     BLACK,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rackloop.distribution import Distribution
+from rackloop.measurement import Distribution
 from rackloop.units import counted, format_quantity
 from rackloop_reports.plots._style import (
     BLACK,

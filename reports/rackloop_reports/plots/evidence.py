@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from rackloop.events import EvidenceGathered
+from rackloop.record import EvidenceGathered
 from rackloop_reports.plots._style import CYCLE, GREY, Source, blank, put_caption, styled
 
 _LANE_IN = 0.34

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rackloop.events import IoSeries
+from rackloop.record import IoSeries
 from rackloop.units import counted
 from rackloop_reports.broken import BrokenPart
 from rackloop_reports.plots._style import BLACK, CYCLE, Source, blank, put_caption, styled

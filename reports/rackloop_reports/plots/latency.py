@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rackloop.distribution import Distribution, Interval
+from rackloop.measurement import Distribution, Interval
 from rackloop_reports.plots._style import (
     BLACK,
     CYCLE,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rackloop.events import IoSeries, RemapSeen
+from rackloop.record import IoSeries, RemapSeen
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,

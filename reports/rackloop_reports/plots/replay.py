@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rackloop.distribution import Distribution
+from rackloop.measurement import Distribution
 from rackloop_reports.plots._style import BLUE, GREY, ORANGE, Source, blank, milliseconds, put_caption, styled
 
 Points = Sequence[tuple[int, float]]

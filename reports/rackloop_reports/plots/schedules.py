@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rackloop.schedules import Schedule
+from rackloop.faults.schedules import Schedule
 from rackloop.units import counted
 from rackloop_reports.plots._style import CYCLE, blank, put_caption, styled
 

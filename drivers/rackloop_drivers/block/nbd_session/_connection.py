@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from errno import ENOENT
 from threading import Lock
 
-from rackloop.blocks import IoFailed
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, NotConnected, NotSupported, ToolError
 from rackloop_drivers.block.nbd_session._library import Completion, library, reason

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from rackloop.abilities import BlockDevice, WritableDrive
-from rackloop.blocks import UNREADABLE_ERRNOS
+from rackloop.abilities.blocks import UNREADABLE_ERRNOS
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
 from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
@@ -30,7 +30,7 @@ class _HasTwin(Protocol):
 
 
 class NbdSession:
-    """The export behind ``device`` as :class:`~rackloop.blocks.Blocks`, one call at a time, on one connection.
+    """The export behind ``device`` as Blocks (:mod:`rackloop.abilities.blocks`), one call at a time, on one connection.
 
     A long read or write is split, its pieces are in flight together and each is answered within ``within_s`` of the
     one before. It writes only where the guard permits it: where ``device`` is a WritableDrive that is still open.
@@ -82,8 +82,9 @@ class NbdSession:
 class FailFastNbdSession(NbdSession):
     """An NbdSession with a second connection, to the export's twin that does not retry.
 
-    As :class:`~rackloop.blocks.FailFastBlocks`: both connections reach the same drive, and a read of one does not wait
-    for one of the other. Raises NotSupported, beside what NbdSession raises, where the server has no such twin.
+    As :class:`~rackloop.abilities.blocks.FailFastBlocks`: both connections reach the same drive, and a read of one does
+    not wait for one of the other. Raises NotSupported, beside what NbdSession raises, where the server has no such
+    twin.
     """
 
     def __init__(self, device: BlockDevice | WritableDrive, clock: Clock, *, within_s: float = 5.0) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.fabric.flexfabric._driver import FlexFabric, FlexFabricPhy, open_flexfabric
@@ -35,7 +35,7 @@ __all__ = [
     "open_flexfabric",
 ]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {
         "Act": "_mischief",

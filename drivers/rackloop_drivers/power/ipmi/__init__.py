@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.power.ipmi._driver import IpmiEventLog, IpmiPowerPort
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IpmiBmc", "IpmiEventLog", "IpmiPowerPort", "Ipmitool"]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {"IpmiBmc": "_peer", "IpmiEventLog": "_driver", "IpmiPowerPort": "_driver", "Ipmitool": "_tool"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.power.redfish._certificate import serve_tls
@@ -22,7 +22,7 @@ __all__ = [
     "serve_tls",
 ]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {
         "RedfishBmc": "_peer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.door import opening
+from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.power.snmp._agent import SnmpAgent
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["APC", "CYBERPOWER", "ApcOutlet", "CyberPowerOutlet", "OutletMib", "SnmpAgent", "SnmpPdu"]
 
-__getattr__ = opening(
+__getattr__ = lazy_getattr(
     __name__,
     {
         "APC": "_codec",

@@ -1,0 +1,102 @@
+"""Schedules of faults: scripted or drawn by a seed, bounded, played, replayed and shrunk."""
+
+from typing import TYPE_CHECKING
+
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop.faults.schedules._bounds import Taken, Taking, bound_problems, nothing_known, require_within_bound
+    from rackloop.faults.schedules._draw import drawn
+    from rackloop.faults.schedules._on_lab import (
+        Lacking,
+        drawable,
+        lacking_out_of_service,
+        left_out,
+        nothing_lacking,
+        on_lab,
+        taking_of,
+    )
+    from rackloop.faults.schedules._parameters import time_text
+    from rackloop.faults.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
+    from rackloop.faults.schedules._read import examined_schedule, load_schedule, read_schedule
+    from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
+    from rackloop.faults.schedules._schedulefile import PlanSchedule
+    from rackloop.faults.schedules._shrink import Shrunk, shrink
+    from rackloop.faults.schedules._write import flow, schedule_lines, schedule_yaml
+
+__all__ = [
+    "Bound",
+    "Breaking",
+    "Condition",
+    "Done",
+    "FaultChoice",
+    "Lacking",
+    "PlanSchedule",
+    "Played",
+    "RandomSchedule",
+    "Schedule",
+    "ScheduleFailed",
+    "Shrunk",
+    "Step",
+    "Taken",
+    "Taking",
+    "bound_problems",
+    "drawable",
+    "drawn",
+    "examined_schedule",
+    "flow",
+    "lacking_out_of_service",
+    "left_out",
+    "load_schedule",
+    "nothing_known",
+    "nothing_lacking",
+    "on_lab",
+    "play",
+    "read_schedule",
+    "require_within_bound",
+    "schedule_lines",
+    "schedule_yaml",
+    "shrink",
+    "taking_of",
+    "time_text",
+]
+
+__getattr__ = lazy_getattr(
+    __name__,
+    {
+        "Bound": "_schedule",
+        "Breaking": "_play",
+        "Condition": "_play",
+        "Done": "_play",
+        "FaultChoice": "_schedule",
+        "Lacking": "_on_lab",
+        "PlanSchedule": "_schedulefile",
+        "Played": "_play",
+        "RandomSchedule": "_schedule",
+        "Schedule": "_schedule",
+        "ScheduleFailed": "_play",
+        "Shrunk": "_shrink",
+        "Step": "_schedule",
+        "Taken": "_bounds",
+        "Taking": "_bounds",
+        "bound_problems": "_bounds",
+        "drawable": "_on_lab",
+        "drawn": "_draw",
+        "examined_schedule": "_read",
+        "flow": "_write",
+        "lacking_out_of_service": "_on_lab",
+        "left_out": "_on_lab",
+        "load_schedule": "_read",
+        "nothing_known": "_bounds",
+        "nothing_lacking": "_on_lab",
+        "on_lab": "_on_lab",
+        "play": "_play",
+        "read_schedule": "_read",
+        "require_within_bound": "_bounds",
+        "schedule_lines": "_write",
+        "schedule_yaml": "_write",
+        "shrink": "_shrink",
+        "taking_of": "_on_lab",
+        "time_text": "_parameters",
+    },
+)

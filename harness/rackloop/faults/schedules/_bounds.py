@@ -1,0 +1,88 @@
+"""How much a schedule breaks at once, held against what it may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rackloop.errors import BadInput
+from rackloop.faults import FaultSpec
+from rackloop.faults.schedules._schedule import Bound, Schedule, Step
+from rackloop.units import counted
+
+SAME_S = 1e-6
+"""Times are written with microseconds; less than that apart is the same moment."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The drives and servers that a fault may touch."""
+
+    drives: frozenset[str] = frozenset()
+    servers: frozenset[str] = frozenset()
+
+
+Taking = Callable[[FaultSpec], Taken]
+"""Says what a fault takes, by its blast radius in a lab."""
+
+
+def nothing_known(_fault: FaultSpec) -> Taken:
+    """What a fault takes where no lab is known: then only faults are counted."""
+    return Taken()
+
+
+def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: Taking) -> str | None:
+    """Why ``new`` may not begin while ``standing`` stand, in words; None where it may."""
+    before = list(standing)
+    if any((fault.kind, fault.target) == (new.kind, new.target) for fault in before):
+        return f"{new} stands already"
+    taken = [taking(fault) for fault in (*before, new)]
+    drives = frozenset[str]().union(*(each.drives for each in taken))
+    servers = frozenset[str]().union(*(each.servers for each in taken))
+    # What one kind of fault does not touch, it cannot have too much of.
+    for found, noun, allowed, names in (
+        (len(before) + 1, "fault", most.faults, ()),
+        (len(drives), "drive", most.drives, sorted(drives)),
+        (len(servers), "server", most.servers, sorted(servers)),
+    ):
+        if found > allowed:
+            which = f" ({', '.join(names)})" if names else ""
+            return f"{counted(found, noun)}{which} would be broken at once, and the schedule allows {allowed}"
+    return None
+
+
+def bound_problems(schedule: Schedule, taking: Taking = nothing_known) -> Iterator[tuple[int, str]]:
+    """Where a schedule breaks more at once than it may, or leaves too little recovery: the step, and what to do."""
+    steps = schedule.unrolled().steps
+    seen = set()
+    recent: list[Step] = []
+    for number, step in enumerate(steps):
+        index = number % max(1, len(schedule.steps))
+        if index not in seen and (problem := _problem(recent, step, schedule, taking)):
+            seen.add(index)
+            yield index, problem
+        last = max(recent, key=lambda each: each.ends_s, default=step)
+        recent = [each for each in recent if each.ends_s > step.at_s or each is last] + [step]
+
+
+def _problem(earlier: Sequence[Step], step: Step, schedule: Schedule, taking: Taking) -> str | None:
+    standing = [other for other in earlier if other.ends_s > step.at_s + SAME_S]
+    why = excess([other.fault for other in standing], step.fault, schedule.most, taking)
+    if why is not None:
+        if not standing:
+            return f"{why}; raise most: if what is tested is meant to survive that"
+        ended_s = max(other.ends_s for other in standing)
+        return f"{why}; begin it at {ended_s:g} s, or raise most: if what is tested is meant to survive that"
+    if standing or not earlier:
+        return None
+    ready_s = max(other.ends_s for other in earlier) + schedule.recovery_s
+    if step.at_s < ready_s - SAME_S:
+        return f"begins before the rack had its recovery of {schedule.recovery_s:g} s; begin it at {ready_s:g} s"
+    return None
+
+
+def require_within_bound(schedule: Schedule, taking: Taking = nothing_known) -> None:
+    """Raise BadInput with every step at which ``schedule`` exceeds its own bound."""
+    found = [f"{schedule.where(index)}: {problem}" for index, problem in bound_problems(schedule, taking)]
+    if found:
+        raise BadInput("\n".join(found))

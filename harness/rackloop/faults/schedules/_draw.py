@@ -1,0 +1,78 @@
+"""Drawing a schedule: the same seed gives the same faults at the same times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rackloop.errors import BadInput
+from rackloop.faults import FaultSpec
+from rackloop.faults.schedules._bounds import SAME_S, Taking, excess, nothing_known
+from rackloop.faults.schedules._schedule import SHORTEST_S, RandomSchedule, Schedule, Step
+from rackloop.seed import Stream, stream
+
+_DIGITS = 3
+_PER_SECOND = 1000
+
+
+def drawn(chances: RandomSchedule, seed: int, *names: str, taking: Taking = nothing_known) -> Schedule:
+    """The schedule that ``seed`` draws for what ``names`` name, such as a test.
+
+    A fault that the bound or the recovery forbids where it was drawn waits until it is allowed; one that would end
+    after ``duration_s`` is not begun, and is the last drawn. Raises BadInput for a fault that alone exceeds the bound.
+    """
+    _require_possible(chances, taking)
+    chance = stream(seed, "schedule", chances.name, *names)
+    steps: list[Step] = []
+    recent: list[Step] = []
+    at_s = 0.0
+    while True:
+        at_s = round(at_s + chance.expovariate(1 / chances.every_s), _DIGITS)
+        fault, lasts_s = _fault(chances, chance)
+        at_s = _soonest(recent, fault, at_s, chances, taking)
+        if at_s + lasts_s > chances.duration_s:
+            break
+        steps.append(Step(at_s, lasts_s, fault))
+        # Steps begin in order: what has ended by now matters no more, but for the last to end.
+        last = max(recent, key=lambda step: step.ends_s, default=steps[-1])
+        recent = [step for step in recent if step.ends_s > at_s or step is last] + steps[-1:]
+    return Schedule(chances.name, tuple(steps), chances.most, chances.recovery_s, chances.pause, seed=seed)
+
+
+def _fault(chances: RandomSchedule, chance: Stream) -> tuple[FaultSpec, float]:
+    (choice,) = chance.choices(chances.choices, [choice.weight for choice in chances.choices])
+    target = chance.choice(choice.targets)
+    lasts_s = max(SHORTEST_S, round(chance.uniform(*choice.lasts_s), _DIGITS))
+    return FaultSpec(choice.kind, target, dict(choice.parameters)), lasts_s
+
+
+def _soonest(steps: Sequence[Step], fault: FaultSpec, at_s: float, chances: RandomSchedule, taking: Taking) -> float:
+    """The first moment from ``at_s`` on at which ``fault`` may begin. Steps begin in order: nothing comes between."""
+    ends = sorted({step.ends_s for step in steps if step.ends_s > at_s})
+    for moment_s in (at_s, *ends):
+        standing = [step.fault for step in steps if step.ends_s > moment_s + SAME_S]
+        if standing and excess(standing, fault, chances.most, taking) is None:
+            return round(moment_s, _DIGITS)
+    if not steps:
+        return at_s
+    return max(at_s, _rounded_up(max(step.ends_s for step in steps) + chances.recovery_s))
+
+
+def _rounded_up(moment_s: float) -> float:
+    """The next whole millisecond: a recovery must not be cut short."""
+    return math.ceil(round(moment_s * _PER_SECOND, 6)) / _PER_SECOND
+
+
+def _require_possible(chances: RandomSchedule, taking: Taking) -> None:
+    problems = []
+    for index, choice in enumerate(chances.choices):
+        for target in choice.targets:
+            why = excess((), FaultSpec(choice.kind, target, choice.parameters), chances.most, taking)
+            if why is not None:
+                place = f"{chances.places[index]}: " if index < len(chances.places) else ""
+                problems.append(
+                    f"{place}schedule {chances.name} may draw {choice.kind} of {target}: {why}; raise most: if what is "
+                    "tested is meant to survive that"
+                )
+    if problems:
+        raise BadInput("\n".join(problems))

@@ -1,0 +1,174 @@
+"""A schedule on a lab: its targets found, what its faults take, and whether that is within the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rackloop.errors import BadInput
+from rackloop.faults import FaultSpec, kind_of_fault
+from rackloop.faults.schedules._bounds import Taken, Taking, require_within_bound
+from rackloop.faults.schedules._draw import drawn
+from rackloop.faults.schedules._schedule import WORDS, RandomSchedule, Schedule
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
+    from rackloop.safety.maintenance import Gear
+
+
+def taking_of(lab: Lab) -> Taking:
+    """Says what a fault takes in ``lab``, by its blast radius at the baseline."""
+    known: dict[str, Taken] = {}
+
+    def taking(fault: FaultSpec) -> Taken:
+        key = repr(fault)
+        if key not in known:
+            radius = kind_of_fault(fault).blast_radius(lab, fault)
+            known[key] = Taken(radius.drives, radius.servers)
+        return known[key]
+
+    return taking
+
+
+def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
+    """What ``drives``, ``ports`` and ``servers`` mean as targets: what may be broken and is in use at the baseline."""
+    return {
+        "drives": tuple(drive for drive in lab.places if lab.drives[drive].scratch),
+        "ports": tuple(f"{server}.{port}" for server, ports in lab.baseline.items() for port in ports),
+        "servers": tuple(lab.servers),
+    }
+
+
+Lacking = Callable[[FaultSpec], str | None]
+"""Why a fault that the description allows can never be made, by what the rack or a lease has; None where it may be."""
+
+
+def nothing_lacking(_fault: FaultSpec) -> None:
+    """What a rack lacks of which only the description is known."""
+
+
+def lacking_out_of_service(rack: Lab, out: Collection[Gear], lacking: Lacking = nothing_lacking) -> Lacking:
+    """``lacking``, and what of ``rack`` that a fault would reach is out of service, as one of the whole switch does."""
+
+    def why(fault: FaultSpec) -> str | None:
+        if (said := lacking(fault)) is not None:
+            return said
+        radius = kind_of_fault(fault).blast_radius(rack, fault)
+        reached = " and ".join(gear.said for gear in sorted(out) if radius.reaches(gear))
+        return f"it would reach what is out of service: {reached}" if reached else None
+
+    return why
+
+
+def on_lab(
+    given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str, lacking: Lacking = nothing_lacking
+) -> Schedule:
+    """The schedule as it is played on ``lab``, drawn with ``seed`` if it is random and has none itself.
+
+    ``names`` are what it is drawn for, such as a test. Faults that are ``lacking`` are not drawn. Raises BadInput with
+    every fault that the lab cannot have, those that are lacking in a script and a draw without any other, and every
+    step that exceeds the bound.
+    """
+    if isinstance(given, RandomSchedule):
+        found = _with_targets(given, lab)
+        _require_targets(found)
+        _require_possible(
+            lab,
+            [
+                (_place(found.places, index), FaultSpec(choice.kind, target, choice.parameters))
+                for index, choice in enumerate(found.choices)
+                for target in choice.targets
+            ],
+            found.name,
+            WORDS,
+        )
+        found = drawable(given, lab, lacking)
+        taking = taking_of(lab)
+        chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
+        require_within_bound(chosen, taking)
+        return chosen
+    _require_possible(
+        lab, [(_place(given.places, index), step.fault) for index, step in enumerate(given.steps)], given.name
+    )
+    never = [
+        f"{given.where(index)}: {why}"
+        for index, step in enumerate(given.steps)
+        if (why := lacking(step.fault)) is not None
+    ]
+    if never:
+        raise BadInput("\n".join(never))
+    require_within_bound(given, taking_of(lab))
+    return given
+
+
+def left_out(given: Schedule | RandomSchedule, lab: Lab, lacking: Lacking) -> list[str]:
+    """The faults of a schedule that ``lab`` cannot have and why: they are not drawn, and a script with one not played.
+
+    Those of the kinds that are right.
+    """
+    if not isinstance(given, RandomSchedule):
+        faults = {repr(step.fault): step.fault for step in given.steps}
+        return [f"{fault}: {why}" for fault in faults.values() if (why := lacking(fault)) is not None]
+    return [
+        f"{choice.kind} of {target}: {why}"
+        for choice in _with_targets(given, lab).choices
+        for target in choice.targets
+        if (why := lacking(FaultSpec(choice.kind, target, choice.parameters))) is not None
+    ]
+
+
+def _with_targets(given: RandomSchedule, lab: Lab) -> RandomSchedule:
+    """The same with the names that its words stand for."""
+    words = words_of(lab)
+    return replace(
+        given,
+        choices=tuple(
+            replace(choice, targets=tuple(t for target in choice.targets for t in words.get(target, (target,))))
+            for choice in given.choices
+        ),
+    )
+
+
+def drawable(given: RandomSchedule, lab: Lab, lacking: Lacking) -> RandomSchedule:
+    """What may be drawn on ``lab`` of a schedule that is right: its words said by name, and nothing that is lacking.
+
+    Raises BadInput where nothing is left.
+    """
+    found = _with_targets(given, lab)
+    kept = []
+    reasons: dict[str, None] = {}
+    for index, choice in enumerate(found.choices):
+        why = {target: lacking(FaultSpec(choice.kind, target, choice.parameters)) for target in choice.targets}
+        targets = tuple(target for target in choice.targets if why[target] is None)
+        reasons |= dict.fromkeys(
+            f"{choice.kind} of {target}: {said}" for target, said in why.items() if said is not None
+        )
+        if targets:
+            kept.append((index, replace(choice, targets=targets)))
+    if not kept:
+        raise BadInput("\n".join(f"schedule {found.name} can draw nothing here: {reason}" for reason in reasons))
+    places = tuple(found.places[index] for index, _ in kept if index < len(found.places))
+    return replace(found, choices=tuple(choice for _, choice in kept), places=places)
+
+
+def _require_targets(chances: RandomSchedule) -> None:
+    for index, choice in enumerate(chances.choices):
+        if not choice.targets:
+            raise BadInput(
+                f"{_place(chances.places, index)}schedule {chances.name}: {choice.kind} has no target in this lab"
+            )
+
+
+def _require_possible(lab: Lab, faults: list[tuple[str, FaultSpec]], name: str, words: tuple[str, ...] = ()) -> None:
+    problems = dict.fromkeys(
+        f"{place}schedule {name}: {fault}: {problem}"
+        for place, fault in faults
+        for problem in kind_of_fault(fault).problems(lab, fault, words)
+    )
+    if problems:
+        raise BadInput("\n".join(problems))
+
+
+def _place(places: tuple[str, ...], index: int) -> str:
+    return f"{places[index]}: " if index < len(places) else ""

@@ -1,0 +1,99 @@
+"""A schedule as YAML that reads back as the same schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rackloop.faults.schedules._parameters import time_text
+from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
+
+_WIDEST = 1 << 20
+
+
+def schedule_yaml(schedule: Schedule | RandomSchedule) -> str:
+    """The text of a schedule's file: a line for each fault."""
+    return "".join(f"{line}\n" for line in schedule_lines(schedule))
+
+
+def schedule_lines(schedule: Schedule | RandomSchedule) -> Iterator[str]:
+    """The lines of :func:`schedule_yaml`, for a file that has more than a schedule."""
+    yield from _lines({"schedule": schedule.name})
+    if schedule.seed is not None:
+        yield from _lines({"seed": schedule.seed})
+    yield from _lines({"most": _bound(schedule.most)})
+    if schedule.recovery_s:
+        yield from _lines({"recovery": time_text(schedule.recovery_s)})
+    if schedule.pause:
+        yield from _lines({"pause": list(schedule.pause)})
+    if isinstance(schedule, RandomSchedule):
+        yield from _lines({"duration": time_text(schedule.duration_s), "every": time_text(schedule.every_s)})
+        yield from _list("random", [_choice(choice) for choice in schedule.choices])
+        return
+    if schedule.repeats != 1:
+        yield from _lines({"repeats": schedule.repeats})
+    yield from _list("steps", [_step(step) for step in schedule.steps])
+
+
+def _lines(mapping: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in mapping.items():
+        yield f"{key}: {flow(value)}"
+
+
+def _list(key: str, items: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"{key}:" if items else f"{key}: []"
+    for item in items:
+        yield f"  - {flow(item)}"
+
+
+def flow(value: Any) -> str:
+    """``value`` as YAML on one line, for a reader to whom every scalar is a text: ``on`` and ``0`` need no quotes."""
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as its base has it
+
+    text: str = yaml.dump(
+        _texts(value), Dumper=Plain, default_flow_style=True, sort_keys=False, width=_WIDEST, allow_unicode=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _texts(value: Any) -> Any:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case list():
+            return [_texts(item) for item in value]
+        case dict():
+            return {key: _texts(item) for key, item in value.items()}
+    return value
+
+
+def _bound(most: Bound) -> Any:
+    if most.faults == most.drives == most.servers:
+        return most.faults
+    return {"faults": most.faults, "drives": most.drives, "servers": most.servers}
+
+
+def _step(step: Step) -> dict[str, Any]:
+    fault = step.fault
+    return {
+        "at": time_text(step.at_s),
+        "lasts": time_text(step.lasts_s),
+        "fault": fault.kind,
+        "target": fault.target,
+        **({"with": dict(fault.parameters)} if fault.parameters else {}),
+    }
+
+
+def _choice(choice: FaultChoice) -> dict[str, Any]:
+    return {
+        "fault": choice.kind,
+        "targets": list(choice.targets),
+        "lasts": [time_text(each) for each in choice.lasts_s],
+        **({"weight": choice.weight} if choice.weight != 1 else {}),
+        **({"with": dict(choice.parameters)} if choice.parameters else {}),
+    }

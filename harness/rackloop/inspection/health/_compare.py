@@ -1,0 +1,172 @@
+"""Two snapshots of a rack and what the test did in between, to every change and what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from rackloop.inspection.health._counters import health_changes
+from rackloop.inspection.health._disturbance import Disturbed
+from rackloop.inspection.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule
+from rackloop.inspection.health._snapshot import HealthSnapshot, KernelLine, ServerHealth
+from rackloop.record import HealthChange, Judgement
+
+_HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+):\d+:\d+:\d+")
+_LETTER = re.compile(r"\bsd (\d+):\d+:\d+:\d+: \[(sd[a-z]+)\]")
+_DEVICE = re.compile(
+    r"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
+)
+_BY_TEST = {Excuse.LINK: "the test took its link away", Excuse.POWER: "the test took its power away"}
+_BY_FAULT = "the test broke it"
+_BY_PLAN = "the plan expects it"
+
+
+def compare(
+    before: HealthSnapshot, after: HealthSnapshot, did: Disturbed, expected: Collection[str] = ()
+) -> list[HealthChange]:
+    """Every change between two snapshots, drives first; ``expected`` are rules that the plan lets be broken.
+
+    Only what both snapshots could read is compared: a drive or server that ``after`` lacks is missing, one that
+    ``before`` lacks says nothing.
+    """
+    judge = _Judge(did, frozenset(expected))
+    return [
+        *_drives(before, after, judge),
+        *(change for server in before.servers for change in _server(server, before, after, judge)),
+    ]
+
+
+class _Judge:
+    def __init__(self, did: Disturbed, expected: frozenset[str]) -> None:
+        self.did = did
+        self._expected = expected
+
+    def __call__(
+        self,
+        rule: Rule | None,
+        excuses: Collection[str],
+        subject: str,
+        what: str,
+        before: int | str | None,
+        after: int | str | None,
+        sample: str = "",
+    ) -> HealthChange:
+        """The change, judged by its rule and by what the test did to its subject: excuses, and rules it broke there."""
+        if rule is None:
+            return HealthChange(subject, what, before, after, Judgement.NOTED, sample=sample)
+        if found := sorted(rule.excused_by.intersection(excuses)):
+            why = _BY_TEST[Excuse(found[-1])]
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, why, sample)
+        if rule.name in excuses:
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_FAULT, sample)
+        if rule.name in self._expected:
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_PLAN, sample)
+        return HealthChange(subject, what, before, after, Judgement.UNEXPECTED, rule.cause, rule.meaning, sample)
+
+    def of_drive(self, drive: str) -> set[str]:
+        """What the test did to a drive."""
+        did = self.did
+        excuses = _excuses(is_linked=drive in did.linked_drives, is_powered=drive in did.powered_drives)
+        return excuses | did.broken_drives.get(drive, frozenset())
+
+    def of_ports(self, server: str, ports: Collection[str]) -> set[str]:
+        """What the test did to any of these ports of a server; where none is known, to any port of it."""
+        touched = {port for name, port in self.did.linked_ports if name == server}
+        is_linked = bool(touched.intersection(ports) if ports else touched)
+        excuses = _excuses(is_linked=is_linked, is_powered=server in self.did.powered_servers)
+        for (name, port), rules in self.did.broken_ports.items():
+            if name == server and (port in ports or not ports):
+                excuses |= rules
+        return excuses
+
+
+def _excuses(*, is_linked: bool, is_powered: bool) -> set[str]:
+    return {excuse for excuse, holds in ((Excuse.LINK, is_linked), (Excuse.POWER, is_powered)) if holds}
+
+
+def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Iterator[HealthChange]:
+    for drive, counters in before.drives.items():
+        if drive not in after.drives:
+            # Where a server is silent, that is what is wrong, not each of its drives.
+            if not after.unreachable:
+                yield judge(MISSING, (), drive, MISSING.name, None, None, "; ".join(_newly_unreadable(before, after)))
+            continue
+        for change in health_changes(counters, after.drives[drive]):
+            if change.before is not None and change.after is None:
+                yield judge(MISSING, (), drive, change.counter, change.before, None)
+            elif change.difference:
+                yield judge(
+                    change.broken_rule, judge.of_drive(drive), drive, change.counter, change.before, change.after
+                )
+
+
+def _newly_unreadable(before: HealthSnapshot, after: HealthSnapshot) -> Iterator[str]:
+    for server, seen in after.servers.items():
+        known = before.servers[server].unreadable if server in before.servers else {}
+        yield from (reason for what, reason in seen.unreadable.items() if what not in known)
+
+
+def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Iterator[HealthChange]:
+    was, now = before.servers[name], after.servers.get(name)
+    if now is None:
+        yield judge(UNREACHABLE, (), name, UNREACHABLE.name, None, None, after.unreachable.get(name, ""))
+        return
+    restarted = was.position.boot_id != now.position.boot_id
+    if restarted:
+        excuses = judge.of_ports(name, ())
+        yield judge(BOOT_ID, excuses, name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
+    for phy, counters in now.phys.items():
+        ports = _ports_of(phy, was, now)
+        # A kernel that starts anew counts from 0.
+        known = was.phys.get(phy, {}) if not restarted else dict.fromkeys(counters, 0)
+        for change in health_changes(known, counters):
+            if change.difference:
+                subject = " ".join((name, *sorted(ports), phy))
+                yield judge(
+                    COUNTERS.get(change.counter),
+                    judge.of_ports(name, ports),
+                    subject,
+                    change.counter,
+                    change.before,
+                    change.after,
+                )
+    yield from _kernel(name, was, now, judge)
+
+
+def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) -> Iterator[HealthChange]:
+    """The alarming messages, one change for each rule and port."""
+    found: dict[tuple[str, frozenset[str]], list[KernelLine]] = {}
+    hosts: dict[str, str] = {}
+    for line in now.kernel:
+        hosts |= {name: f"host{number}" for number, name in _LETTER.findall(line.text)}
+        if (rule := _rule_of(line.text)) is not None:
+            found.setdefault((rule.name, _about(line.text, hosts, was, now)), []).append(line)
+    for (name, ports), lines in found.items():
+        rule, excuses = KERNEL_MESSAGES[name], judge.of_ports(server, ports)
+        yield judge(rule, excuses, " ".join((server, *sorted(ports))), name, None, len(lines), lines[0].text.strip())
+
+
+# A thousand remaps say the same few hundred things a thousand times.
+@lru_cache(maxsize=4096)
+def _rule_of(text: str) -> Rule | None:
+    """The first rule that a kernel message breaks."""
+    return next((rule for rule in KERNEL_MESSAGES.values() if rule.pattern and rule.pattern.search(text)), None)
+
+
+def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:
+    """The ports that a message is about; empty where it names no device that is known.
+
+    The SCSI host stays the same while a disk's letter may pass to another, so it goes first. ``hosts`` has those of the
+    letters that were named with one before, in which case only that is meant.
+    """
+    names: Iterable[str] = [f"host{number}" for number in _HCTL.findall(text)] or [
+        hosts.get(name, name) for name in _DEVICE.findall(text)
+    ]
+    return frozenset(port for name in names for port in _ports_of(name, was, now))
+
+
+def _ports_of(name: str, was: ServerHealth, now: ServerHealth) -> set[str]:
+    """The port behind a kernel's name before or after; both where it passed from one to the other."""
+    sides: tuple[Mapping[str, str], ...] = (was.ports, now.ports)
+    return {ports[name] for ports in sides if name in ports}

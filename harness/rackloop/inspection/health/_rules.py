@@ -1,0 +1,153 @@
+"""The rules: what must not change during a test, why it matters, whose fault it is, and what excuses it.
+
+A rule excuses a change only where the test's own journalled acts reached what changed: a remap or a dropped PHY the
+links of the ports it touched, a power cut what was fed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rackloop.measurement import Cause
+
+
+class Excuse(StrEnum):
+    """What a test did that explains a change: it took away a link, or power."""
+
+    LINK = "link"
+    POWER = "power"
+
+
+_LINK = frozenset({Excuse.LINK, Excuse.POWER})
+_POWER = frozenset({Excuse.POWER})
+_NEVER: frozenset[Excuse] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a change of ``name`` means and whose fault it is, unless the test did one of ``excused_by``.
+
+    ``pattern`` finds the kernel messages of the rule; None where it is about a counter or a fact. A counter that
+    ``may_fall`` is a state rather than a sum: that it falls is good news.
+    """
+
+    name: str
+    meaning: str
+    cause: Cause
+    excused_by: frozenset[Excuse] = _NEVER
+    pattern: re.Pattern[str] | None = None
+    may_fall: bool = False
+
+
+def _message(
+    name: str, pattern: str, meaning: str, cause: Cause, excused_by: frozenset[Excuse] = _NEVER
+) -> tuple[str, Rule]:
+    return name, Rule(name, meaning, cause, excused_by, re.compile(pattern))
+
+
+_PRODUCT, _LAB = Cause.PRODUCT, Cause.LAB
+
+COUNTERS: Mapping[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        # Of drives: NVMe, ATA and SCSI.
+        Rule("critical_warning", "the drive itself warns", _PRODUCT, may_fall=True),
+        Rule("crc_errors", "the link corrupts what it carries", _LAB, _LINK),
+        Rule("grown_defects", "the medium wears out under the test", _PRODUCT),
+        Rule("media_errors", "data could not be read back, or not be written", _PRODUCT),
+        Rule("pending_sectors", "sectors cannot be read and wait for a rewrite", _PRODUCT, may_fall=True),
+        Rule("phy_resets", "the link was lost during the test", _LAB, _LINK),
+        Rule("power_cycles", "the drive lost its power, or restarted, during the test", _LAB, _POWER),
+        Rule("reallocated", "the medium wears out under the test", _PRODUCT),
+        Rule("reallocated_sectors", "the medium wears out under the test", _PRODUCT),
+        Rule("uncorrectable_errors", "data could not be read back", _PRODUCT),
+        Rule("unsafe_shutdowns", "the drive lost its power during the test", _LAB, _POWER),
+        # Of SAS PHYs.
+        Rule(
+            "invalid_dword_count", "the link carries what is no SAS: a cable, a connector or a PHY is bad", _LAB, _LINK
+        ),
+        Rule("running_disparity_error_count", "bits flip on the link", _LAB, _LINK),
+        Rule("loss_of_dword_sync_count", "the link was lost during the test", _LAB, _LINK),
+        Rule("phy_reset_problem_count", "the link did not come up at the first try", _LAB, _LINK),
+    )
+}
+"""Counters that work alone does not move, by name."""
+
+KERNEL_MESSAGES: Mapping[str, Rule] = dict(
+    # The first that matches names the message: the graver stand first.
+    (
+        _message(
+            "kernel.oops",
+            r"\bOops\b|\bBUG: |Kernel panic|general protection fault|unable to handle (kernel|page)|kernel BUG at",
+            "the server's kernel broke",
+            _LAB,
+        ),
+        _message("kernel.oom", r"Out of memory|oom-kill:|oom_reaper", "the server ran out of memory", _LAB),
+        _message(
+            "kernel.stall",
+            r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
+            "something on the server waits for ever",
+            _LAB,
+            _LINK,
+        ),
+        _message("kernel.pcie_aer", r"\bAER: |PCIe Bus Error", "the PCIe link corrupts what it carries", _LAB, _LINK),
+        _message(
+            "kernel.medium_error",
+            r"critical medium error|Sense Key : Medium Error|Unrecovered Read Error|Write Fault \(sct",
+            "a drive could not read or write a sector",
+            _PRODUCT,
+        ),
+        _message(
+            "kernel.target_error",
+            r"critical target error|Sense Key : (Hardware|Aborted|Illegal)",
+            "a drive refused or failed a command",
+            _PRODUCT,
+            _LINK,
+        ),
+        _message(
+            "kernel.controller_reset",
+            r"nvme\d+: (controller is down|.*timeout|resetting controller|Device not ready)|"
+            r"(mpt\w+|ioc\d+): .*(diag reset|fault_state|hard reset)",
+            "a controller did not answer and was reset",
+            _PRODUCT,
+            _LINK,
+        ),
+        _message(
+            "kernel.command_timeout",
+            r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout",
+            "a drive did not answer a command in time",
+            _PRODUCT,
+            _LINK,
+        ),
+        _message(
+            "kernel.link_slow",
+            r"link is slow to respond|COMRESET failed|limiting SATA link speed",
+            "a link has trouble coming up",
+            _LAB,
+            _LINK,
+        ),
+        _message(
+            "kernel.link_lost",
+            r"SError: \{|exception Emask|hard resetting link|SATA link down|"
+            r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
+            r"rejecting I/O to offline device",
+            "a link was lost",
+            _LAB,
+            _LINK,
+        ),
+        _message("kernel.io_error", r"\bI/O error, dev ", "a request to a drive failed", _PRODUCT, _LINK),
+    )
+)
+"""What a kernel says when something is wrong, by the rule's name; other messages are kept and alarm nobody."""
+
+BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
+MISSING = Rule("missing", "it could be read before the test, and cannot be afterwards", _LAB)
+UNREACHABLE = Rule("unreachable", "the server does not answer after the test", _LAB)
+
+
+def rule_names() -> frozenset[str]:
+    """The names of all rules: what a plan may declare as expected."""
+    return frozenset({*COUNTERS, *KERNEL_MESSAGES, *(rule.name for rule in (BOOT_ID, MISSING, UNREACHABLE))})

@@ -1,0 +1,43 @@
+"""Comparing a drive with its description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rackloop.drive_identifiers import conflicts, normal_text
+from rackloop.errors import LabError
+
+if TYPE_CHECKING:
+    from rackloop.abilities import Drive, DriveIdentity
+    from rackloop.clock import Deadline
+    from rackloop.lab._lab_file import Drive as DescribedDrive
+
+_POLL_NS = 1_000_000
+
+
+def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
+    """Who a drive is, once its server has it, as some time after a remap. Raises LabError where it never comes."""
+    clock = deadline.clock
+    while True:
+        try:
+            return drive.identify(deadline)
+        except LabError:
+            if deadline.is_over():
+                raise
+            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
+
+
+def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:
+    """What a drive reports of its model, its serial and its identifiers that is not as it is described, in words."""
+    for name, wanted, found in (
+        ("model", described.model, reported.model),
+        ("serial", described.serial, reported.serial),
+    ):
+        if normal_text(wanted) != normal_text(found):
+            yield f"the {name} is described as {wanted!r}, the drive reports {found!r}"
+    for name, wanted in described.identifiers.items():
+        if name not in reported.identifiers:
+            yield f"the {name} is described as {wanted}, the drive reports none"
+    expected = {"serial": described.serial, **described.identifiers}
+    yield from conflicts(expected, reported.identifiers, "the drive")

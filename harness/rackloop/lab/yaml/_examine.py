@@ -1,0 +1,236 @@
+"""From a composed document to a frozen model: every problem at once, in Rackloop's words, at its line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
+
+from rackloop.errors import DescriptionError, Problem
+from rackloop.lab.yaml._document import Document, Plain, Step
+from rackloop.lab.yaml._field_texts import field_texts
+from rackloop.names import guess, kind_of
+
+KeyPath = tuple[Step, ...]
+StandIns = Mapping[tuple[str, ...], Plain]
+
+_MOST_ROUNDS = 16
+# Of a file with more, the rest is not looked at: each takes its time, and nobody reads them.
+_MOST_PROBLEMS = 1000
+_EXPECTED = {
+    "model_type": "a mapping ('key: value')",
+    "model_attributes_type": "a mapping ('key: value')",
+    "dict_type": "a mapping ('key: value')",
+    "mapping_type": "a mapping ('key: value')",
+    "list_type": "a list ('[a, b]' or '- a' lines)",
+    "tuple_type": "a list ('[a, b]' or '- a' lines)",
+    "string_type": "a text",
+}
+
+
+class Description(BaseModel):
+    """A part of a file users write: immutable, unknown keys refused, a key without a value counts as not given."""
+
+    # Built when first used, and the parts of one kind of file together: no command reads every kind.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, data: Any) -> Any:
+        if isinstance(data, dict) and None in data.values():
+            known = _fields(cls)
+            return {key: value for key, value in data.items() if value is not None or key not in known}
+        return data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        described = handler(schema)
+        properties = handler.resolve_ref_schema(described)["properties"]
+        for key, text in field_texts(cls).items():
+            properties[key]["description"] = text
+        return described
+
+
+M = TypeVar("M", bound=Description)
+
+
+class Examined(Generic[M]):
+    """A document under examination: what is wrong so far, and the model of all that is sound.
+
+    ``value`` lacks the parts that have problems, so that what depends on several parts can be checked in the same
+    pass; it is None where too little is left.
+    """
+
+    def __init__(self, document: Document, problems: list[Problem], value: M | None, taken_out: set[KeyPath]) -> None:
+        self.value = value
+        self.problems = problems
+        self._document = document
+        self._taken_out = taken_out
+        self._unsound = {path[:length] for path in taken_out for length in range(len(path) + 1)}
+
+    def report(self, path: KeyPath, message: str, *, key: bool = False) -> None:
+        """Add a problem with the value at ``path`` of ``value``, or with its key."""
+        self.problems.append(
+            self._document.problem(_written(self._document.value, self._taken_out, path), message, key=key)
+        )
+
+    def where(self, path: KeyPath) -> str:
+        """The path and ``file:line:column`` of the value at ``path``, for a message that names a second place."""
+        place = self._document.place(_written(self._document.value, self._taken_out, path))
+        return f"{place.path} ({self._document.file}:{place.line}:{place.column})"
+
+    def place(self, path: KeyPath) -> str:
+        """``file:line:column`` of the value at ``path``, for a message of a later moment."""
+        place = self._document.place(_written(self._document.value, self._taken_out, path))
+        return f"{self._document.file}:{place.line}:{place.column}"
+
+    def written_keys(self, *path: Step) -> frozenset[str]:
+        """The keys the file has at ``path``, those of parts with problems included."""
+        walked = [self._document.value, *_walk(self._document.value, path)]
+        found = walked[-1] if len(walked) == 1 + len(path) else None
+        return frozenset(found) if isinstance(found, dict) else frozenset()
+
+    def is_sound(self, *path: Step) -> bool:
+        """Whether nothing at or beneath ``path`` has a problem of its own."""
+        return _written(self._document.value, self._taken_out, path) not in self._unsound
+
+    def finish(self) -> M:
+        """The model; raises DescriptionError with every problem where there is one."""
+        if self.problems or self.value is None:
+            raise DescriptionError(self.problems)
+        return self.value
+
+
+def examine(document: Document, model: type[M], *, context: Mapping[str, Any], stand_ins: StandIns) -> Examined[M]:
+    """Validate ``document`` as ``model``, with every problem of every part.
+
+    What has a problem is taken out, as little as possible, until the rest is sound. ``stand_ins`` replace values that
+    a part cannot do without; a ``*`` in the path of one stands for any key.
+    """
+    problems = list(document.problems)
+    taken_out: set[KeyPath] = set()
+    for round_number in range(_MOST_ROUNDS):
+        before = frozenset(taken_out)
+        data = _without(document.value, before, (), _stood_in(before, stand_ins)) if before else document.value
+        try:
+            value = model.model_validate(data, context=dict(context))
+        except ValidationError as error:
+            if error.error_count() > _MOST_PROBLEMS:
+                first = error.errors(include_url=False)[:_MOST_PROBLEMS]
+                problems += [_problem_of(document, details, model) for details in first]
+                return Examined(document, problems, None, {()})
+            for details in error.errors(include_url=False):
+                if details["type"] == "default_factory_not_called":  # it needs a field that has its own problem
+                    continue
+                path, message, is_about_key = _in_our_words(details, model)
+                written = _written(document.value, before, path)
+                if round_number == 0:
+                    problems.append(document.problem(written, message, key=is_about_key))
+                is_replaceable = any(_matches(pattern, written) for pattern in stand_ins)
+                taken_out.add(written if is_replaceable else written[: sum(1 for _ in _walk(data, path))])
+        else:
+            return Examined(document, problems, value, taken_out)
+        if () in taken_out:
+            break
+    return Examined(document, problems, None, taken_out)
+
+
+def _problem_of(document: Document, details: ErrorDetails, model: type[BaseModel]) -> Problem:
+    path, message, is_about_key = _in_our_words(details, model)
+    return document.problem(path, message, key=is_about_key)
+
+
+def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:
+    """The path, the message, and whether it is about the key rather than the value."""
+    kind, path = details["type"], details["loc"]
+    if path[-1:] == ("[key]",):
+        return path[:-1], details["msg"], True
+    if kind == "missing":
+        return path, "is missing: " + field_texts(_owner(model, path))[str(path[-1])], False
+    if kind == "extra_forbidden":
+        return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path)))}", True
+    if kind in _EXPECTED:
+        return path, f"expected {_EXPECTED[kind]}, found {kind_of(details['input'])}", False
+    if kind == "too_short":
+        return path, "is empty; give at least one entry", False
+    return path, details["msg"], False
+
+
+@cache
+def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """The fields of a model by the key they have in the file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
+    """The model in which the last step of ``path`` is, or should be, a key."""
+    annotation: Any = model
+    for step in path[:-1]:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            annotation = _fields(annotation)[str(step)].annotation
+        else:
+            of_keys_and_values = issubclass(get_origin(annotation), Mapping)
+            annotation = get_args(annotation)[1 if of_keys_and_values else 0]
+        while get_origin(annotation) in (Annotated, Union, UnionType):
+            annotation = get_args(annotation)[0]
+    owner: type[BaseModel] = annotation
+    return owner
+
+
+def _matches(pattern: tuple[str, ...], path: KeyPath) -> bool:
+    return len(pattern) == len(path) and all(part in ("*", step) for part, step in zip(pattern, path, strict=True))
+
+
+def _stood_in(taken_out: Collection[KeyPath], stand_ins: StandIns) -> dict[KeyPath, dict[str, Plain]]:
+    """What replaces the values taken out, by the path of their parent."""
+    stood_in: dict[KeyPath, dict[str, Plain]] = {}
+    for path in taken_out:
+        for pattern, stand_in in stand_ins.items():
+            if _matches(pattern, path):
+                stood_in.setdefault(path[:-1], {})[str(path[-1])] = stand_in
+    return stood_in
+
+
+def _without(
+    value: Plain, taken_out: Collection[KeyPath], here: KeyPath, stood_in: Mapping[KeyPath, Mapping[str, Plain]]
+) -> Plain:
+    """``value``, which stands at ``here``, with every path in ``taken_out`` left away or replaced."""
+    if isinstance(value, list):
+        paths: list[KeyPath] = [(*here, index) for index in range(len(value))]
+        left = [(item, path) for item, path in zip(value, paths, strict=True) if path not in taken_out]
+        return [_without(item, taken_out, path, stood_in) for item, path in left]
+    if isinstance(value, dict):
+        kept = {key: (*here, key) for key in value if (*here, key) not in taken_out}
+        rest = {key: _without(value[key], taken_out, path, stood_in) for key, path in kept.items()}
+        return {**rest, **stood_in.get(here, {})}
+    return value
+
+
+def _written(value: Plain, taken_out: Collection[KeyPath], path: KeyPath) -> KeyPath:
+    """The path in the file of what stands at ``path`` once ``taken_out`` is left away: only list positions differ."""
+    if not taken_out:
+        return path
+    written: KeyPath = ()
+    for step in path:
+        if isinstance(step, int) and isinstance(value, list):
+            left = [index for index in range(len(value)) if (*written, index) not in taken_out]
+            step = left[step] if step < len(left) else step  # noqa: PLW2901 - the same step, in the file's terms
+        written = (*written, step)
+        value = next(_walk(value, (step,)), None)
+    return written
+
+
+def _walk(value: Plain, path: KeyPath) -> Iterator[Plain]:
+    """The values along ``path``, as far as it leads."""
+    for step in path:
+        try:
+            value = value[step]  # type: ignore[index]  # a path that leads nowhere ends here
+        except (KeyError, IndexError, TypeError):
+            return
+        yield value

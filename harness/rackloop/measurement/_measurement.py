@@ -1,0 +1,322 @@
+"""A measurement: named samples with a unit, judged against the limits of a plan.
+
+What the measuring machine may have added to a sample is no product's doing. So each sample is an interval, and the
+interval of a statistic begins where that of the corrected samples does and ends where that of the raw ones does: only
+what lies outside a limit with all of it fails, and only what lies inside with all of it passes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from rackloop.measurement._distribution import Distribution, Interval
+from rackloop.measurement._limits import Limit
+from rackloop.measurement._machine_load import MachineLoad
+from rackloop.measurement._verdict import Cause, Verdict
+from rackloop.units import format_quantity
+
+_RATES = frozenset({"B/s", "1/s", "IOPS"})
+# Of a rate that was taken in no time at all nothing is known, not even that it is finite.
+_MOST_STARVED = 0.99
+
+Statistic = float | Literal["max", "min", "mean"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sample, or ``count`` alike: its ``value``, and ``corrected``, without what the machine may have added.
+
+    ``cluster`` is the independent unit of sampling that it belongs to, None where it is one itself.
+    """
+
+    value: float
+    corrected: float
+    cluster: Hashable = None
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Samples of one quantity in SI units. ``name`` is dotted (``remap.latency``); what varies is in ``labels``.
+
+    ``corrected`` are the samples without what the measuring machine may have added, None where it added nothing.
+    ``readings`` tell which samples the machine was late with; ``starved`` is the share of the time that it kept others
+    waiting for a core, where that is what corrects them.
+    """
+
+    name: str
+    unit: str
+    samples: Distribution
+    labels: Mapping[str, str] = field(default_factory=dict)
+    corrected: Distribution | None = None
+    readings: Sequence[Reading] = ()
+    starved: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        unit: str,
+        samples: Distribution | Iterable[float],
+        labels: Mapping[str, str],
+        *,
+        errors: float | Iterable[float] | None = None,
+        clusters: Iterable[Hashable] | None = None,
+    ) -> Measurement:
+        """The measurement of these samples, the true value of each in [value - error, value].
+
+        ``errors`` are in ``unit`` and not negative, one for each sample, for each distinct value of a distribution, or
+        one for all; None and 0 say that the machine added nothing. ``clusters`` is a key for each sample: those with
+        one key were taken together. Raises ``ValueError`` where their numbers differ, an error is negative, or a
+        number is not finite.
+        """
+        values: Sequence[float]
+        counts: Sequence[int]
+        if isinstance(samples, Distribution):
+            values, counts = samples.values, samples.counts
+        else:
+            values = tuple(samples)
+            counts = (1,) * len(values)
+        keys: Sequence[Hashable] = [None] * len(values) if clusters is None else list(clusters)
+        late = [float(errors or 0.0)] * len(values) if isinstance(errors, int | float | None) else list(errors)
+        if not len(values) == len(late) == len(keys):
+            raise ValueError(
+                f"{name}: {len(values)} samples, {len(late)} errors and {len(keys)} clusters: give as many"
+            )
+        if wrong := [error for error in late if not error >= 0]:
+            raise ValueError(f"{name}: the error of a sample is 0 or more; found {wrong[0]}")
+        readings = [
+            # What cannot be negative is not made so by subtracting too much.
+            Reading(value, max(value - error, min(value, 0.0)), key, count)
+            for value, error, key, count in zip(values, late, keys, counts, strict=True)
+        ]
+        taken = samples if isinstance(samples, Distribution) else Distribution.of(values)
+        if clusters is not None:
+            taken = replace(taken, clusters=_independent(keys, counts))
+        return _corrected(cls(name, unit, taken, labels), readings if any(late) else ())
+
+    def slowed_by(self, share: float) -> Measurement:
+        """The same, a rate, where the machine may have been kept from working for this share of the time (below 1)."""
+        pairs = zip(self.samples.values, self.samples.counts, strict=True)
+        readings = [Reading(value, value / (1 - share), None, count) for value, count in pairs]
+        return replace(_corrected(self, readings), starved=share)
+
+    def doubted(self, load: MachineLoad) -> Measurement:
+        """The same with what a machine under this ``load`` may have done to it: added to times, taken from rates.
+
+        Counts, sizes and ratios are what they are on any machine.
+        """
+        if self.unit == "s":
+            errors = [load.late_with(value) for value in self.samples.values]
+            return Measurement.of(self.name, self.unit, self.samples, self.labels, errors=errors)
+        return self.slowed_by(min(load.starved, _MOST_STARVED)) if self.unit in _RATES else self
+
+    @property
+    def error(self) -> float:
+        """The most that the machine may have added to, or taken from, a sample."""
+        return max((abs(one.value - one.corrected) for one in self.readings), default=0.0)
+
+
+def _corrected(measurement: Measurement, readings: Sequence[Reading]) -> Measurement:
+    if not readings:
+        return measurement
+    bins: Counter[float] = Counter()
+    for one in readings:
+        bins[one.corrected] += one.count
+    corrected = Distribution.from_bins(bins, measurement.samples.clusters)
+    return replace(measurement, corrected=corrected, readings=readings)
+
+
+def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:
+    """How many draws the clusters are worth: their number where all are of one size, less where some weigh more.
+
+    It is Kish's effective size (Survey Sampling, 1965) of clusters whose samples are all alike.
+    """
+    sizes: Counter[Hashable] = Counter()
+    for key, count in zip(keys, counts, strict=True):
+        sizes[key] += count
+    return sizes.total() ** 2 // sum(size * size for size in sizes.values())
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is said of a measurement: one statistic with its 95 % interval, and what the limit makes of it.
+
+    ``ci95`` begins at the lower end of the corrected samples' interval and ends at the upper of the raw ones'; it is
+    None for a maximum and a minimum, which are facts and no estimates. ``verdict`` and ``limit`` are None where the
+    plan sets no limit. ``p50`` and ``p99`` are None where the number of samples does not carry them. ``reason`` says in
+    words why a verdict is not a pass, ``cause`` whose fault that is.
+    """
+
+    measurement: Measurement
+    statistic: Statistic
+    value: float
+    ci95: Interval | None
+    p50: float | None
+    p99: float | None
+    limit: Limit | None
+    verdict: Verdict | None
+    reason: str | None
+    cause: Cause | None = None
+
+
+def judge(
+    measurement: Measurement,
+    limits: Iterable[Limit],
+    facts: Mapping[str, str],
+    load: Callable[[], MachineLoad] | None = None,
+) -> list[Finding]:
+    """One finding for every limit that applies to ``measurement``, or a single one without a verdict.
+
+    ``facts`` are what a limit's ``on`` is held against, such as ``{"lab_kind": "mock"}``. Judged from the interval:
+    pass when all of it is inside the limit, fail when all of it is outside, unknown otherwise. What cannot be decided
+    for the machine's lateness is the harness's, what too few samples do not show the test's.
+
+    ``load`` says how busy the machine was that took the measurement, where its samples do not say it themselves.
+    """
+    applying = [limit for limit in limits if _applies(limit, measurement, facts)]
+    if applying and load is not None:
+        measurement = measurement.doubted(load())
+    return [_find(measurement, limit) for limit in applying] or [_find(measurement, None)]
+
+
+def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -> bool:
+    return (
+        limit.measure == measurement.name
+        and all(measurement.labels.get(key) == value for key, value in limit.where.items())
+        and limit.holds_in(facts)
+    )
+
+
+def _find(measurement: Measurement, limit: Limit | None) -> Finding:
+    samples = measurement.samples
+    statistic: Statistic = limit.quantile if limit and limit.quantile is not None else _natural_statistic(samples)
+    raw = _bounds(samples, statistic)
+    corrected = _bounds(measurement.corrected or samples, statistic)
+    both = _from_to(raw, corrected)
+    value = _value(samples, statistic)
+    verdict, cause, reason = None, None, None
+    if limit is not None:
+        verdict, cause, reason = _Judgement(measurement, limit, statistic, value).of(raw, corrected, both)
+    return Finding(
+        measurement=measurement,
+        statistic=statistic,
+        value=value,
+        ci95=None if statistic in {"max", "min"} else both,
+        p50=_claimed(samples, 0.5),
+        p99=_claimed(samples, 0.99),
+        limit=limit,
+        verdict=verdict,
+        reason=reason,
+        cause=cause,
+    )
+
+
+def _natural_statistic(samples: Distribution) -> Statistic:
+    return "max" if samples.n == 1 else 0.5
+
+
+def _value(samples: Distribution, statistic: Statistic) -> float:
+    match statistic:
+        case "max":
+            return samples.maximum
+        case "min":
+            return samples.minimum
+        case "mean":
+            return samples.mean
+        case _:
+            return samples.quantile(statistic)
+
+
+def _bounds(samples: Distribution, statistic: Statistic) -> Interval:
+    match statistic:
+        # The extremes are facts about this run, not estimates of a law: they are judged as seen.
+        case "max" | "min":
+            return (_value(samples, statistic), _value(samples, statistic))
+        case "mean":
+            return samples.mean_ci95()
+        case _:
+            return samples.quantile_ci95(statistic)
+
+
+def _from_to(one: Interval, other: Interval) -> Interval:
+    """The interval that has both in it; it is open where one of them is."""
+    lows = [low for low, _ in (one, other) if low is not None]
+    highs = [high for _, high in (one, other) if high is not None]
+    return (min(lows) if len(lows) == 2 else None, max(highs) if len(highs) == 2 else None)
+
+
+def _claimed(samples: Distribution, q: float) -> float | None:
+    low, high = samples.quantile_ci95(q)
+    return samples.quantile(q) if low is not None and high is not None else None
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """What a limit makes of one statistic of a measurement."""
+
+    measurement: Measurement
+    limit: Limit
+    statistic: Statistic
+    value: float
+
+    def of(self, raw: Interval, corrected: Interval, both: Interval) -> tuple[Verdict, Cause | None, str | None]:
+        """The verdict, whose fault it is if it is no pass, and why."""
+        if self._is_outside(both):
+            return Verdict.FAIL, Cause.PRODUCT, self._missed()
+        if self._is_inside(both):
+            return Verdict.PASS, None, None
+        if any(self._is_outside(one) or self._is_inside(one) for one in (raw, corrected)):
+            return Verdict.UNKNOWN, Cause.HARNESS, f"{self._missed()}, but {self._lateness()}"
+        statistic = _name(self.statistic)
+        if None in raw:
+            return Verdict.UNKNOWN, Cause.TEST, f"{self._samples()} do not carry {statistic}: take more"
+        why = f"the 95 % interval of {statistic} straddles the limit {self.limit.text}: take more samples"
+        return Verdict.UNKNOWN, Cause.TEST, why
+
+    def _is_outside(self, ci95: Interval) -> bool:
+        low, high = ci95
+        return (self.limit.maximum is not None and low is not None and low > self.limit.maximum) or (
+            self.limit.minimum is not None and high is not None and high < self.limit.minimum
+        )
+
+    def _is_inside(self, ci95: Interval) -> bool:
+        low, high = ci95
+        return (self.limit.maximum is None or (high is not None and high <= self.limit.maximum)) and (
+            self.limit.minimum is None or (low is not None and low >= self.limit.minimum)
+        )
+
+    def _missed(self) -> str:
+        shown = format_quantity(self.value, self.measurement.unit)
+        where = "outside" if self._is_outside((self.value, self.value)) else "not surely inside"
+        return f"{_name(self.statistic)} is {shown}, {where} the limit {self.limit.text}"
+
+    def _samples(self) -> str:
+        samples = self.measurement.samples
+        return f"{samples.n} samples" + (f" of {samples.draws} changes" if samples.draws < samples.n else "")
+
+    def _lateness(self) -> str:
+        """Says how late the machine was, and with how many of the samples that is what makes the difference."""
+        if self.measurement.starved is not None:
+            share = f"{self.measurement.starved:.1%}"
+            return f"the measuring machine was short of cores for {share} of the time: run it on a quieter machine"
+        readings = self.measurement.readings
+        late = [one for one in readings if self._is_outside_at(one.value) != self._is_outside_at(one.corrected)]
+        up_to = max((abs(one.value - one.corrected) for one in late), default=self.measurement.error)
+        by = f"the measuring machine was late by up to {format_quantity(up_to, self.measurement.unit)}"
+        keys = {one.cluster for one in readings}
+        if len(keys) > 1:
+            in_how_many = f" in {len({one.cluster for one in late})} of {len(keys)} changes"
+        else:
+            in_how_many = f" in {sum(one.count for one in late)} of {self.measurement.samples.n} samples"
+        return f"{by}{in_how_many if late else ''}: run it on a quieter machine"
+
+    def _is_outside_at(self, value: float) -> bool:
+        return self._is_outside((value, value))
+
+
+def _name(statistic: Statistic) -> str:
+    return f"p{statistic * 100:g}" if isinstance(statistic, float) else f"the {statistic}"

@@ -1,0 +1,77 @@
+"""A plan with one test and the schedule it played: what runs it again just so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rackloop.faults.schedules import Schedule, flow, schedule_lines, time_text
+
+if TYPE_CHECKING:
+    from rackloop.measurement import Limit
+    from rackloop.plan._plan import Plan, PlanEntry, Provision
+
+
+def plan_yaml(plan: Plan, entry: PlanEntry, schedule: Schedule, seed: int, *, remark: str = "") -> str:
+    """The text of a plan that runs ``entry`` of ``plan`` with ``schedule`` and ``seed``.
+
+    ``remark`` stands at its head. A playbook that is not shipped is named by its path.
+    """
+    head = {"plan": plan.plan, "purpose": plan.purpose, "seed": seed}
+    if plan.provision is not None:
+        head["provision"] = _provision(plan.provision)
+    lines = [f"# {line}" for line in remark.splitlines()]
+    lines += [f"{key}: {flow(value)}" for key, value in head.items()]
+    lines += ["tests:", f"  - test: {_test(entry)}", *(f"    {line}" for line in _entry(entry))]
+    lines += ["    schedule:", *(f"      {line}" for line in schedule_lines(schedule))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _test(entry: PlanEntry) -> str:
+    return entry.file if entry.function is None else f"{entry.file}::{entry.function}"
+
+
+def _entry(entry: PlanEntry) -> Iterator[str]:
+    if entry.requires:
+        yield f"requires: {flow(list(entry.requires))}"
+    if entry.parameters:
+        yield f"with: {flow(_plain(entry.parameters))}"
+    if entry.limits:
+        yield "limits:"
+        for limit in entry.limits:
+            yield f"  - {flow(_limit(limit))}"
+    if entry.timeout_s is not None:
+        yield f"timeout: {time_text(entry.timeout_s)}"
+    if entry.expected_health:
+        yield f"health: {flow({'expect': list(entry.expected_health)})}"
+    if entry.labels:
+        yield f"labels: {flow(dict(entry.labels))}"
+
+
+def _limit(limit: Limit) -> dict[str, Any]:
+    statistic = limit.quantile
+    quantile = f"p{statistic * 100:.6f}".rstrip("0").rstrip(".") if isinstance(statistic, float) else statistic
+    bounds = dict(bound.split(" ", 1) for bound in limit.text.split(", ") if bound)
+    return {
+        "measure": limit.measure,
+        **({"where": dict(limit.where)} if limit.where else {}),
+        **({"quantile": quantile} if quantile is not None else {}),
+        **bounds,
+        **({"on": dict(limit.on)} if limit.on else {}),
+    }
+
+
+def _provision(provision: Provision) -> dict[str, Any]:
+    from rackloop.data import data_path
+
+    is_shipped = provision.playbook.parent == data_path("playbooks").absolute()
+    return {
+        "playbook": provision.playbook.stem if is_shipped else str(provision.playbook),
+        **({"roles": list(provision.roles)} if provision.roles else {}),
+        **({"vars": _plain(provision.variables)} if provision.variables else {}),
+        "timeout": time_text(provision.timeout_s),
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -1,0 +1,107 @@
+"""The record of a run: its events, the stream that they are written to, and the acts among them."""
+
+from typing import TYPE_CHECKING
+
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop.record._act_log import ActLog
+    from rackloop.record._event_log import EventLog, EventSink, Stamped, read_events, unwritable
+    from rackloop.record._event_relay import EventRelay, RelayAddress, RelayedEvents
+    from rackloop.record._events import (
+        ActAnnounced,
+        ActDone,
+        Attached,
+        DriveSeen,
+        Event,
+        EvidenceGathered,
+        Exchange,
+        FaultPhase,
+        GearOut,
+        HealthCompared,
+        IoSeries,
+        Measured,
+        RemapSeen,
+        RetestDone,
+        RoundsMeasured,
+        RunFinished,
+        RunStarted,
+        Stage,
+        TaskRan,
+        TestFinished,
+        TestStarted,
+    )
+    from rackloop.record._health_change import HealthChange, Judgement
+
+__all__ = [
+    "ActAnnounced",
+    "ActDone",
+    "ActLog",
+    "Attached",
+    "DriveSeen",
+    "Event",
+    "EventLog",
+    "EventRelay",
+    "EventSink",
+    "EvidenceGathered",
+    "Exchange",
+    "FaultPhase",
+    "GearOut",
+    "HealthChange",
+    "HealthCompared",
+    "IoSeries",
+    "Judgement",
+    "Measured",
+    "RelayAddress",
+    "RelayedEvents",
+    "RemapSeen",
+    "RetestDone",
+    "RoundsMeasured",
+    "RunFinished",
+    "RunStarted",
+    "Stage",
+    "Stamped",
+    "TaskRan",
+    "TestFinished",
+    "TestStarted",
+    "read_events",
+    "unwritable",
+]
+
+__getattr__ = lazy_getattr(
+    __name__,
+    {
+        "ActAnnounced": "_events",
+        "ActDone": "_events",
+        "ActLog": "_act_log",
+        "Attached": "_events",
+        "DriveSeen": "_events",
+        "Event": "_events",
+        "EventLog": "_event_log",
+        "EventRelay": "_event_relay",
+        "EventSink": "_event_log",
+        "EvidenceGathered": "_events",
+        "Exchange": "_events",
+        "FaultPhase": "_events",
+        "GearOut": "_events",
+        "HealthChange": "_health_change",
+        "HealthCompared": "_events",
+        "IoSeries": "_events",
+        "Judgement": "_health_change",
+        "Measured": "_events",
+        "RelayAddress": "_event_relay",
+        "RelayedEvents": "_event_relay",
+        "RemapSeen": "_events",
+        "RetestDone": "_events",
+        "RoundsMeasured": "_events",
+        "RunFinished": "_events",
+        "RunStarted": "_events",
+        "Stage": "_events",
+        "Stamped": "_event_log",
+        "TaskRan": "_events",
+        "TestFinished": "_events",
+        "TestStarted": "_events",
+        "read_events": "_event_log",
+        "unwritable": "_event_log",
+    },
+)

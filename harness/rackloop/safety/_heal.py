@@ -1,0 +1,204 @@
+"""Giving a rack back its baseline after a run that did not: from any process, after any end of the run.
+
+The journal says what may be left of it. Beyond the journal, the map is compared with the baseline and restored, for
+a switch that lost its power lost its map with it; faults that no entry explains are mended where the rack is simulated;
+power and faults of a real one are reported and not touched, for somebody may have a hand in that box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
+from rackloop.portmap import PortMap, disturbed_ports
+from rackloop.safety._destructive_guard import require_may_disturb
+from rackloop.safety._heal_checks import Rack, fed_servers, look_problems, mend_unexplained, power_problems
+from rackloop.safety._orphans import Orphan, end_orphans
+from rackloop.safety.undo import Entry, Equipment, Journal, JournalDamaged, apply_full, undo, wait_for_signal
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
+    from rackloop.record import ActLog
+    from rackloop.safety.leases import HeldLease
+
+
+# The slowest stack of a server has a drive online 200 ms after its link is up; a link may train for a second.
+_ANSWER_S = 10.0
+
+
+@dataclass(frozen=True)
+class HealReport:
+    """What heal did: the entries it undid, the faults it mended and the ports it gave their baseline circuits that no
+    entry explained, the commands of runs that are over which it ended, and a sentence for each thing that is still not
+    as it should be.
+    """  # noqa: D205
+
+    undone: tuple[Entry, ...]
+    mended: tuple[str, ...]
+    restored_ports: tuple[int, ...]
+    problems: tuple[str, ...]
+    took_s: float
+    ended: tuple[Orphan, ...] = ()
+
+    @property
+    def found_in_order(self) -> bool:
+        """Whether the lab stood at its baseline already, so that nothing was done to it."""
+        return not (self.undone or self.mended or self.restored_ports or self.ended or self.problems)
+
+    @property
+    def is_healed(self) -> bool:
+        """Whether the lab stands at its baseline, and all is undone but what was to be left alone."""
+        return not self.problems
+
+
+def heal(
+    lab: Lab,
+    journal: Journal,
+    equipment: Equipment,
+    clock: Clock,
+    deadline: Deadline,
+    *,
+    lease: HeldLease | None = None,
+    look_at: Rack | None = None,
+    thorough: bool = False,
+    leave: Callable[[str], bool] = lambda _resource: False,
+    answering: Callable[[], Collection[str]] = frozenset,
+    seek_orphans: bool = False,
+    log: ActLog | None = None,
+) -> HealReport:
+    """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
+
+    With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
+    Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
+    every drive of the baseline be there and be itself. What was done to resources that ``leave`` says are to be left
+    alone, because somebody works on them, stays in the journal; so does a change of the map, when the circuits of
+    such ports (``port:17``) are all that is left of it. ``answering`` names the servers that answered since the lab was
+    this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
+    neither their controllers nor their outlets are asked.
+
+    With ``seek_orphans`` and a lease, the servers of ``look_at`` are first searched for commands of leases that are
+    over, which are ended before the map changes under them; ``log`` takes down each.
+
+    May be run again and again, and after having been killed itself. Raises BadInput for a physical lab without a
+    lease, LeaseLost as soon as the lease is found over, which is asked of the store before each part is touched,
+    LabError where the journal or the lease cannot be asked; what the bench or a tool refuses, and a journal that cannot
+    take down what was undone, is in the report's ``problems``.
+    """
+    require_may_disturb(lab, lease)
+    check = partial(_require, lease)
+    check()
+    started_ns = clock.now_ns()
+    problems: list[str] = []
+    try:
+        standing = journal.standing(lab.name)
+    except JournalDamaged as damage:
+        problems.append(str(damage))
+        standing = list(damage.readable)
+    ended: tuple[Orphan, ...] = ()
+    if seek_orphans and lease is not None and look_at is not None:
+        ended, stuck = _end_orphans(lab, lease, look_at, deadline.sooner(_ANSWER_S), log)
+        problems += stuck
+    known = standing
+    if lease is not None:
+        # What others hold is theirs to undo.
+        standing = [entry for entry in standing if lease.slice.covers(entry.resource, entry.ports)]
+    standing = [entry for entry in standing if not leave(entry.resource)]
+    mended, strange = mend_unexplained(lab, known, equipment.breakable, equipment.registers, deadline)
+    problems += strange
+    undone: tuple[Entry, ...] = ()
+    if standing:
+        try:
+            hidden = {port for entry in standing for port in entry.ports if leave(f"port:{port}")}
+            outcome = undo(standing, equipment, journal, deadline, hidden=hidden, check=check)
+        except LabError as error:
+            # A lease that was lost ends it here.
+            check()
+            # A full disk or a broken page: what was undone is not marked so, and undoing it again does no harm.
+            problems.append(str(error))
+        else:
+            undone = outcome.undone
+            problems += outcome.problems
+    # What was given power has to boot or spin up before it answers.
+    had_no_power = any(entry.ability == "power" for entry in undone)
+    answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S)
+    on_servers, strange = mend_unexplained(lab, known, equipment.breakable, equipment.server_registers, answer_by)
+    mended += on_servers
+    problems += strange
+    check()
+    is_as_it_was_left = not (thorough or standing or mended)
+    looks = look_problems(lab, look_at, answer_by) if look_at is not None and not is_as_it_was_left else []
+    # Each controller, server and drive takes its time to answer, so all are asked at once: controllers while the map is
+    # restored, drives once it is, for a port that is still elsewhere tells of another drive.
+    with ThreadPoolExecutor(len(looks) + len(equipment.power) or 1) as asking:
+        early = [] if is_as_it_was_left else power_problems(equipment, deadline)
+        asked = [asking.submit(ask) for ask in early]
+        restored, switch_problems = _give_baseline(lab, equipment, deadline)
+        if is_as_it_was_left:
+            looks = power_problems(equipment, deadline, but=fed_servers(lab, answering()))
+        asked += [asking.submit(ask) for ask in looks]
+        problems += [problem for answer in asked if (problem := answer.result()) is not None]
+    problems += switch_problems
+    took_s = (clock.now_ns() - started_ns) / 1e9
+    return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s, ended)
+
+
+def _end_orphans(
+    lab: Lab, lease: HeldLease, rack: Rack, deadline: Deadline, log: ActLog | None
+) -> tuple[tuple[Orphan, ...], list[str]]:
+    hosts = []
+    for server in lab.servers:
+        with suppress(NotSupported):
+            hosts.append(rack.host(server))
+    return end_orphans(lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log)
+
+
+def _require(lease: HeldLease | None) -> None:
+    if lease is not None:
+        lease.require()
+
+
+def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[tuple[int, ...], list[str]]:
+    """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""
+    restored: tuple[int, ...] = ()
+    if not lab.has_switch:
+        return restored, []
+    try:
+        restored = _restore_baseline(equipment, lab.baseline_map(), deadline)
+        return restored, _signal_problems(equipment, deadline)
+    except BadInput as error:
+        return restored, [f"switch: {error}; `rackloop heal {lab.name}` heals the whole rack, its other ports too"]
+    except RackloopError as error:
+        return restored, [f"switch: {error}"]
+
+
+def _restore_baseline(equipment: Equipment, baseline: PortMap, deadline: Deadline) -> tuple[int, ...]:
+    """Make the baseline the live map; the ports that had other circuits. Raises LabError where it does not stand."""
+    fabric = equipment.fabric
+    while True:
+        live = fabric.live_map(deadline)
+        try:
+            apply_full(fabric, live, baseline, deadline)
+        except StaleGeneration:
+            if deadline.is_over():
+                raise
+            continue
+        wrong = disturbed_ports(fabric.live_map(deadline).pairs, baseline)
+        if wrong:
+            ports = ", ".join(str(port) for port in sorted(wrong))
+            raise LabError(f"ports {ports} do not take their baseline circuits; look for a stuck or unplugged port")
+        return tuple(sorted(disturbed_ports(live.pairs, baseline)))
+
+
+def _signal_problems(equipment: Equipment, deadline: Deadline) -> list[str]:
+    mapped = equipment.fabric.live_map(deadline).pairs.ports()
+    dark = wait_for_signal(equipment.fabric, sorted(mapped), deadline)
+    if not dark:
+        return []
+    ports = ", ".join(str(port) for port in dark)
+    return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"]

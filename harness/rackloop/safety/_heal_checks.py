@@ -1,0 +1,143 @@
+"""What heal looks at beyond the journal: parts that stand broken, servers that must answer, drives that must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
+from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
+from rackloop.lab import mismatches, once_online
+
+if TYPE_CHECKING:
+    from rackloop.clock import Deadline
+    from rackloop.lab import Lab
+    from rackloop.safety.undo import Entry, Equipment
+
+_CABLES = "cabling"
+
+Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+class Rack(Protocol):
+    """What of a bench is looked at: servers by SSH, and the drive that a port sees now."""
+
+    def host(self, server: str) -> Host: ...
+    def drive(self, server: str, port: str) -> Drive: ...
+
+
+def mend_unexplained(
+    lab: Lab,
+    standing: Sequence[Entry],
+    breakable: Mapping[str, Breakable],
+    registers: Sequence[FaultRegister],
+    deadline: Deadline,
+) -> tuple[tuple[str, ...], list[str]]:
+    """Mend what stands broken and no entry of the journal explains: what that was, and what is still wrong.
+
+    What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
+    named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
+    """
+    explained = {
+        (entry.resource, act["key"]) for entry in standing for act in entry.inverse if act.get("act") == "mend"
+    }
+    mended: list[str] = []
+    problems: list[str] = []
+    with ThreadPoolExecutor(len(registers) or 1) as asking:
+        asked = [asking.submit(register.standing, deadline) for register in registers]
+    for answer in asked:
+        try:
+            broken = answer.result()
+        except NameUnknown:
+            # The server itself is asked as well, and says so.
+            continue
+        except RackloopError as error:
+            problems.append(f"what stands broken cannot be read: {error}")
+            continue
+        for name, key, kind in _unexplained(broken, breakable, explained):
+            if lab.kind != "mock":
+                problems.append(f"{name} stands broken as {kind} and no journal entry says why; mend it by hand")
+                continue
+            try:
+                breakable[name].mend(key, deadline)
+            except RackloopError as error:
+                problems.append(f"{name} stands broken as {kind} and cannot be mended: {error}")
+            else:
+                mended.append(f"{kind} of {name}")
+    return tuple(mended), problems
+
+
+def power_problems(
+    equipment: Equipment, deadline: Deadline, *, but: Collection[str] = ()
+) -> list[Callable[[], str | None]]:
+    """For each power port, ``but`` those, a question that answers what is wrong with it, or None."""
+    return [partial(_power_problem, name, port, deadline) for name, port in equipment.power.items() if name not in but]
+
+
+def fed_servers(lab: Lab, running: Collection[str]) -> frozenset[str]:
+    """The power ports that are on because the servers ``running`` have their power through them."""
+    outlets = {name: server.outlet for name, server in lab.servers.items() if server.outlet is not None}
+    return frozenset(f"server:{name}" for name in running) | frozenset(
+        "outlet:{}/{}".format(*outlets[name]) for name in running if name in outlets
+    )
+
+
+def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[], str | None]]:
+    """For each server and each drive of the baseline a question that answers what is wrong with it, or None.
+
+    Those that do not answer are waited for until the deadline.
+    """
+    places = ((drive, *place) for drive, place in lab.places.items())
+    return [
+        *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers),
+        *(partial(_drive_problem, lab, rack, *place, deadline) for place in places),
+    ]
+
+
+def _unexplained(
+    broken: Broken, breakable: Mapping[str, Breakable], explained: set[tuple[str, str]]
+) -> Iterator[tuple[str, str, str]]:
+    for name, faults in broken.items():
+        for key, fault in faults.items():
+            if name in breakable and name != _CABLES and (name, key) not in explained:
+                yield name, key, str(fault.get("kind"))
+
+
+def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:
+    try:
+        if not port.is_on(deadline):
+            return f"power port {name} is off and no journal entry says why; turn it on if it should be"
+    except RackloopError as error:
+        return f"power port {name}: {error}"
+    return None
+
+
+def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> str | None:
+    try:
+        rack.host(server).reconnect(deadline)
+    except NotSupported:
+        return None
+    except NameUnknown as error:
+        return f"server {server}: {error}"
+    except LabError as error:
+        remedy = f"start it anew with `rackloop power {lab.name} cycle {server}`"
+        return f"server {server} does not answer: {error}; {remedy}"
+    except RackloopError as error:
+        return f"server {server} cannot be asked: {error}"
+    return None
+
+
+def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, deadline: Deadline) -> str | None:
+    try:
+        identity = once_online(rack.drive(server, port), deadline)
+    except (NotSupported, NameUnknown):
+        # A name that does not resolve is its server's, which says so.
+        return None
+    except LabError as error:
+        return f"drive {name} does not answer at {server}.{port}: {error}; look at its cable and its power"
+    except RackloopError as error:
+        return f"drive {name} cannot be asked at {server}.{port}: {error}"
+    differs = list(mismatches(lab.drives[name], identity))
+    return f"at {server}.{port} is another drive than {name}: {'; '.join(differs)}" if differs else None

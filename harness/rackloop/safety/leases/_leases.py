@@ -1,0 +1,333 @@
+"""The leases of one lab: asked for, queued, granted, renewed, given back and taken over."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+from rackloop.errors import BadInput, LabError
+from rackloop.names import printable, quoted
+from rackloop.safety.leases import _table
+from rackloop.safety.leases._holder import Holder
+from rackloop.safety.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
+from rackloop.safety.leases._slice import Slice
+from rackloop.safety.store import Store, Transaction
+
+HEARTBEAT_S = 15.0
+"""A lease bound to a process ends when none of its heartbeats came for so long.
+
+One whose process is seen to live, on the same machine, ends after four times that: it may be short of a processor.
+"""
+
+_ID_BYTES = 4
+T = TypeVar("T")
+_LONGEST_PURPOSE = 500
+_COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
+_NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
+
+
+class Leases:
+    """Leases of ``lab`` in ``store``. Any number of threads, processes and machines may use them at once.
+
+    Who is next: the higher priority, then who asked first. One that overlaps nothing that is held, and nothing that
+    somebody before it in the queue wants, is granted at once; no other ever overtakes. Everything raises LabError where
+    the store cannot be asked.
+    """
+
+    def __init__(self, store: Store, lab: str) -> None:
+        self.store = store
+        self.lab = lab
+
+    def request(
+        self,
+        wanted: Slice,
+        holder: Holder,
+        *,
+        purpose: str = "",
+        priority: int = 0,
+        term_s: float = HEARTBEAT_S,
+        within: str | None = None,
+    ) -> Ticket:
+        """Ask for ``wanted``; the ticket has its lease where it could be granted at once, else a place in the queue.
+
+        A lease bound to a process lasts as long as it is renewed within ``term_s``, and so does a place in the queue;
+        one bound to a person lasts for ``term_s``. With ``within`` it is a part of that lease and ends with it at the
+        latest. Raises BadInput where ``wanted`` is not a part of it, or where it is a process's or another user's, and
+        for a purpose that is no line of text; LeaseLost where that lease is over.
+        """
+        if printable(purpose) != purpose or len(purpose) > _LONGEST_PURPOSE:
+            raise BadInput(
+                f"the purpose {quoted(purpose)} is shown to others: "
+                f"give a line of at most {_LONGEST_PURPOSE} characters"
+            )
+        lease_id = secrets.token_hex(_ID_BYTES)
+        try:
+            return self._asked(lease_id, wanted, holder, purpose, priority, term_s, within)
+        except LabError:
+            # Whether a commit whose answer was lost was made is not known: what was granted then is nobody's.
+            with suppress(LabError), self.store.transaction(self.lab) as tables:
+                _table.end(tables, [lease_id], "cancelled", tables.now_s(), str(holder), "its answer was lost")
+            raise
+
+    def _asked(
+        self,
+        lease_id: str,
+        wanted: Slice,
+        holder: Holder,
+        purpose: str,
+        priority: int,
+        term_s: float,
+        within: str | None,
+    ) -> Ticket:
+        with self.store.transaction(self.lab) as tables:
+            now_s = tables.now_s()
+            if within is not None:
+                self._require_parent(tables, within, wanted, holder)
+            tables.rows(
+                f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_NEXT_PLACE}, ?, ?, ?, ?)",  # noqa: S608 - own constants
+                *(lease_id, self.lab, _table.QUEUED, within, holder.as_json(), wanted.as_json(), purpose, priority),
+                *(self.lab, 0, term_s, now_s, now_s + term_s),
+            )
+            return self._look(tables, lease_id, now_s)
+
+    def poll(self, ticket: Ticket) -> Ticket:
+        """Whether it is the ticket's turn now; a heartbeat of whoever waits.
+
+        Raises LeaseLost where the ticket was given up or not asked for in its term.
+        """
+        with self.store.transaction(self.lab) as tables:
+            now_s = tables.now_s()
+            row = self._live(tables, ticket.id)
+            if row.state == _table.QUEUED:
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
+            return self._look(tables, ticket.id, now_s)
+
+    def may_be_next(self, ticket: Ticket) -> bool:
+        """Whether it is worth while to :meth:`poll`: a look that changes nothing, and so disturbs nobody."""
+        with self.store.reading() as tables:
+            now_s = tables.now_s()
+            rows = _table.live_rows(tables, self.lab)
+            mine = next((row for row in rows if row.id == ticket.id), None)
+            if mine is None:
+                return True
+            ahead = _table.in_the_way(rows, mine)
+            return not ahead or bool(_table.over(tables, ahead, now_s, private=self.store.is_private))
+
+    def renew(self, lease: Lease) -> Lease:
+        """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
+
+        Raises LeaseLost where the lease is over.
+        """
+        with self.store.transaction(self.lab, synced=False) as tables:
+            row = _table.require_held(tables, lease)
+            now_s = tables.now_s()
+            if row.holder.process is not None:
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
+            return self._known(tables, row.id).lease(now_s, self.store.clock)
+
+    def keep(self, lease: Lease, term_s: float) -> Lease:
+        """Let a lease last for ``term_s`` from now, without its process. Raises LeaseLost where it is over."""
+        with self.store.transaction(self.lab) as tables:
+            row = _table.require_held(tables, lease)
+            now_s = tables.now_s()
+            person = replace(row.holder, process=None).as_json()
+            tables.rows(
+                "UPDATE lease SET holder = ?, until_s = ?, term_s = ? WHERE id = ?",
+                *(person, now_s + term_s, term_s, row.id),
+            )
+            return self._known(tables, row.id).lease(now_s, self.store.clock)
+
+    def release(self, lease: Lease | Ticket, why: str = "") -> None:
+        """Give a lease, with its parts, or a place in the queue back; one that is over already stays as it ended."""
+        # Where this is lost, the store's machine lost power: the lease of a process ends with it, or lacks a heartbeat.
+        with self.store.transaction(self.lab, synced=lease.holder.process is None) as tables:
+            how = "released" if isinstance(lease, Lease) or lease.lease is not None else "cancelled"
+            _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
+
+    def steal(
+        self, ticket: Ticket, why: str, robbing: Collection[str] | None = None
+    ) -> tuple[Lease, tuple[Lease, ...]]:
+        """End every lease that overlaps the ticket's slice and grant it, before all who wait; the leases that ended.
+
+        Their rows keep who took them, when and why. Where ``robbing`` has the ids that somebody agreed to, and another
+        is in the way meanwhile, nothing ends: raises RackLeased. Raises LeaseLost where the ticket is over.
+        """
+        clock = self.store.clock
+        with self.store.transaction(self.lab) as tables:
+            row = self._live(tables, ticket.id)
+            now_s = tables.now_s()
+            rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
+            if row.id not in {other.id for other in rows}:
+                raise self._given_up(row.id)
+            robbed = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
+            if robbing is not None and (unasked := [other for other in robbed if not _is_among(robbing, other)]):
+                others = [str(other.lease(now_s, clock)) for other in unasked]
+                raise RackLeased(self.lab, others)
+            _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
+            lease = self._grant(tables, row, now_s).lease(now_s, clock)
+        return lease, tuple(other.lease(now_s, clock) for other in robbed)
+
+    def held(self) -> list[Lease]:
+        """What is held now, longest first."""
+        return sorted(
+            self._now(lambda row, now_s: row.lease(now_s, self.store.clock), _table.HELD), key=lambda one: one.token
+        )
+
+    def queue(self) -> list[Ticket]:
+        """Who waits, the next first."""
+        return self._now(lambda row, now_s: row.ticket(now_s, self.store.clock), _table.QUEUED)
+
+    def thefts(self, last: int = 20) -> list[Theft]:
+        """The last leases of the lab that were taken from their holders, newest first."""
+        clock = self.store.clock
+        with self.store.reading() as tables:
+            now_s = tables.now_s()
+            found = tables.rows(
+                "SELECT id, holder, ended_by, slice, ended_s, ended_why FROM lease"
+                " WHERE lab = ? AND ended_how = 'stolen' ORDER BY ended_s DESC LIMIT ?",
+                *(self.lab, last),
+            )
+        return [
+            Theft(
+                lease_id,
+                str(Holder.of_json(holder)),
+                thief,
+                Slice.of_json(part),
+                clock.wall() + timedelta(seconds=at_s - now_s),
+                why,
+            )
+            for lease_id, holder, thief, part, at_s, why in found
+        ]
+
+    def find(self, lease_id: str) -> Lease:
+        """The lease of this id. Raises BadInput where nobody holds one of it."""
+        held = {lease.id: lease for lease in self.held()}
+        if lease_id in held:
+            return held[lease_id]
+        known = f"held are {', '.join(held)}" if held else "nobody holds one"
+        raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; {known}")
+
+    def fresh_token(self, lease: Lease, above: int = 0) -> int:
+        """A token higher than ``above`` and every one given for the lab. Raises LeaseLost where ``lease`` is over."""
+        with self.store.transaction(self.lab) as tables:
+            _table.require_held(tables, lease)
+            return _table.raise_token(tables, self.lab, above)
+
+    def last_token(self) -> int:
+        """The highest token given for the lab, 0 where none was."""
+        with self.store.reading() as tables:
+            found = tables.rows("SELECT token FROM fencing WHERE lab = ?", self.lab)
+        return int(found[0][0]) if found else 0
+
+    def record_attempt(self, lease: Lease, drive: str, reasons: Sequence[str]) -> None:
+        """Keep that ``drive`` was to be overwritten under ``lease``, and every reason against it.
+
+        One with none is kept as granted only while the lease is held; else raises LeaseLost, which is the reason kept.
+        """
+        lost: LeaseLost | None = None
+        with self.store.transaction(self.lab) as tables:
+            if not reasons:
+                try:
+                    _table.require_held(tables, lease)
+                except LeaseLost as error:
+                    lost, reasons = error, [str(error)]
+            tables.rows(
+                "INSERT INTO attempt (lab, drive, lease, who, at_s, granted, reasons) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(self.lab, drive, lease.id, str(lease.holder), tables.now_s(), int(not reasons)),
+                json.dumps(list(reasons)),
+            )
+        if lost is not None:
+            raise lost
+
+    def attempts(self, last: int = 20) -> list[Attempt]:
+        """The last attempts to overwrite a drive of the lab, newest first."""
+        clock = self.store.clock
+        with self.store.reading() as tables:
+            now_s = tables.now_s()
+            found = tables.rows(
+                "SELECT drive, lease, who, at_s, granted, reasons FROM attempt WHERE lab = ? ORDER BY id DESC LIMIT ?",
+                *(self.lab, last),
+            )
+        return [
+            Attempt(drive, lease, who, clock.wall() + timedelta(seconds=at_s - now_s), tuple(json.loads(reasons)))
+            for drive, lease, who, at_s, _, reasons in found
+        ]
+
+    def _look(self, tables: Transaction, ticket_id: str, now_s: float) -> Ticket:
+        """Grant the ticket if it is its turn."""
+        clock = self.store.clock
+        rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
+        row = next((row for row in rows if row.id == ticket_id), None)
+        if row is None:
+            raise self._given_up(ticket_id)
+        waits_for = _table.in_the_way(rows, row) if row.state == _table.QUEUED else []
+        if not waits_for:
+            granted = self._grant(tables, row, now_s) if row.state == _table.QUEUED else row
+            return granted.ticket(now_s, clock)
+        held_up_by = tuple(
+            str(other.lease(now_s, clock))
+            if other.state == _table.HELD
+            else f"{other.slice.short} wanted before by {other.holder}"
+            for other in waits_for
+        )
+        return row.ticket(now_s, clock, held_up_by)
+
+    def _grant(self, tables: Transaction, row: _table.Row, now_s: float) -> _table.Row:
+        token, until_s = _table.raise_token(tables, self.lab), now_s + row.term_s
+        tables.rows(
+            "UPDATE lease SET state = ?, token = ?, granted_s = ?, until_s = ? WHERE id = ?",
+            *(_table.HELD, token, now_s, until_s, row.id),
+        )
+        return replace(row, state=_table.HELD, token=token, granted_s=now_s, until_s=until_s)
+
+    def _require_parent(self, tables: Transaction, within: str, wanted: Slice, holder: Holder) -> None:
+        parent = _table.row_of(tables, within)
+        if parent is None or parent.lab != self.lab:
+            raise BadInput(f"lab {self.lab} has no lease {within!r}; see `rackloop lab status {self.lab}`")
+        if parent.holder.process is not None or parent.holder.user != holder.user:
+            raise BadInput(
+                f"lease {within} of lab {self.lab} is held by {parent.holder}: only a lease that {holder.user} took "
+                f"with `rackloop lab lease {self.lab}` has others within it; wait (--wait) or take it over (--steal)"
+            )
+        if parent.within is not None:
+            raise BadInput(f"lease {within} of lab {self.lab} is a part of lease {parent.within}: ask within that one")
+        _table.require_held(tables, parent.lease(tables.now_s(), self.store.clock))
+        if not parent.slice.contains(wanted):
+            raise BadInput(f"lease {within} is for {parent.slice}, which does not have all of {wanted}")
+
+    def _live(self, tables: Transaction, lease_id: str) -> _table.Row:
+        row = _table.row_of(tables, lease_id)
+        if row is None or row.state == _table.ENDED:
+            raise self._given_up(lease_id)
+        return row
+
+    def _given_up(self, ticket_id: str) -> LeaseLost:
+        return LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
+
+    def _known(self, tables: Transaction, lease_id: str) -> _table.Row:
+        row = _table.row_of(tables, lease_id)
+        if row is None:
+            raise LeaseLost(f"lease {lease_id} of lab {self.lab} is not in the store any more; lease the rack again")
+        return row
+
+    def _now(self, seen: Callable[[_table.Row, float], T], state: str) -> list[T]:
+        with self.store.reading() as tables:
+            now_s = tables.now_s()
+            rows = _table.live_rows(tables, self.lab)
+            ended = _table.over(tables, rows, now_s, private=self.store.is_private)
+            live = {row.id for row in rows} - {row.id for row in ended}
+        return [
+            seen(row, now_s)
+            for row in rows
+            if row.state == state and row.id in live and (row.within is None or row.within in live)
+        ]
+
+
+def _is_among(robbing: Collection[str], row: _table.Row) -> bool:
+    """Whether a lease, or the one that it is a part of and ends with, is among these."""
+    return row.id in robbing or row.within in robbing

@@ -1,0 +1,42 @@
+"""When gear that keeps failing is taken out of use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rackloop.safety.maintenance._gear import Gear
+
+if TYPE_CHECKING:
+    from rackloop.measurement import Cause
+
+
+@dataclass(frozen=True)
+class GearFailure:
+    """A test that a part of the rack failed, and why. ``number`` counts the tests of the lab, from 1."""
+
+    gear: Gear
+    run: str
+    test: str
+    number: int
+    at: datetime
+    cause: Cause
+    reason: str
+
+
+@dataclass(frozen=True)
+class QuarantineRule:
+    """A part that failed ``failures`` of the last ``tests`` tests of its lab goes into quarantine."""
+
+    failures: int = 3
+    tests: int = 50
+
+    def condemns(self, failures: Sequence[GearFailure], number: int) -> bool:
+        """Whether these failures of one part do, where the lab's newest test is ``number``. A test counts once."""
+        counted = {failure.number for failure in failures if number - self.tests < failure.number <= number}
+        return len(counted) >= self.failures
+
+    def __str__(self) -> str:
+        return f"{self.failures} failures within {self.tests} tests"

@@ -1,0 +1,202 @@
+"""What is out of service in a lab and why, and what failed how often, in the lab's store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from rackloop.errors import BadInput
+from rackloop.measurement import Cause
+from rackloop.safety.maintenance._gear import Gear
+from rackloop.safety.maintenance._rule import GearFailure, QuarantineRule
+from rackloop.safety.store import Store, Transaction
+
+_COLUMNS = "gear, state, reason, by_whom, since_s, until_s, evidence"
+_STANDS = "ended_s IS NULL AND (until_s IS NULL OR until_s > ?)"
+
+
+class State(StrEnum):
+    """Why a part is out of service: somebody works on it, or it keeps failing."""
+
+    MAINTENANCE = "maintenance"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True)
+class OutOfService:
+    """A part that must not be used. ``until`` is when it is in service again by itself, None where somebody says so.
+
+    ``evidence`` are the failures that led to a quarantine, one sentence each.
+    """
+
+    gear: Gear
+    state: State
+    reason: str
+    by: str
+    since: datetime
+    until: datetime | None = None
+    evidence: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        ends = f" until {_minute(self.until)}" if self.until is not None else ""
+        return f"{self.gear.said} is in {self.state} since {_minute(self.since)}{ends}, by {self.by}: {self.reason}"
+
+
+class Upkeep:
+    """The upkeep of the lab ``lab``, kept in its store. Any number of threads and processes may use one.
+
+    Everything raises LabError where the store refuses.
+    """
+
+    def __init__(self, store: Store, lab: str) -> None:
+        self._store = store
+        self._lab = lab
+
+    def maintain(self, gear: Gear, reason: str, by: str, until: datetime | None = None) -> OutOfService:
+        """Take a part out of service for somebody to work on it.
+
+        Raises BadInput where it is in maintenance already, no reason is given, or ``until`` is over.
+        """
+        if not reason.strip():
+            raise BadInput(f"say why {gear.said} is taken out of service: whoever meets it will ask")
+        with self._store.transaction(self._lab) as tables:
+            if standing := self._standing(tables).get((gear, State.MAINTENANCE)):
+                raise BadInput(f"{standing}; end that first")
+            now_s = tables.now_s()
+            if until is not None and until.timestamp() - self._ahead_s(now_s) <= now_s:
+                raise BadInput(f"{until.isoformat()} is over: give a moment to come")
+            return self._take_out(tables, gear, State.MAINTENANCE, reason, by, now_s, until, ())
+
+    def quarantine(self, gear: Gear, reason: str, by: str, evidence: Sequence[str] = ()) -> OutOfService:
+        """Take a part out of use until it is lifted; one that is in quarantine already stays there as it is."""
+        with self._store.transaction(self._lab) as tables:
+            return self._quarantine(tables, gear, reason, by, evidence)
+
+    def lift(self, gear: Gear, state: State, by: str, why: str = "") -> OutOfService | None:
+        """Have a part in service again, and return what ended; None where it was not out of service so.
+
+        What failed before the end of a quarantine counts no more.
+        """
+        with self._store.transaction(self._lab) as tables:
+            now_s = tables.now_s()
+            ended = self._standing(tables).get((gear, state))
+            tables.rows(
+                f"UPDATE upkeep SET ended_s = ?, ended_by = ?, ended_why = ? "  # noqa: S608 - no value is in it
+                f"WHERE lab = ? AND gear = ? AND state = ? AND {_STANDS}",
+                *(now_s, by, why, self._lab, str(gear), state.value, now_s),
+            )
+        return ended
+
+    def standing(self) -> dict[Gear, OutOfService]:
+        """Every part that is out of service now, by its name; of one that is so twice, the maintenance."""
+        with self._store.reading() as tables:
+            standing = self._standing(tables)
+        # The maintenance last, which takes the place of the quarantine.
+        by_state = sorted(standing.values(), key=lambda out: (out.gear, out.state is State.MAINTENANCE))
+        return {out.gear: out for out in by_state}
+
+    def tested(self) -> int:
+        """Count one more test of the lab, and say the how many-th it is."""
+        with self._store.transaction(self._lab, synced=False) as tables:
+            [(number,)] = tables.rows(
+                "INSERT INTO gear_test (lab, tests) VALUES (?, 1) "
+                "ON CONFLICT (lab) DO UPDATE SET tests = gear_test.tests + 1 RETURNING tests",
+                self._lab,
+            )
+        return int(number)
+
+    def failed(
+        self, gear: Gear, cause: Cause, reason: str, *, run: str, test: str, number: int, rule: QuarantineRule
+    ) -> OutOfService | None:
+        """Record that a part failed the test ``number``; where ``rule`` condemns it now, it is in quarantine.
+
+        Returns the new quarantine, None where there is none or it stood before.
+        """
+        with self._store.transaction(self._lab) as tables:
+            tables.rows(
+                "INSERT INTO gear_failure (lab, gear, run, test, test_number, at_s, cause, reason) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                *(self._lab, str(gear), run, test, number, tables.now_s(), cause.value, reason),
+            )
+            failures = self._failures(tables, gear)
+            if (gear, State.QUARANTINE) in self._standing(tables) or not rule.condemns(failures, number):
+                return None
+            evidence = [f"{failure.test} of {failure.run}: {failure.reason}" for failure in failures]
+            return self._quarantine(tables, gear, f"it keeps failing ({rule})", f"run {run}", evidence)
+
+    def failures(self, gear: Gear) -> list[GearFailure]:
+        """What a part failed since its last quarantine ended, in the order of the tests."""
+        with self._store.reading() as tables:
+            return self._failures(tables, gear)
+
+    def _failures(self, tables: Transaction, gear: Gear) -> list[GearFailure]:
+        now_s = tables.now_s()
+        rows = tables.rows(
+            "SELECT run, test, test_number, at_s, cause, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
+            "at_s > (SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) "
+            "ORDER BY id",
+            *(self._lab, str(gear), self._lab, str(gear), State.QUARANTINE.value),
+        )
+        return [
+            GearFailure(gear, run, test, int(number), self._moment(at_s, now_s), Cause(cause), reason)
+            for run, test, number, at_s, cause, reason in rows
+        ]
+
+    def _quarantine(
+        self, tables: Transaction, gear: Gear, reason: str, by: str, evidence: Sequence[str]
+    ) -> OutOfService:
+        if standing := self._standing(tables).get((gear, State.QUARANTINE)):
+            return standing
+        return self._take_out(tables, gear, State.QUARANTINE, reason, by, tables.now_s(), None, evidence)
+
+    def _take_out(
+        self,
+        tables: Transaction,
+        gear: Gear,
+        state: State,
+        reason: str,
+        by: str,
+        now_s: float,
+        until: datetime | None,
+        evidence: Sequence[str],
+    ) -> OutOfService:
+        tables.rows(
+            f"INSERT INTO upkeep (lab, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - no value is in it
+            *(self._lab, str(gear), state.value, reason, by, now_s),
+            *(None if until is None else until.timestamp() - self._ahead_s(now_s), json.dumps(list(evidence))),
+        )
+        return OutOfService(gear, state, reason, by, self._moment(now_s, now_s), until, tuple(evidence))
+
+    def _standing(self, tables: Transaction) -> Mapping[tuple[Gear, State], OutOfService]:
+        now_s = tables.now_s()
+        rows = tables.rows(
+            f"SELECT {_COLUMNS} FROM upkeep WHERE lab = ? AND {_STANDS} ORDER BY id",  # noqa: S608 - no value is in it
+            *(self._lab, now_s),
+        )
+        found = [
+            OutOfService(
+                Gear.of(gear),
+                State(state),
+                reason,
+                by,
+                self._moment(since_s, now_s),
+                None if until_s is None else self._moment(until_s, now_s),
+                tuple(json.loads(evidence)),
+            )
+            for gear, state, reason, by, since_s, until_s, evidence in rows
+        ]
+        return {(out.gear, out.state): out for out in found}
+
+    def _moment(self, at_s: float, now_s: float) -> datetime:
+        return datetime.fromtimestamp(at_s + self._ahead_s(now_s), UTC)
+
+    def _ahead_s(self, now_s: float) -> int:
+        """By how much the clock that people look at was set since the store's time began; whole seconds."""
+        return round(self._store.clock.wall().timestamp() - now_s)
+
+
+def _minute(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

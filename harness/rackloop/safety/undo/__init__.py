@@ -1,0 +1,73 @@
+"""Abilities that write down how to undo each act before they make it, and the scopes that undo them.
+
+The sequence of every act: refuse where the lab may not be disturbed, read what is there now, announce the act in
+the event stream (durable), write its inverse to the undo journal (durable), act, record that it was done.
+"""
+
+from typing import TYPE_CHECKING
+
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop.safety.undo._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
+    from rackloop.safety.undo._breakable import JournalledBreakable
+    from rackloop.safety.undo._journal import Entry, EntryState, Journal, JournalDamaged
+    from rackloop.safety.undo._kept import LinkKept
+    from rackloop.safety.undo._recorder import ActRecorder
+    from rackloop.safety.undo._scope import journalled, undoing
+    from rackloop.safety.undo._undo import (
+        WORTH_ENDING_NS,
+        Equipment,
+        Outcome,
+        UndoFailed,
+        apply_full,
+        undo,
+        wait_for_signal,
+    )
+
+__all__ = [
+    "WORTH_ENDING_NS",
+    "ActRecorder",
+    "Entry",
+    "EntryState",
+    "Equipment",
+    "Journal",
+    "JournalDamaged",
+    "JournalledBreakable",
+    "JournalledFabric",
+    "JournalledPhyControl",
+    "JournalledPowerPort",
+    "LinkKept",
+    "Outcome",
+    "UndoFailed",
+    "apply_full",
+    "journalled",
+    "undo",
+    "undoing",
+    "wait_for_signal",
+]
+
+__getattr__ = lazy_getattr(
+    __name__,
+    {
+        "ActRecorder": "_recorder",
+        "Entry": "_journal",
+        "EntryState": "_journal",
+        "Equipment": "_undo",
+        "Journal": "_journal",
+        "JournalDamaged": "_journal",
+        "JournalledBreakable": "_breakable",
+        "JournalledFabric": "_abilities",
+        "JournalledPhyControl": "_abilities",
+        "JournalledPowerPort": "_abilities",
+        "LinkKept": "_kept",
+        "Outcome": "_undo",
+        "UndoFailed": "_undo",
+        "WORTH_ENDING_NS": "_undo",
+        "apply_full": "_undo",
+        "journalled": "_scope",
+        "undo": "_undo",
+        "undoing": "_scope",
+        "wait_for_signal": "_undo",
+    },
+)

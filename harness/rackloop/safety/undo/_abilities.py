@@ -1,0 +1,307 @@
+"""Fabric, PhyControl and PowerPort whose every act is in the undo journal before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from threading import Lock
+
+from rackloop.abilities import (
+    Applied,
+    BoxIdentity,
+    Fabric,
+    LinkReset,
+    LiveMap,
+    PhyControl,
+    PortState,
+    PowerPort,
+    Staged,
+    stager,
+)
+from rackloop.clock import Deadline
+from rackloop.errors import FabricError, NotSupported, StaleGeneration
+from rackloop.portmap import Full, MapChange, PortMap, inverse
+from rackloop.safety.undo._acts import map_act, power_act, save_act, settle_act
+from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
+
+SWITCH = "switch"
+# What a FlexFabric says, too: a trigger of nothing.
+_NOT_STAGED = -211
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A change that is journalled and staged, and the map it was computed on."""
+
+    staged: Staged
+    intended: IntendedAct
+    change: MapChange
+    live: LiveMap
+
+
+class JournalledFabric:
+    """A Fabric whose acts can be undone. Safe to use from several threads: one change at a time.
+
+    The map is read once and then known, because every change is executed only on the generation it was computed
+    for; one that another controller overtook is computed again on a fresh map, unless the caller gave a generation.
+    """
+
+    def __init__(self, fabric: Fabric, recorder: ActRecorder) -> None:
+        self._fabric = fabric
+        self._recorder = recorder
+        self._lock = Lock()
+        self._known: LiveMap | None = None
+        self._waiting: _Waiting | None = None
+
+    def identify(self, deadline: Deadline) -> BoxIdentity:
+        """Who the switch says it is."""
+        return self._fabric.identify(deadline)
+
+    def port_count(self, deadline: Deadline) -> int:
+        """How many ports it has."""
+        return self._fabric.port_count(deadline)
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        """The live map, read from the switch."""
+        with self._lock:
+            self._known = self._fabric.live_map(deadline)
+            return self._known
+
+    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+        """Make ``change``, having journalled what undoes it.
+
+        Raises StaleGeneration, as the switch would, LinkKept for a drive that keeps its link.
+        """
+        with self._lock:
+            self._withdraw()
+            while True:
+                live = self._map_for(if_generation, deadline)
+                try:
+                    return self._apply(change, live, deadline)
+                except StaleGeneration:
+                    if if_generation is not None or deadline.is_over():
+                        raise
+
+    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+        """Have the switch hold ``change`` ready, having journalled what will undo it. Raises as :meth:`apply` does.
+
+        The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time.
+        """
+        with self._lock:
+            self._withdraw()
+            while True:
+                live = self._map_for(if_generation, deadline)
+                try:
+                    return self._stage(change, live, deadline)
+                except StaleGeneration:
+                    self._known = None
+                    if if_generation is not None or deadline.is_over():
+                        raise
+
+    def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
+        """Execute what was staged. Raises StaleGeneration or FabricError where it cannot be any more: stage it again.
+
+        LeaseLost where the lease was found over since; nothing was done then.
+        """
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+            if waiting is None or waiting.staged is not staged:
+                self._waiting = waiting
+                raise FabricError("another change was staged or made since this one: stage it again", _NOT_STAGED)
+            self._known = None
+            applied = waiting.intended.make(
+                lambda: stager(self._fabric).trigger(staged, deadline), lambda done: {"generation": done.generation}
+            )
+            self._know(applied, waiting.change, waiting.live)
+            return applied
+
+    def forget_staged(self) -> None:
+        """Withdraw from the journal what is staged and was not triggered, where anything is."""
+        with self._lock:
+            self._withdraw()
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        """What the switch sees on ``ports``."""
+        return self._fabric.port_states(ports, deadline)
+
+    def take_lock(self, token: int, deadline: Deadline) -> None:
+        """Take the control lock with a fencing token."""
+        self._fabric.take_lock(token, deadline)
+
+    def release_lock(self, token: int, deadline: Deadline) -> None:
+        """Let go of the control lock."""
+        self._fabric.release_lock(token, deadline)
+
+    def save_boot_map(self, deadline: Deadline) -> None:
+        """Keep the live map as the power-on map, having journalled the one it replaces."""
+        before = self._fabric.boot_map(deadline)
+        self._recorder.perform(
+            "fabric",
+            SWITCH,
+            {"do": "save_boot_map"},
+            [save_act(before)],
+            lambda: self._fabric.save_boot_map(deadline),
+        )
+
+    def boot_map(self, deadline: Deadline) -> PortMap:
+        """The power-on map."""
+        return self._fabric.boot_map(deadline)
+
+    def close(self) -> None:
+        """Close the fabric beneath."""
+        self._fabric.close()
+
+    def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
+        if self._known is None or if_generation not in {None, self._known.generation}:
+            self._known = self._fabric.live_map(deadline)
+        self._known.require(if_generation)
+        return self._known
+
+    def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
+        if kept := self._recorder.kept_links:
+            kept.require_map(live.pairs, change.after(live.pairs))
+        self._known = None
+        applied = self._intend(change, live).make(
+            lambda: self._fabric.apply(change, deadline, if_generation=live.generation),
+            lambda done: {"generation": done.generation},
+        )
+        self._know(applied, change, live)
+        return applied
+
+    def _stage(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Staged:
+        switch = stager(self._fabric)
+        intended = self._intend(change, live, is_staged=True)
+        try:
+            staged = switch.stage(change, deadline, if_generation=live.generation)
+        except BaseException as error:
+            # Whatever became of it, the live map is as it was.
+            intended.withdraw(f"{type(error).__name__}: {error}")
+            raise
+        self._waiting = _Waiting(staged, intended, change, live)
+        return staged
+
+    def _withdraw(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.intended.withdraw("staged, and never triggered")
+
+    def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
+        what = {"do": "apply", "change": map_act(change), "generation": live.generation}
+        return self._recorder.intend(
+            "fabric",
+            SWITCH,
+            {**what, "staged": True} if is_staged else what,
+            [map_act(undo) for undo in inverse(change, live.pairs)],
+        )
+
+    def _know(self, applied: Applied, change: MapChange, live: LiveMap) -> None:
+        if applied.generation == live.generation + 1:
+            self._known = LiveMap(applied.generation, change.after(live.pairs))
+
+
+class JournalledPhyControl:
+    """A PhyControl whose drops are waited out by whoever undoes them: the signal comes back by itself.
+
+    ``fabric`` tells which ports had a signal before; only these are waited for.
+    """
+
+    def __init__(self, phy: PhyControl, fabric: Fabric, recorder: ActRecorder) -> None:
+        self._phy = phy
+        self._fabric = fabric
+        self._recorder = recorder
+
+    def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
+        """Take the signal away from ``ports`` for ``down_s``. Raises LinkKept for a drive that keeps its link."""
+        self._require_may_go(ports, deadline)
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "drop", "ports": sorted(ports), "down_ms": down_s * 1e3, "request_id": request_id},
+            [settle_act(self._with_signal(ports, deadline), down_s * 1e3)],
+            lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id),
+        )
+
+    def flap(
+        self,
+        ports: Collection[int],
+        down_s: float,
+        up_s: float,
+        count: int,
+        deadline: Deadline,
+        *,
+        request_id: int,
+    ) -> None:
+        """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
+        self._require_may_go(ports, deadline)
+        times = {"down_ms": down_s * 1e3, "up_ms": up_s * 1e3, "count": count}
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "flap", "ports": sorted(ports), **times, "request_id": request_id},
+            [settle_act(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
+            lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
+        )
+
+    def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
+        """Have ``ports`` train their links anew. Raises NotSupported where the PhyControl beneath cannot."""
+        phy = self._phy
+        if not isinstance(phy, LinkReset):
+            raise NotSupported("nothing in this rack resets links without dropping them")
+        self._require_may_go(ports, deadline)
+        self._recorder.perform(
+            "phy",
+            SWITCH,
+            {"do": "reset", "ports": sorted(ports), "is_hard": is_hard},
+            [settle_act(self._with_signal(ports, deadline), 0.0)],
+            lambda: phy.reset_link(ports, deadline, is_hard=is_hard),
+        )
+
+    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
+        """Drops seen on each port."""
+        return self._phy.drop_counts(ports, deadline)
+
+    def _require_may_go(self, ports: Collection[int], deadline: Deadline) -> None:
+        if kept := self._recorder.kept_links:
+            kept.require_signal(ports, self._fabric.live_map(deadline).pairs)
+
+    def _with_signal(self, ports: Collection[int], deadline: Deadline) -> list[int]:
+        states = self._fabric.port_states(ports, deadline)
+        return [port for port, state in states.items() if state is not PortState.DOWN]
+
+
+class JournalledPowerPort:
+    """A PowerPort that can be given its state back. ``name`` is what the lab calls it.
+
+    ``fabric`` is given where the port feeds the switch, whose live map goes with its power.
+    """
+
+    def __init__(self, port: PowerPort, name: str, recorder: ActRecorder, *, fabric: Fabric | None = None) -> None:
+        self._port = port
+        self._name = name
+        self._recorder = recorder
+        self._fabric = fabric
+
+    def turn_on(self, deadline: Deadline) -> None:
+        """Turn it on."""
+        self._switch(deadline, on=True)
+
+    def turn_off(self, deadline: Deadline) -> None:
+        """Turn it off."""
+        self._switch(deadline, on=False)
+
+    def is_on(self, deadline: Deadline) -> bool:
+        """Whether it is on."""
+        return self._port.is_on(deadline)
+
+    def _switch(self, deadline: Deadline, *, on: bool) -> None:
+        was_on = self._port.is_on(deadline)
+        undo = [power_act(on=was_on)]
+        if self._fabric is not None and was_on:
+            undo.append(map_act(Full(self._fabric.live_map(deadline).pairs)))
+        self._recorder.perform(
+            "power",
+            self._name,
+            {"do": "turn_on" if on else "turn_off"},
+            undo,
+            lambda: self._port.turn_on(deadline) if on else self._port.turn_off(deadline),
+        )

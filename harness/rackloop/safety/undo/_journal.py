@@ -1,0 +1,240 @@
+"""The undo journal: what was done to a rack and what undoes it, on disk before it is done.
+
+A table in the lab's store (:mod:`rackloop.safety.store`). An intention is synced to the disk before
+:meth:`Journal.intend` returns; its outcome is not, because an entry whose outcome was lost is treated as one that may
+have happened. Several threads and several processes may use one journal at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from rackloop.safety.store import Store, StoreDamaged, boot_id
+from rackloop.safety.undo._inverse_acts import require_acts, require_ports
+
+if TYPE_CHECKING:
+    from rackloop.safety.leases import Lease
+
+_COLUMNS = "id, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall"
+# Of an act that changes nothing: an empty list in the store is one whose acts were lost.
+_NOTHING: Mapping[str, Any] = {"act": "join", "pairs": []}
+_STANDS = "state IN ('intended', 'acted')"
+
+Act = Mapping[str, Any]
+
+
+class EntryState(StrEnum):
+    """How far an entry got. ``intended`` and ``acted`` stand: something may be left to undo."""
+
+    INTENDED = "intended"
+    ACTED = "acted"
+    UNDONE = "undone"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One act as the journal has it. ``inverse`` holds the acts that, made in order, undo it.
+
+    ``intended_ns`` and ``acted_ns`` are CLOCK_MONOTONIC of the boot that ``boot_id`` names.
+    """
+
+    id: int
+    lab: str
+    run: str
+    ability: str
+    resource: str
+    what: Act
+    inverse: tuple[Act, ...]
+    state: EntryState
+    boot_id: str
+    intended_ns: int
+    acted_ns: int | None
+    wall: datetime
+
+    @property
+    def stands(self) -> bool:
+        """Whether the act may have happened and has not been undone."""
+        return self.state in {EntryState.INTENDED, EntryState.ACTED}
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The switch ports that the act, or what undoes it, touches."""
+        return touched_ports(self.what, self.inverse)
+
+
+class JournalDamaged(StoreDamaged):
+    """Not every entry of the journal can be read. ``readable`` holds those that could be, newest first.
+
+    ``broken`` has the number of each that could not, with the resource it names; those behind a page of the store that
+    cannot be read are in neither.
+    """
+
+    def __init__(self, name: str, detail: str, readable: Sequence[Entry], broken: Mapping[int, str]) -> None:
+        self.readable = tuple(readable)
+        self.broken = dict(broken)
+        super().__init__(
+            f"undo journal {name} is damaged ({detail}); `rackloop heal` undoes what can still be read and "
+            "restores the baseline, but not what such an entry did: see to that by hand, then move the store away"
+        )
+
+
+class Journal:
+    """The undo journal in ``store``. Closing it closes the store, which may also be closed by whoever opened it.
+
+    Every method raises LabError where the disk or the database refuses, JournalDamaged where it cannot be read.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.boot_id = boot_id()
+
+    def intend(
+        self,
+        lab: str,
+        run: str,
+        ability: str,
+        resource: str,
+        *,
+        what: Act,
+        inverse: Sequence[Act],
+        lease: Lease | None = None,
+    ) -> Entry:
+        """Record that ``what`` is about to be done; the entry is on disk when this returns.
+
+        With ``lease``, only where it is still held: asked in the same transaction. Where it raises, LeaseLost
+        included, nothing was promised and the act must not happen.
+        """
+        undoes = list(inverse) or [_NOTHING]
+        clock = self.store.clock
+        now_ns, wall = clock.now_ns(), clock.wall()
+        row = (lab, run, ability, resource, json.dumps(what), json.dumps(undoes), EntryState.INTENDED.value)
+        stamps = (self.boot_id, now_ns, wall.isoformat())
+        with self.store.transaction(lab if lease else None) as tables:
+            if lease is not None:
+                from rackloop.safety.leases import require_held
+
+                require_held(tables, lease)
+            [(number,)] = tables.rows(
+                "INSERT INTO undo_entry (lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, wall)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                *row,
+                *stamps,
+            )
+        return Entry(
+            number,
+            lab,
+            run,
+            ability,
+            resource,
+            what,
+            tuple(undoes),
+            EntryState.INTENDED,
+            self.boot_id,
+            now_ns,
+            None,
+            wall,
+        )
+
+    def acted(self, entry: Entry, result: Act) -> Entry:
+        """Record that the act of ``entry`` was carried out, with what it returned; the entry as it is now."""
+        acted = replace(entry, state=EntryState.ACTED, acted_ns=self.store.clock.now_ns())
+        values = (acted.state.value, acted.acted_ns, json.dumps(result), entry.id, EntryState.INTENDED.value)
+        with self.store.transaction(synced=False) as tables:
+            tables.rows("UPDATE undo_entry SET state = ?, acted_ns = ?, result = ? WHERE id = ? AND state = ?", *values)
+        return acted
+
+    def failed(self, entry: Entry, reason: str) -> None:
+        """Record that the act of ``entry`` is known not to have happened, so that nothing is left to undo."""
+        values = (EntryState.FAILED.value, json.dumps({"error": reason}), entry.id)
+        with self.store.transaction(synced=False) as tables:
+            tables.rows("UPDATE undo_entry SET state = ?, result = ? WHERE id = ?", *values)
+
+    def undone(self, entries: Iterable[Entry]) -> None:
+        """Record that these entries were undone, all of them or none."""
+        with self.store.transaction() as tables:
+            tables.each(
+                "UPDATE undo_entry SET state = ? WHERE id = ?",
+                [(EntryState.UNDONE.value, entry.id) for entry in entries],
+            )
+
+    def standing(self, lab: str) -> list[Entry]:
+        """What may have been done to ``lab`` and was not undone, newest first.
+
+        Raises JournalDamaged where not all of it can be read; its ``readable`` holds what could be.
+        """
+        return self._entries(f"lab = ? AND {_STANDS}", lab)
+
+    def mark(self) -> int:
+        """A point in the journal, for :meth:`since`."""
+        [(number,)] = self.store.read("SELECT coalesce(max(id), 0) FROM undo_entry")
+        return int(number)
+
+    def since(self, mark: int) -> list[Entry]:
+        """Every entry made after ``mark``, whatever its lab and state, newest first."""
+        return self._entries("id > ?", mark)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.store.close()
+
+    def _entries(self, condition: str, value: object) -> list[Entry]:
+        entries: list[Entry] = []
+        broken: dict[int, str] = {}
+        wrong: list[str] = []
+        query = f"SELECT {_COLUMNS} FROM undo_entry WHERE {condition} ORDER BY id DESC"  # noqa: S608 - own constants
+        try:
+            for row in self.store.read(query, value):
+                try:
+                    entries.append(_entry(row))
+                # A text nested deeper than Python reads, or a number larger, is an entry of nobody's.
+                except (ValueError, TypeError, RecursionError, OverflowError) as error:
+                    number, resource = row[0], ascii(row[4])[1:-1]
+                    broken[number] = resource
+                    wrong.append(f"entry {number}, of {resource}: {error}")
+        except StoreDamaged as error:
+            raise JournalDamaged(self.store.name, "; ".join([*wrong, str(error)]), entries, broken) from error
+        if wrong:
+            raise JournalDamaged(self.store.name, "; ".join(wrong), entries, broken)
+        return entries
+
+
+def touched_ports(what: Act, inverse: Sequence[Act]) -> frozenset[int]:
+    """The switch ports that an act, or what undoes it, touches."""
+    acts = (what, what.get("change", {}), *inverse)
+    named = {port for act in acts for port in act.get("ports", ())}
+    return frozenset(named | {port for act in acts for pair in act.get("pairs", ()) for port in pair})
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    """The entry of a row. Raises ValueError, TypeError, RecursionError or OverflowError where it is none."""
+    number, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall = row
+    texts = (lab, run, ability, resource, what, inverse, boot_id, wall)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(intended_ns, int):
+        raise TypeError("it is no entry")
+    did, undoes = json.loads(what), json.loads(inverse)
+    change = did.get("change", {}) if isinstance(did, dict) else None
+    if not isinstance(change, dict):
+        raise TypeError("what was done is no act")
+    require_ports(did)
+    require_ports(change)
+    require_acts(undoes)
+    return Entry(
+        id=number,
+        lab=lab,
+        run=run,
+        ability=ability,
+        resource=resource,
+        what=did,
+        inverse=tuple(undoes),
+        state=EntryState(state),
+        boot_id=boot_id,
+        intended_ns=intended_ns,
+        acted_ns=acted_ns,
+        wall=datetime.fromisoformat(wall),
+    )
