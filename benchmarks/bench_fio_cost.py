@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioJob, FioRun, ReadWrite
 
 CLOCK = RealClock()

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.local_executor import LocalExecutor
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload._fio_result import last_document, parse_jobs
 
 CLOCK = RealClock()

@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
-from rackloop.local_executor import LocalExecutor  # noqa: E402
 from rackloop.native import find_binary  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402
 

@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
 from rackloop.errors import LabError  # noqa: E402
-from rackloop.local_executor import LocalExecutor  # noqa: E402
 from rackloop.measurement import Distribution  # noqa: E402
 from rackloop.native import find_binary  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.rackd import RackdControl  # noqa: E402
 from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402

@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
-from rackloop.lateness import Lateness  # noqa: E402
-from rackloop.local_executor import LocalExecutor  # noqa: E402
-from rackloop.traces import Trace, open_trace  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import Fio, FioReplay, Planned, RunningReplay, Stretch, plan_requests  # noqa: E402
 from rackloop_fixtures._replays import at_the_drive  # noqa: E402
+from rackloop_traces import Trace, open_trace  # noqa: E402
+from rackloop_traces.lateness import Lateness  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import drive, running_rackd, small_rack  # noqa: E402
 

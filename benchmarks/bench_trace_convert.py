@@ -19,7 +19,7 @@ import numpy as np
 import polars
 
 from rackloop.clock import RealClock
-from rackloop.traces import Clock, Origin, columns, write_trace
+from rackloop_traces import Clock, Origin, columns, write_trace
 
 LEAST_PER_S = 2_000_000
 MOST_GROWTH = 1.1

@@ -9,6 +9,8 @@ from rackloop.errors import ToolError
 
 DataFolder = Literal["labs", "playbooks", "testplans", "traces"]
 
+# Beside the package that reads traces.
+_SAMPLES = {"traces": "traces/samples"}
 _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 
@@ -21,7 +23,7 @@ def data_path(folder: DataFolder) -> Path:
     checkout = _PACKAGE_PARENT.parent
     candidates = [_PACKAGE_PARENT / "rackloop_data" / folder]
     if (checkout / "pyproject.toml").is_file():
-        candidates.insert(0, checkout / folder)
+        candidates.insert(0, checkout / _SAMPLES.get(folder, folder))
     for candidate in candidates:
         if candidate.is_dir():
             return candidate

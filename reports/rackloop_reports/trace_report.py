@@ -15,7 +15,7 @@ from rackloop.units import format_quantity
 from rackloop_reports._files import write_atomically, writing
 
 if TYPE_CHECKING:
-    from rackloop.traces import Gaps, HeatMap, Statistics
+    from rackloop_traces import Gaps, HeatMap, Statistics
 
 _TOP_SIZES = 5
 _QUANTILES = (0.5, 0.95, 0.99, 1.0)

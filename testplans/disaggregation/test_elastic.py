@@ -10,7 +10,6 @@ import pytest
 
 from rackloop.lab import Lab
 from rackloop.parameters import number, text, whole
-from rackloop.traces import open_trace
 from rackloop_fixtures import (
     Labels,
     Measure,
@@ -39,6 +38,7 @@ from rackloop_models.disaggregation import (
     simulate,
     stretched,
 )
+from rackloop_traces import open_trace
 
 DAY_S = 86_400.0
 # Without a trace the load is a made-up day. A trace is stretched to one.

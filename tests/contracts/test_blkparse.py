@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from rackloop.errors import BadInput, ToolError
-from rackloop.traces import Op, open_trace
+from rackloop_traces import Op, open_trace
 
 pytestmark = pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
 

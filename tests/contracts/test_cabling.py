@@ -17,10 +17,10 @@ from rackloop.contracts import drive as drive_contract
 from rackloop.errors import LabError, NotSupported, ToolError
 from rackloop.inspection.health import health_changes
 from rackloop.lab import Lab, LabState, check_files, load_lab
-from rackloop.local_executor import LocalExecutor
 from rackloop_cli.main import main
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.host_tools import survey_host
 from rackloop_drivers.rackd import RackdControl
 from rackloop_fixtures._cabling import require_cabling

@@ -16,10 +16,10 @@ from rackloop.abilities import DriveIdentity, SanitizeMethod, WritableDrive
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import NotSupported, ProductFailed
 from rackloop.lab import Lab, load_lab
-from rackloop.local_executor import LocalExecutor
 from rackloop.measurement import Criteria
 from rackloop.record import ActAnnounced, ActDone, ActLog, DriveSeen, Event, RoundsMeasured
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import FioJobResult
 from rackloop_fixtures import BANDWIDTH, Conditions, DriveUnderTest, Quantity, Workload
 from rackloop_labs import Bench

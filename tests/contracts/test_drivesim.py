@@ -16,9 +16,9 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.data import data_path
 from rackloop.errors import BadInput
 from rackloop.lab import Profile, load_profile, profile_names
-from rackloop.local_executor import LocalExecutor
 from rackloop.native import find_binary
 from rackloop_cli.main import main
+from rackloop_drivers.host import LocalExecutor
 from rackloop_models.drives import (
     Depth,
     Done,

@@ -15,12 +15,12 @@ from rackloop.abilities import WritableDrive
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab, load_lab, once_online
-from rackloop.local_executor import LocalExecutor
 from rackloop.safety import Guard
 from rackloop.seed import Stream, stream
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.drive import RackdDrive
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Fio, FioJob, FioRun, RackProbe, ReadWrite
 from tests.leased import EverythingLeased

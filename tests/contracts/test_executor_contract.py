@@ -9,7 +9,7 @@ import pytest
 from rackloop.clock import Deadline, RealClock
 from rackloop.contracts.executor import CONTRACT, ExecutorFactory
 from rackloop.errors import BadInput, LabError, ToolError
-from rackloop.local_executor import LocalExecutor
+from rackloop_drivers.host import LocalExecutor
 
 CLOCK = RealClock()
 

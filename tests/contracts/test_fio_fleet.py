@@ -12,8 +12,8 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, ToolError
-from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioFleet, FioJob, FioRun, ReadWrite
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")

@@ -14,8 +14,8 @@ import pytest
 from rackloop.abilities import Completed, WritableDrive
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
-from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady
 from tests.minted_drive import minted
 

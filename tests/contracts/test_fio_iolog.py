@@ -10,7 +10,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from rackloop.traces import Op, columns, open_trace, write_trace
+from rackloop_traces import Op, columns, open_trace, write_trace
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 

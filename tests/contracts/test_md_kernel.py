@@ -23,9 +23,9 @@ from rackloop.recovery import (
     Place,
     RecoveryOracle,
     RecoveryResult,
-    md_stripe,
 )
 from rackloop_drivers.host import SshHost
+from rackloop_models.under_test import md_stripe
 from tests.linux_guest.machine import LinuxGuest, require_guest, running_guest
 from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, ThawedSystem
 from tests.linux_guest.md_guest import MODULES, PROGRAMS, MdGuest

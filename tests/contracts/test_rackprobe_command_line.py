@@ -9,8 +9,8 @@ import pytest
 
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline, RealClock
-from rackloop.local_executor import LocalExecutor
 from rackloop.native import find_binary
+from rackloop_drivers.host import LocalExecutor
 
 CLOCK = RealClock()
 SUBCOMMANDS = ["write", "verify", "remap", "watch", "swap", "bench"]

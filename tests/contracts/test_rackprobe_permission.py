@@ -14,9 +14,9 @@ import pytest
 from rackloop.abilities import BlockDevice
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import GuardRefused, LabError
-from rackloop.local_executor import LocalExecutor
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, Fio, FioJob, FioRun, RackProbe, ReadWrite
 from tests.minted_drive import minted
 

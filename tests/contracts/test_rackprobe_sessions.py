@@ -9,8 +9,8 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
-from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
 from tests.minted_drive import minted
 from tests.nbdkit_process import PauseControl, serving_unix

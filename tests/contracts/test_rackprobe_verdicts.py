@@ -10,8 +10,8 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, LabError
-from rackloop.local_executor import LocalExecutor
 from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_tcp, serving_unix

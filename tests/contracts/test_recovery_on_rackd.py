@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.local_executor import LocalExecutor
 from rackloop.recovery import BlockSystem, Content, Outcome, RecoveryOracle
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Expected, RackProbe
 from tests.minted_drive import minted

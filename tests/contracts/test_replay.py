@@ -13,13 +13,13 @@ import pytest
 from rackloop.clock import Deadline, RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ToolError
-from rackloop.local_executor import LocalExecutor
-from rackloop.traces import Op, open_trace
 from rackloop_cli.main import main
 from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, RunningReplay, Stretch, plan_requests
 from rackloop_fixtures import find_trace
 from rackloop_fixtures._replays import at_the_drive
+from rackloop_traces import Op, open_trace
 from tests.minted_drive import minted
 from tests.rackd_process import running_rackd, small_rack
 

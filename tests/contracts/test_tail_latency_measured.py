@@ -13,8 +13,8 @@ from rackloop.abilities import Executor
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
 from rackloop.lab import load_profile
-from rackloop.local_executor import LocalExecutor
 from rackloop_cli.main import main
+from rackloop_drivers.host import LocalExecutor
 from rackloop_models.drives import Ask, DriveSim, LocalCode, Step, Steps, StepsResult, Stretch, StretchResult
 from rackloop_models.tail_latency import (
     LocalErasure,

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rackloop.clock import Clock, Deadline
-from rackloop.recovery import MdArray
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.host import SshHost
+from rackloop_models.under_test import MdArray
 from tests.linux_guest.machine import NBD_PORT
 from tests.minted_drive import minted
 

@@ -260,6 +260,9 @@ def test_many_groups_are_coded_as_each_by_itself(engine: Engine, k: int, m: int,
 def test_nothing_of_the_data_is_copied(engine: Engine, k: int, m: int) -> None:
     code = Code(k, m, engine=engine)
     word = encoded(code, k, 4096)
+    # What is imported or built once is no copy of the data.
+    code.decode(word, [1])
+    code.encode_groups(word[None, :k], word[None, k:])
     tracemalloc.start()
     try:
         code.encode(word[:k], word[k:])

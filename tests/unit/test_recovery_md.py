@@ -12,21 +12,9 @@ from rackloop.abilities import Completed, Process
 from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
-from rackloop.local_executor import LocalExecutor
-from rackloop.recovery import (
-    Forgets,
-    Health,
-    MdArray,
-    MdMember,
-    MdSystem,
-    Place,
-    Placed,
-    Repairs,
-    SilentCorruption,
-    SystemUnderTest,
-    md_stripe,
-    parse_md,
-)
+from rackloop.recovery import Forgets, Health, Place, Placed, Repairs, SilentCorruption, SystemUnderTest
+from rackloop_drivers.host import LocalExecutor
+from rackloop_models.under_test import MdArray, MdMember, MdSystem, md_stripe, parse_md
 
 DATA = Path(__file__).parent / "data" / "md"
 

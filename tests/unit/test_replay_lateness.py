@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop.lateness import Lateness, judge_lateness
 from rackloop.seed import stream
+from rackloop_traces.lateness import Lateness, judge_lateness
 
 MS = 1_000_000
 Row = tuple[int, int, int, int]

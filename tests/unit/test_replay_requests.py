@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
-from rackloop.traces import Op, columns
 from rackloop_drivers.workload import Planned, Stretch, plan_requests
+from rackloop_traces import Op, columns
 
 MIB = 1 << 20
 US = 1_000

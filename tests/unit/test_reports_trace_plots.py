@@ -14,10 +14,10 @@ from rich.console import Console
 
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS
-from rackloop.traces import HeatMap, Op, Statistics, TraceMeter
 from rackloop_cli.main import main as rackloop
 from rackloop_reports.plots import encode, trace_page
 from rackloop_reports.trace_report import tables, write_report
+from rackloop_traces import HeatMap, Op, Statistics, TraceMeter
 from tests.unit.trace_frames import Row, frame
 
 MS, S = 10**6, 10**9

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rackloop.traces import open_trace
 from rackloop_cli.main import main
+from rackloop_traces import open_trace
 
 SPC = "".join(f"0,{8 * nth},4096,{'rw'[nth % 2]},{nth / 1000:.6f}\n" for nth in range(1000))
 

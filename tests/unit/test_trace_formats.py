@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
-from rackloop.traces import FORMATS, Clock, Format, Op, Origin, Trace, columns, open_trace, write_trace
+from rackloop_traces import FORMATS, Clock, Format, Op, Origin, Trace, columns, open_trace, write_trace
 
 WRITTEN = [form for form in FORMATS.values() if form.write is not None]
 UNIX = Origin(1_577_808_000_123_456_789, Clock.UNIX)

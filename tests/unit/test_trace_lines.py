@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
-from rackloop.traces import FORMATS, Trace, columns, open_trace
-from rackloop.traces._order import REORDERED_REQUESTS
-from rackloop.traces._source import BLOCK_BYTES
+from rackloop_traces import FORMATS, Trace, columns, open_trace
+from rackloop_traces._order import REORDERED_REQUESTS
+from rackloop_traces._source import BLOCK_BYTES
 
 GOOD = {
     "alibaba": "3,R,126703644672,4096,1577808000000046",

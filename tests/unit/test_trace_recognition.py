@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from rackloop.errors import BadInput
-from rackloop.traces import FORMATS, Clock, open_trace
+from rackloop_traces import FORMATS, Clock, open_trace
 
 REAL_TRACE = Path(__file__).parents[3] / "shared" / "data" / "cloudphysics_vm.csv.gz"
 SPC = "0,247468056,4096,r,0.5\n"

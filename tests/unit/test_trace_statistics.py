@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
-from rackloop.traces import Op, Statistics, TraceMeter, read_statistics
-from rackloop.traces._statistics_arrivals import TimeBins
-from rackloop.traces._statistics_histogram import LogLinearHistogram
+from rackloop_traces import Op, Statistics, TraceMeter, read_statistics
+from rackloop_traces._statistics_arrivals import TimeBins
+from rackloop_traces._statistics_histogram import LogLinearHistogram
 from tests.unit.trace_frames import Row, frame, measured, pieces
 
 R, W, T, F = Op.READ, Op.WRITE, Op.TRIM, Op.FLUSH

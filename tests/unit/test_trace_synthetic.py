@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput
-from rackloop.traces import FORMATS, Op, Statistics, TraceProfile, columns, open_trace, synthesize
 from rackloop_cli.main import main as rackloop
+from rackloop_traces import FORMATS, Op, Statistics, TraceProfile, columns, open_trace, synthesize
 from tests.meta.tree import ROOT
 from tests.unit.trace_frames import frame, measured
 
@@ -271,7 +271,7 @@ def text(path: Path) -> bytes:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    from rackloop.traces._source import chunks as decompressed
+    from rackloop_traces._source import chunks as decompressed
 
     yield from decompressed(path)
 

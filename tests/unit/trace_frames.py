@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from rackloop.traces import Op, Statistics, TraceMeter, columns
+from rackloop_traces import Op, Statistics, TraceMeter, columns
 
 Row = tuple[int, Op, int, int]
 

@@ -15,10 +15,10 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.lab import Profile, load_profile, profile_names
-from rackloop.local_executor import LocalExecutor
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.model_output import bar, make_directory
 from rackloop_cli.whole_table import table_of_figures
+from rackloop_drivers.host import LocalExecutor
 
 if TYPE_CHECKING:
     from rackloop_models.drives import Check, Curve

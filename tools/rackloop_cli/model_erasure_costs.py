@@ -92,7 +92,7 @@ def update(
 ) -> int:
     """Updates by both methods, over those without a code."""
     from rackloop.lab import load_profile
-    from rackloop.local_executor import LocalExecutor
+    from rackloop_drivers.host import LocalExecutor
     from rackloop_models.tail_latency import (
         FAILURE_PROBABILITIES,
         SOURCE,
@@ -161,7 +161,7 @@ def update(
 def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: str, seed: int, out: Path | None) -> int:
     """What each workload loses of its speed."""
     from rackloop.lab import load_profile
-    from rackloop.local_executor import LocalExecutor
+    from rackloop_drivers.host import LocalExecutor
     from rackloop_models.tail_latency import (
         CODEWORDS,
         FAILURE_PROBABILITIES,

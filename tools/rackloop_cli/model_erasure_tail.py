@@ -199,7 +199,7 @@ def _try(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:
 def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell], shown: Progress) -> None:
     from dataclasses import replace
 
-    from rackloop.local_executor import LocalExecutor
+    from rackloop_drivers.host import LocalExecutor
     from rackloop_models.tail_latency import (
         ReadsToMeasure,
         attainable_retry_s,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rackloop.traces import FORMATS
 from rackloop_cli.epilog import examples
+from rackloop_traces import FORMATS
 
 trace_app = typer.Typer(
     no_args_is_help=True,

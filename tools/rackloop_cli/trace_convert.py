@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.traces import MAX_MALFORMED, Trace, WrittenReport, format_for, open_trace, write_trace
 from rackloop.units import counted
 from rackloop_cli.trace_progress import malformed_remarks, watched
+from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, format_for, open_trace, write_trace
 
 _SHOWN_RENAMES = 5
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.seed import choose_seed
-from rackloop.traces import (
+from rackloop.units import counted, format_quantity, parse_size
+from rackloop_cli.trace_progress import malformed_remarks, watched
+from rackloop_traces import (
     Clock,
     Origin,
     TraceMeter,
@@ -19,8 +21,6 @@ from rackloop.traces import (
     synthesize,
     write_trace,
 )
-from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.trace_progress import malformed_remarks, watched
 
 # Formats that stamp the time of day need one; always the same, so that the same seed makes the same file.
 _ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)

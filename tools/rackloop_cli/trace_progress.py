@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 if TYPE_CHECKING:
     import polars
 
-    from rackloop.traces import Malformed
+    from rackloop_traces import Malformed
 
 _SHOWN_LINES = 5
 

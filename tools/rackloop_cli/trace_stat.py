@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.traces import TraceMeter, open_trace
 from rackloop_cli.trace_progress import malformed_remarks, watched
+from rackloop_traces import TraceMeter, open_trace
 
 
 def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, source: str | None) -> int:

@@ -1,8 +1,9 @@
-"""Servers by SSH."""
+"""Commands and files on servers, by SSH, and on this machine."""
 
 from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._local import LocalExecutor
 from rackloop_drivers.host._many import on_all
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._ssh import NOBODY, SshHost
 
-__all__ = ["NOBODY", "SshAccess", "SshHost", "SshProcess", "on_all"]
+__all__ = ["NOBODY", "LocalExecutor", "SshAccess", "SshHost", "SshProcess", "on_all"]

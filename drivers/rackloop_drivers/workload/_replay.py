@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Self
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import GuardRefused, ToolError
-from rackloop.lateness import Lateness, judge_lateness
-from rackloop.traces import Op
 from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import device_options, job_file
 from rackloop_drivers.workload._fio_result import FioJobResult, FioResult
 from rackloop_drivers.workload._replay_requests import Planned
+from rackloop_traces import Op
+from rackloop_traces.lateness import Lateness, judge_lateness
 
 if TYPE_CHECKING:
     import polars

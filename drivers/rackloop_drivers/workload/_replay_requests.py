@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
-from rackloop.traces import Op
 from rackloop.units import counted, format_quantity
+from rackloop_traces import Op
 
 if TYPE_CHECKING:
     import polars
@@ -107,7 +107,7 @@ def plan_requests(
 ) -> Planned:
     """Fit a stretch of a trace to the region of a device that begins at ``offset_bytes``.
 
-    ``batches`` are frames of :func:`rackloop.traces.columns`, in any order. Raises BadInput where the stretch holds no
+    ``batches`` are frames of :func:`rackloop_traces.columns`, in any order. Raises BadInput where the stretch holds no
     request, holds more than 4 million, or does not fit the region and may not be folded.
     """
     import polars as pl

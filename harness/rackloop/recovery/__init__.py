@@ -6,9 +6,6 @@ from rackloop.recovery._content import Content, Found
 from rackloop.recovery._eraser import Eraser
 from rackloop.recovery._history import Flush, History, Write
 from rackloop.recovery._judging import Judged, Observation, Outcome, judged
-from rackloop.recovery._md import MdArray, MdMember, MdStatus, parse_md
-from rackloop.recovery._md_layout import md_stripe
-from rackloop.recovery._md_system import MdSystem
 from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
 from rackloop.recovery._patterns import Case, Coverage, Damage, Mix, Patterns
 from rackloop.recovery._plan import CampaignPlan, Progress
@@ -51,10 +48,6 @@ __all__ = [
     "Identity",
     "Judged",
     "Matrix",
-    "MdArray",
-    "MdMember",
-    "MdStatus",
-    "MdSystem",
     "Mix",
     "Observation",
     "Outcome",
@@ -77,6 +70,4 @@ __all__ = [
     "SystemUnderTest",
     "Write",
     "judged",
-    "md_stripe",
-    "parse_md",
 ]

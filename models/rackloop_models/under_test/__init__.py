@@ -1,6 +1,37 @@
-"""Rackloop's own stores as systems under test of the recovery oracle (``rackloop.recovery``)."""
+"""Storage systems as systems under test of the recovery oracle (``rackloop.recovery``): our own stores and Linux md."""
 
-from rackloop_models.under_test._local_store import LocalStoreUnderTest
-from rackloop_models.under_test._striped_store import StripedStoreUnderTest
+from typing import TYPE_CHECKING
 
-__all__ = ["LocalStoreUnderTest", "StripedStoreUnderTest"]
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop_models.under_test._local_store import LocalStoreUnderTest
+    from rackloop_models.under_test._md import MdArray, MdMember, MdStatus, parse_md
+    from rackloop_models.under_test._md_layout import md_stripe
+    from rackloop_models.under_test._md_system import MdSystem
+    from rackloop_models.under_test._striped_store import StripedStoreUnderTest
+
+__all__ = [
+    "LocalStoreUnderTest",
+    "MdArray",
+    "MdMember",
+    "MdStatus",
+    "MdSystem",
+    "StripedStoreUnderTest",
+    "md_stripe",
+    "parse_md",
+]
+
+__getattr__ = lazy_getattr(
+    __name__,
+    {
+        "LocalStoreUnderTest": "_local_store",
+        "MdArray": "_md",
+        "MdMember": "_md",
+        "MdStatus": "_md",
+        "MdSystem": "_md_system",
+        "StripedStoreUnderTest": "_striped_store",
+        "md_stripe": "_md_layout",
+        "parse_md": "_md",
+    },
+)

@@ -15,7 +15,7 @@ from rackloop.units import format_quantity
 from rackloop_reports.plots._style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, blank, put_caption, styled
 
 if TYPE_CHECKING:
-    from rackloop.traces import HeatMap, Statistics
+    from rackloop_traces import HeatMap, Statistics
 
 Floats: TypeAlias = NDArray[np.float64]
 

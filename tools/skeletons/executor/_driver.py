@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rackloop.abilities import Completed, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import ToolError
-from rackloop.local_executor import LocalExecutor
+from rackloop_drivers.host import LocalExecutor
 from skeletons.executor._codec import command, search
 
 _SEARCH_S = 20.0

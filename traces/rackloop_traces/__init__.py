@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.traces._columns import Op, columns
-    from rackloop.traces._format import Clock, Format, Origin
-    from rackloop.traces._lines import Malformed, MalformedLine
-    from rackloop.traces._profile import TraceProfile
-    from rackloop.traces._recognise import FORMATS
-    from rackloop.traces._statistics import HeatMap, TraceMeter
-    from rackloop.traces._statistics_result import Gaps, Statistics, read_statistics
-    from rackloop.traces._synthetic import synthesize
-    from rackloop.traces._trace import MAX_MALFORMED, Trace, open_trace
-    from rackloop.traces._write import WrittenReport, format_for, write_trace
+    from rackloop_traces._columns import Op, columns
+    from rackloop_traces._format import Clock, Format, Origin
+    from rackloop_traces._lines import Malformed, MalformedLine
+    from rackloop_traces._profile import TraceProfile
+    from rackloop_traces._recognise import FORMATS
+    from rackloop_traces._statistics import HeatMap, TraceMeter
+    from rackloop_traces._statistics_result import Gaps, Statistics, read_statistics
+    from rackloop_traces._synthetic import synthesize
+    from rackloop_traces._trace import MAX_MALFORMED, Trace, open_trace
+    from rackloop_traces._write import WrittenReport, format_for, write_trace
 
 __all__ = [
     "FORMATS",

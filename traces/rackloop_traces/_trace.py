@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from rackloop.errors import BadInput
 from rackloop.names import guess
-from rackloop.traces import _blktrace, _source
-from rackloop.traces._format import Clock, Format, Origin
-from rackloop.traces._lines import LineReader, Malformed
-from rackloop.traces._order import ordered
-from rackloop.traces._recognise import FORMATS, format_named, recognised
 from rackloop.units import counted
+from rackloop_traces import _blktrace, _source
+from rackloop_traces._format import Clock, Format, Origin
+from rackloop_traces._lines import LineReader, Malformed
+from rackloop_traces._order import ordered
+from rackloop_traces._recognise import FORMATS, format_named, recognised
 
 if TYPE_CHECKING:
     import polars

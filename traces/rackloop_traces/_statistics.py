@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rackloop.errors import BadInput
-from rackloop.traces._columns import Op
-from rackloop.traces._statistics_arrivals import SECOND_NS, ArrivalRecord, TimeBins
-from rackloop.traces._statistics_blocks import BLOCK_BYTES, MOST_BLOCKS_OF_A_REQUEST, BlockRecord
-from rackloop.traces._statistics_histogram import Ints, LogLinearHistogram
-from rackloop.traces._statistics_result import OpStatistics, Placement, Statistics, op_name
-from rackloop.traces._statistics_runs import RunRecord
 from rackloop.units import counted, format_quantity
+from rackloop_traces._columns import Op
+from rackloop_traces._statistics_arrivals import SECOND_NS, ArrivalRecord, TimeBins
+from rackloop_traces._statistics_blocks import BLOCK_BYTES, MOST_BLOCKS_OF_A_REQUEST, BlockRecord
+from rackloop_traces._statistics_histogram import Ints, LogLinearHistogram
+from rackloop_traces._statistics_result import OpStatistics, Placement, Statistics, op_name
+from rackloop_traces._statistics_runs import RunRecord
 
 if TYPE_CHECKING:
     import polars
@@ -112,7 +112,7 @@ class TraceMeter:
         return self._requests
 
     def add(self, frame: polars.DataFrame) -> None:
-        """Take in a batch: a frame of the columns of :func:`rackloop.traces.columns`.
+        """Take in a batch: a frame of the columns of :func:`rackloop_traces.columns`.
 
         Raises BadInput where a request is larger than 16 TiB.
         """

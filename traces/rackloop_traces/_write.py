@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
-from rackloop.traces._format import NS_PER_S, Clock, Format, Origin
-from rackloop.traces._recognise import FORMATS, format_named
-from rackloop.traces._sink import replace_with
-from rackloop.traces._volumes import VolumeNames
 from rackloop.units import format_quantity
+from rackloop_traces._format import NS_PER_S, Clock, Format, Origin
+from rackloop_traces._recognise import FORMATS, format_named
+from rackloop_traces._sink import replace_with
+from rackloop_traces._volumes import VolumeNames
 
 if TYPE_CHECKING:
     import polars

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rackloop.traces._columns import Op
-from rackloop.traces._expressions import no_response, request_columns
-from rackloop.traces._format import NOT_A_REQUEST, Clock, Field, Format, Kind, Loss
+from rackloop_traces._columns import Op
+from rackloop_traces._expressions import no_response, request_columns
+from rackloop_traces._format import NOT_A_REQUEST, Clock, Field, Format, Kind, Loss
 
 if TYPE_CHECKING:
     import polars

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.traces._columns import Op
-from rackloop.traces._profile import BLOCK_BYTES, TraceProfile
-from rackloop.traces._statistics_histogram import Ints
+from rackloop_traces._columns import Op
+from rackloop_traces._profile import BLOCK_BYTES, TraceProfile
+from rackloop_traces._statistics_histogram import Ints
 
 _PATTERN = 256
 _RUNS_AT_ONCE = 2**16

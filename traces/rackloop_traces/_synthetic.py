@@ -9,11 +9,11 @@ import numpy as np
 
 from rackloop.errors import BadInput
 from rackloop.seed import stream
-from rackloop.traces._columns import Op, columns
-from rackloop.traces._profile import BLOCK_BYTES, MADE_OPS, TraceProfile
-from rackloop.traces._statistics_histogram import Ints
-from rackloop.traces._synthetic_arrivals import Stretch, stretches
-from rackloop.traces._synthetic_places import PlaceSource, touches
+from rackloop_traces._columns import Op, columns
+from rackloop_traces._profile import BLOCK_BYTES, MADE_OPS, TraceProfile
+from rackloop_traces._statistics_histogram import Ints
+from rackloop_traces._synthetic_arrivals import Stretch, stretches
+from rackloop_traces._synthetic_places import PlaceSource, touches
 
 if TYPE_CHECKING:
     import polars
@@ -70,7 +70,7 @@ class _OpQueue:
 
 
 def synthesize(profile: TraceProfile, seed: int, requests: int | None = None) -> Iterator[polars.DataFrame]:
-    """Batches of the columns of :func:`rackloop.traces.columns` of a trace with the load of ``profile``.
+    """Batches of the columns of :func:`rackloop_traces.columns` of a trace with the load of ``profile``.
 
     So many ``requests``, or as many as the profile's duration has. The first comes at time 0, times never fall, there
     is one volume, and no response times. The same profile, seed and number give the same trace, as long as numpy's

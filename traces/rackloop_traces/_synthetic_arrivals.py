@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.traces._columns import Op
-from rackloop.traces._profile import MADE_OPS, TraceProfile
-from rackloop.traces._statistics_histogram import Ints
+from rackloop_traces._columns import Op
+from rackloop_traces._profile import MADE_OPS, TraceProfile
+from rackloop_traces._statistics_histogram import Ints
 
 _FINEST_NS = 10_000.0
 _AT_ONCE = 2**19

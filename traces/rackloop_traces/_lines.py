@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rackloop.errors import BadInput
-from rackloop.traces._columns import Op, columns
-from rackloop.traces._format import NOT_A_REQUEST, Format
 from rackloop.units import counted
+from rackloop_traces._columns import Op, columns
+from rackloop_traces._format import NOT_A_REQUEST, Format
 
 if TYPE_CHECKING:
     import polars

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rackloop.errors import BadInput
-from rackloop.traces._columns import Op
+from rackloop_traces._columns import Op
 
 if TYPE_CHECKING:
-    from rackloop.traces._statistics_result import OpName, Statistics
+    from rackloop_traces._statistics_result import OpName, Statistics
 
 MADE_OPS = (Op.READ, Op.WRITE, Op.TRIM)
 BLOCK_BYTES = 4096

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.traces._columns import Op
-from rackloop.traces._format import NS_PER_S, SECTOR_BYTES, Loss
+from rackloop_traces._columns import Op
+from rackloop_traces._format import NS_PER_S, SECTOR_BYTES, Loss
 
 if TYPE_CHECKING:
     import polars

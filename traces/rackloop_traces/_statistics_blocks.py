@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.traces._statistics_histogram import Ints, LogLinearHistogram
-from rackloop.traces._statistics_result import Blocks, WorkingSet
+from rackloop_traces._statistics_histogram import Ints, LogLinearHistogram
+from rackloop_traces._statistics_result import Blocks, WorkingSet
 
 BLOCK_BYTES = 4096
 MOST_BLOCKS_OF_A_REQUEST = 2**16

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.traces._columns import Op
-from rackloop.traces._statistics_histogram import Ints, LogLinearHistogram
-from rackloop.traces._statistics_result import OpName, RunLengths, Sequentiality, op_name
+from rackloop_traces._columns import Op
+from rackloop_traces._statistics_histogram import Ints, LogLinearHistogram
+from rackloop_traces._statistics_result import OpName, RunLengths, Sequentiality, op_name
 
 LOOK_BACK = 32
 _Flags: TypeAlias = NDArray[np.bool_]

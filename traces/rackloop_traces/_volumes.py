@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
-from rackloop.traces._format import Format
+from rackloop_traces._format import Format
 
 if TYPE_CHECKING:
     import polars

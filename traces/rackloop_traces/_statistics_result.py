@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self, TypeAlias, cast, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rackloop.errors import BadInput
-from rackloop.traces._columns import Op
+from rackloop_traces._columns import Op
 
 OpName: TypeAlias = Literal["read", "write", "trim", "flush"]
 _Count: TypeAlias = Annotated[int, Field(ge=0, le=2**62)]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rackloop.errors import RackloopError, ToolError
-from rackloop.traces._columns import Op
-from rackloop.traces._expressions import no_response, request_columns, seconds_to_ns
-from rackloop.traces._format import NOT_A_REQUEST, SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind
+from rackloop_traces._columns import Op
+from rackloop_traces._expressions import no_response, request_columns, seconds_to_ns
+from rackloop_traces._format import NOT_A_REQUEST, SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind
 
 if TYPE_CHECKING:
     import polars

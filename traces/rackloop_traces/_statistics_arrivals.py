@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from rackloop.traces._columns import Op
-from rackloop.traces._statistics_histogram import Ints, LogLinearHistogram
-from rackloop.traces._statistics_result import Arrivals, Gaps, RateSeries, ScaleStatistics, op_name
+from rackloop_traces._columns import Op
+from rackloop_traces._statistics_histogram import Ints, LogLinearHistogram
+from rackloop_traces._statistics_result import Arrivals, Gaps, RateSeries, ScaleStatistics, op_name
 
 SECOND_NS = 10**9
 # Each a multiple of the one before, so that bins of one width can be joined to the next.

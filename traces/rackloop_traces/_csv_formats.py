@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rackloop.traces._expressions import (
+from rackloop_traces._expressions import (
     READS_AND_WRITES,
     SECTOR_STARTS,
     SECTORS,
@@ -18,7 +18,7 @@ from rackloop.traces._expressions import (
     seconds_to_ns,
     word,
 )
-from rackloop.traces._format import NS_PER_S, SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind, Loss
+from rackloop_traces._format import NS_PER_S, SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind, Loss
 
 if TYPE_CHECKING:
     import polars

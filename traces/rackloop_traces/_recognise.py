@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from rackloop.errors import BadInput
 from rackloop.names import guess, quoted
-from rackloop.traces._blktrace import BLKTRACE
-from rackloop.traces._cloudphysics import CLOUDPHYSICS, CLOUDPHYSICS_US, told_by_rate
-from rackloop.traces._csv_formats import ALIBABA, MSR, SPC, SYSTOR17, TENCENT
-from rackloop.traces._format import Format
-from rackloop.traces._iolog import IOLOG2, IOLOG3
+from rackloop_traces._blktrace import BLKTRACE
+from rackloop_traces._cloudphysics import CLOUDPHYSICS, CLOUDPHYSICS_US, told_by_rate
+from rackloop_traces._csv_formats import ALIBABA, MSR, SPC, SYSTOR17, TENCENT
+from rackloop_traces._format import Format
+from rackloop_traces._iolog import IOLOG2, IOLOG3
 
 #: Every format that a trace may be in, by name.
 FORMATS = {

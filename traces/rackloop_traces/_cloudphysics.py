@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rackloop.traces._columns import Op
-from rackloop.traces._expressions import (
+from rackloop_traces._columns import Op
+from rackloop_traces._expressions import (
     SECTOR_STARTS,
     no_response,
     ns_to_seconds,
@@ -19,7 +19,7 @@ from rackloop.traces._expressions import (
     seconds_to_ns,
     word,
 )
-from rackloop.traces._format import SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind, Loss
+from rackloop_traces._format import SECTOR_BYTES, SECTOR_DIGITS, Clock, Field, Format, Kind, Loss
 
 if TYPE_CHECKING:
     import polars
