@@ -11,7 +11,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Slice
 from rackloop.safety.store import open_store
-from rackloop_cli import lab_holders
+from rackloop_cli.lab import status as lab_holders
 from tests.unit.sim_rack import described
 
 WHOLE, ANN = Slice(whole=True), Holder("ann", "here")

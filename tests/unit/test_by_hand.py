@@ -17,7 +17,10 @@ from rackloop.portmap import Full, Open, PortMap
 from rackloop.safety.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
 from rackloop.safety.maintenance import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
 from rackloop.safety.store import open_store
-from rackloop_cli import by_hand, lab_provision, lab_upkeep, own_lease
+from rackloop_cli.lab import maintenance as lab_upkeep
+from rackloop_cli.lab import provision as lab_provision
+from rackloop_cli.shared import lab_session as by_hand
+from rackloop_cli.shared import own_lease
 from rackloop_labs import retest
 from tests.unit.sim_rack import BASELINE, SimRack, described
 

@@ -10,7 +10,7 @@ import pytest
 from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks, PartwiseBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
-from rackloop_cli.drive_at_port import DriveAtPort, named
+from rackloop_cli.store.drive_errors import DriveAtPort, named
 
 URI = "nbd+unix:///srv1.p0?socket=/somewhere"
 

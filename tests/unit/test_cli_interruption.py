@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from rackloop_cli.interruption import as_ever, interruptible
+from rackloop_cli.shared.interruption import as_ever, interruptible
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

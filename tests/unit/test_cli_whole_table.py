@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from rackloop_cli.whole_table import print_whole, table_of_figures
+from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 FIGURES = ("1,099,511,627,776", "1.01 TiB", "4,311,811", "2026-11-22 09:40:00")
 NAME = "a name with words in it and " + "x" * 100

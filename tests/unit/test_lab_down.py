@@ -13,7 +13,7 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import LabState
 from rackloop.safety.leases import Holder, Leases, RackLeased, slice_of
 from rackloop.safety.store import open_store
-from rackloop_cli import lab as verb
+from rackloop_cli.lab import up_down as verb
 from tests.unit.sim_rack import described
 
 ANN = Holder("ann", "there")

@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.lab import Lab, check_files
-from rackloop_cli import lab_check
+from rackloop_cli.lab import check as lab_check
 
 LABS = Path(__file__).parents[2] / "labs"
 

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from rackloop.lab import json_schema, load_profile, profile_names
-from rackloop_cli import lab_check
+from rackloop_cli.lab import check as lab_check
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from rackloop.errors import BadInput
 from rackloop.lab import Lab
 from rackloop.safety.leases import Holder, Leases, RackLeased, obtain, slice_of, slice_of_ports
 from rackloop.safety.store import open_store
-from rackloop_cli import lab_lease
+from rackloop_cli.lab import lease as lab_lease
 from tests.unit.sim_rack import described
 
 ANN = Holder("ann", "there")

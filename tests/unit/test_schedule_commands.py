@@ -14,8 +14,8 @@ from rackloop.lab import LabState, load_lab
 from rackloop.plan import find_testplans
 from rackloop.safety.maintenance import Gear, Upkeep
 from rackloop.safety.store import open_lab_store
-from rackloop_cli import schedule_shrink
-from rackloop_cli.schedule import Wanted, find, make, show
+from rackloop_cli.schedule import shrink as schedule_shrink
+from rackloop_cli.schedule.show import Wanted, find, make, show
 
 STORM = """\
 schedule: storm

@@ -11,15 +11,15 @@ from typing import Annotated
 import typer
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, RackloopError
-from rackloop_cli.epilog import examples
-from rackloop_cli.fabric_app import fabric_app
-from rackloop_cli.lab_app import lab_app
-from rackloop_cli.lab_options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
-from rackloop_cli.model_app import model_app
-from rackloop_cli.power_app import power_app
-from rackloop_cli.schedule_app import schedule_app
-from rackloop_cli.store_app import store_app
-from rackloop_cli.trace_app import trace_app
+from rackloop_cli.fabric import fabric_app
+from rackloop_cli.lab import lab_app
+from rackloop_cli.model import model_app
+from rackloop_cli.power import power_app
+from rackloop_cli.schedule import schedule_app
+from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
+from rackloop_cli.store import store_app
+from rackloop_cli.trace import trace_app
 
 _IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
 # Plain help reads the same in a terminal, a log and the documents.
@@ -226,7 +226,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"rackloop: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        from rackloop_cli.os_errors import as_refusal
+        from rackloop_cli.shared.os_errors import as_refusal
 
         if (refusal := as_refusal(error)) is None:
             raise

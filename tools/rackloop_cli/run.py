@@ -152,7 +152,7 @@ def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
     """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
     from rackloop.safety.leases import Leases, LeaseTerms
     from rackloop.safety.store import open_lab_store
-    from rackloop_cli.stealing import agree_to_steal
+    from rackloop_cli.shared.steal_prompt import agree_to_steal
 
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)

@@ -1,0 +1,93 @@
+"""`rackloop fabric`: the verbs for the circuit switch. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.options import LabArgument
+
+fabric_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look at a lab's circuit switch and change its map by hand.",
+    epilog=examples(
+        "rackloop fabric mock show",
+        "rackloop fabric mock map srv1.p0=d05",
+        "rackloop fabric mock drop srv1.p0 --ms 50",
+    ),
+)
+
+
+@fabric_app.callback()
+def _fabric(ctx: typer.Context, lab: LabArgument) -> None:
+    ctx.obj = lab
+
+
+@fabric_app.command("show", epilog=examples("rackloop fabric mock show"))
+def fabric_show(ctx: typer.Context) -> None:
+    """Draw the live map.
+
+    A line for each server port: the drive it sees, and the state of its link.
+    """
+    from rackloop_cli.fabric import verbs as verb
+
+    raise typer.Exit(verb.show(ctx.obj))
+
+
+@fabric_app.command(
+    "map",
+    epilog=examples(
+        "rackloop fabric mock map 1=117 2=118",
+        "rackloop fabric mock map srv1.p0=d05",
+        "rackloop fabric mock map --full 1=101 2=102",
+    ),
+)
+def fabric_map(
+    ctx: typer.Context,
+    pairs: Annotated[
+        list[str],
+        typer.Argument(metavar="PAIR", help="Pairs of switch ports such as 1=117, or of names such as srv1.p0=d05."),
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Replace the whole map: every other circuit opens.")] = False,
+) -> None:
+    """Join ports.
+
+    Every other circuit stays as it is; `heal` goes back to the baseline.
+    """
+    from rackloop_cli.fabric import verbs as verb
+
+    raise typer.Exit(verb.map_pairs(ctx.obj, pairs, full=full))
+
+
+@fabric_app.command("unmap", epilog=examples("rackloop fabric mock unmap srv1.p0 d05"))
+def fabric_unmap(
+    ctx: typer.Context,
+    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
+) -> None:
+    """Open the circuits of ports.
+
+    Every other circuit stays as it is; `heal` goes back to the baseline.
+    """
+    from rackloop_cli.fabric import verbs as verb
+
+    raise typer.Exit(verb.unmap(ctx.obj, ports))
+
+
+@fabric_app.command("drop", epilog=examples("rackloop fabric mock drop srv1.p0 --ms 50"))
+def fabric_drop(
+    ctx: typer.Context,
+    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
+    ms: Annotated[
+        float, typer.Option("--ms", metavar="MS", help="How long the signal is away, in milliseconds.")
+    ] = 100.0,
+) -> None:
+    """Take the signal away from ports.
+
+    It comes back by itself after the time given; the circuits stay.
+    """
+    from rackloop_cli.fabric import verbs as verb
+
+    raise typer.Exit(verb.drop(ctx.obj, ports, down_ms=ms))

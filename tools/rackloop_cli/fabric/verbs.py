@@ -1,0 +1,143 @@
+"""`rackloop fabric LAB show|map|unmap|drop`: the switch by hand, under the same journal as a run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.abilities import LiveMap, PortState
+from rackloop.clock import Clock, Deadline, RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
+from rackloop.safety.leases import Slice, slice_of, slice_of_ports
+from rackloop_cli.shared.lab_session import acting, running_bench
+
+_WITHIN_S = 10.0
+
+
+def show(name: str) -> int:
+    """Draw the live map."""
+    lab, clock = load_lab(name), RealClock()
+    with running_bench(lab, clock) as bench:
+        deadline = Deadline.after(clock, _WITHIN_S)
+        fabric = bench.equipment.fabric
+        identity, live = fabric.identify(deadline), fabric.live_map(deadline)
+        states = fabric.port_states(_server_ports(lab), deadline) if lab.has_switch else {}
+    console = Console()
+    if lab.kind is LabKind.MOCK:
+        console.print("[bold]simulated[/bold]")
+    console.print(f"{identity.vendor} {identity.model} {identity.serial}, generation {live.generation}")
+    console.print(_drawing(lab, live, states))
+    return EXIT_PASS
+
+
+def map_pairs(name: str, pairs: Sequence[str], *, full: bool) -> int:
+    """Join ports; the change is journalled, so that `heal` goes back to the baseline."""
+    lab = load_lab(name)
+    wanted = _pairs(lab, pairs)
+    return _change(lab, Full(wanted) if full else Partial(wanted))
+
+
+def unmap(name: str, ports: Sequence[str]) -> int:
+    """Open ports; journalled."""
+    lab = load_lab(name)
+    return _change(lab, Open(frozenset(_port(lab, text) for text in ports)))
+
+
+def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
+    """Take the signal away for a time."""
+    lab, clock = load_lab(name), RealClock()
+    numbers = [_port(lab, text) for text in ports]
+    if not 0 < down_ms <= 3_600_000:
+        raise BadInput(
+            f"--ms {down_ms:g} is not between 0 and an hour; give the time the signal is away in milliseconds"
+        )
+    with acting(lab, clock, _touched(lab, clock, numbers), "fabric drop") as equipment:
+        if equipment.phy is None:
+            raise BadInput(f"the rack {lab.name} has no switch that could drop a PHY")
+        deadline = Deadline.after(clock, _WITHIN_S)
+        equipment.phy.drop(numbers, down_ms / 1000, deadline, request_id=secrets.randbits(31))
+    Console().print(f"dropped {', '.join(map(str, numbers))} for {down_ms:g} ms")
+    return EXIT_PASS
+
+
+def _change(lab: Lab, change: MapChange) -> int:
+    clock = RealClock()
+    if isinstance(change, Full):
+        wanted = slice_of(lab)
+    else:
+        wanted = _touched(lab, clock, change.ports if isinstance(change, Open) else change.pairs.ports())
+    with acting(lab, clock, wanted, "fabric map") as equipment:
+        applied = equipment.fabric.apply(change, Deadline.after(clock, _WITHIN_S))
+    took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
+    Console().print(
+        f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; `rackloop heal {lab.name}` restores the "
+        "baseline",
+        soft_wrap=True,
+    )
+    return EXIT_PASS
+
+
+def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Slice:
+    """These ports and those they are joined to now, whose circuits a change opens."""
+    with running_bench(lab, clock) as bench:
+        live = bench.equipment.fabric.live_map(Deadline.after(clock, _WITHIN_S)).pairs
+    peers = (live.peer_of(port) for port in ports)
+    return slice_of_ports(lab, {*ports, *(peer for peer in peers if peer is not None)})
+
+
+def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:
+    far_names = {lab.where_is(name): name for name in lab.drives} if lab.has_switch else {}
+    far_names |= {expander.port: name for name, expander in lab.expanders.items() if expander.port is not None}
+    table = Table("server", "stack", "at", "", "at", "drive", "serial", "link", box=SIMPLE_HEAD, pad_edge=False)
+    for server, described in lab.servers.items():
+        for port, number in described.ports.items():
+            far = live.pairs.peer_of(number) if number is not None else None
+            what = far_names.get(far, "") if far is not None else ""
+            serial = lab.drives[what].serial if what in lab.drives else ""
+            line = "━━━━" if far is not None else "    "
+            state = states[number].value if number in states else ""
+            table.add_row(
+                f"{server}.{port}", described.stack, str(number or ""), line, str(far or ""), what, serial, state
+            )
+        table.add_section()
+    return table
+
+
+def _server_ports(lab: Lab) -> list[int]:
+    return [number for server in lab.servers.values() for number in server.ports.values() if number is not None]
+
+
+def _pairs(lab: Lab, texts: Sequence[str]) -> PortMap:
+    """Pairs such as ``1=117`` or ``srv1.p0=d05``, or as the switch writes them, ``1!117``, which shells may expand."""
+    pairs = []
+    for text in texts:
+        ends = text.replace("=", "!").split("!")
+        if len(ends) != 2:
+            raise BadInput(f"{text!r} is no pair: write 1=117 or srv1.p0=d05")
+        pairs.append((_port(lab, ends[0]), _port(lab, ends[1])))
+    try:
+        return PortMap.of(pairs)
+    except ValueError as error:
+        raise BadInput(f"{' '.join(texts)}: {error}; a port has at most one circuit") from error
+
+
+def _port(lab: Lab, text: str) -> int:
+    """A switch port by number, by server and port (``srv1.p0``), or by the drive or expander behind it."""
+    if text.isascii() and text.isdigit():
+        number = int(text)
+        if not 1 <= number <= lab.fabric.ports:
+            raise BadInput(f"port {number} is not one of the switch's 1 to {lab.fabric.ports}")
+        return number
+    server, dot, port = text.partition(".")
+    if dot:
+        return lab.switch_port(server, port)
+    expander = lab.expanders.get(text)
+    if expander is not None and expander.port is not None:
+        return expander.port
+    return lab.where_is(text)

@@ -1,0 +1,285 @@
+"""`rackloop lab`: the verbs for labs. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
+
+lab_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Check, start, stop and look at labs.",
+    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
+)
+
+
+@lab_app.command(
+    "check",
+    epilog=examples(
+        "rackloop lab check labs/my-rack.yaml",
+        "rackloop lab check racks/ --json",
+        "rackloop lab check --schema > lab.schema.json",
+    ),
+)
+def lab_check(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
+) -> None:
+    """Check lab descriptions.
+
+    Every problem is told at once, with its place and what to do; one in any file is exit code 2.
+    """
+    from rackloop_cli.lab import check as verb
+
+    raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
+
+
+@lab_app.command("up", epilog=examples("rackloop lab up mock"))
+def lab_up(lab: LabArgument) -> None:
+    """Bring a lab up and leave it running."""
+    from rackloop_cli.lab import up_down as verb
+
+    raise typer.Exit(verb.up(lab))
+
+
+@lab_app.command("down", epilog=examples("rackloop lab down mock", "rackloop lab down mock --steal"))
+def lab_down(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
+    """Take a lab down and leave nothing behind.
+
+    A lab that somebody works on is left up, unless it is stolen.
+    """
+    from rackloop_cli.lab import up_down as verb
+
+    raise typer.Exit(verb.down(lab, steal=steal, yes=yes))
+
+
+@lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
+def lab_status(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """Say who holds what of a lab, what is left to undo, and where everything answers.
+
+    A mock lab that is down is exit code 3.
+    """
+    from rackloop_cli.lab import up_down as verb
+
+    raise typer.Exit(verb.status(lab, as_json=as_json))
+
+
+@lab_app.command(
+    "lease",
+    epilog=examples(
+        "rackloop lab lease mock --for 2h",
+        "rackloop lab lease rack7 --servers srv1,srv2 --for '90 min' --purpose 'firmware 2.4 by hand'",
+    ),
+)
+def lab_lease(
+    lab: LabArgument,
+    term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, such as 90min or 2h.")],
+    servers: ServersOption = None,
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What for; others see it.")] = "",
+    priority: PriorityOption = 0,
+    wait_s: WaitOption = 0.0,
+    steal: StealOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Lease a rack, or servers of it, for yourself.
+
+    Nobody else can work on it until it is released or the time is over; `run --lease` works within it.
+    """
+    from rackloop_cli.lab import lease as verb
+
+    request = verb.Request(
+        lab=lab,
+        term=term,
+        servers=servers,
+        purpose=purpose,
+        priority=priority,
+        wait_s=wait_s,
+        steal=steal,
+        yes=yes,
+    )
+    raise typer.Exit(verb.take(request))
+
+
+@lab_app.command("release", epilog=examples("rackloop lab release mock 7e36ceb9"))
+def lab_release(
+    lab: LabArgument,
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease, as `lab status` names it.")],
+) -> None:
+    """Give a lease back before its time is over."""
+    from rackloop_cli.lab import lease as verb
+
+    raise typer.Exit(verb.release(lab, lease))
+
+
+@lab_app.command(
+    "maintain",
+    epilog=examples(
+        "rackloop lab maintain mock srv1 --reason 'new memory'",
+        "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2026-11-23T18:00",
+        "rackloop lab maintain mock srv1 --end",
+    ),
+)
+def lab_maintain(
+    lab: LabArgument,
+    part: Annotated[str, typer.Argument(metavar="NAME", help="A server or a drive.")],
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; others see it.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
+    ] = None,
+    end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
+) -> None:
+    """Take a server or a drive out of service, to work on it.
+
+    No test uses it, nothing is written to it and no fault is injected in it until the maintenance ends.
+    """
+    from rackloop_cli.lab import maintenance as verb
+
+    raise typer.Exit(verb.maintain(lab, part, reason, until, end=end))
+
+
+@lab_app.command(
+    "quarantine",
+    epilog=examples(
+        "rackloop lab quarantine mock",
+        "rackloop lab quarantine mock --retest d01",
+        "rackloop lab quarantine mock --lift d01 --reason 'a new cable'",
+    ),
+)
+def lab_quarantine(
+    lab: LabArgument,
+    lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Use this part again.")] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is lifted.")] = "",
+    retest: Annotated[
+        str | None, typer.Option("--retest", metavar="NAME", help="Try this part again, and use it again if it works.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is in quarantine as JSON.")] = False,
+) -> None:
+    """Say what keeps failing and is not used, and what it failed; or lift that, by hand or by a passed retest.
+
+    A retest that fails is exit code 3.
+    """
+    from rackloop_cli.lab import maintenance as verb
+
+    if retest is not None:
+        raise typer.Exit(verb.retest(lab, retest))
+    raise typer.Exit(verb.quarantine(lab, lift, reason, as_json=as_json))
+
+
+@lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
+def lab_cabling(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Check the cables of a lab that is up.
+
+    A row for each server port: the drive that should be there by the description and the live map, and the one its
+    server sees. A cable that disagrees is named; one is exit code 3.
+    """
+    from rackloop_cli.lab import cabling as verb
+
+    raise typer.Exit(verb.run(lab, as_json=as_json))
+
+
+@lab_app.command(
+    "discover",
+    epilog=examples(
+        "rackloop lab discover mock --name copy",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
+        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
+    ),
+)
+def lab_discover(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed anew.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the description; else LAB's.")] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME=USER@HOST", help="A server, 'user@host' or 'user@host:port'; repeat it."),
+    ] = None,
+    known_hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The known_hosts file with the servers' keys; else ~/.ssh/known_hosts."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The private SSH key to log in with; else the agent's.")
+    ] = None,
+    switch: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The switch: tcp://host:port, or a device such as /dev/ttyUSB0."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else NAME.yaml here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Write a first lab description from what the servers of a live rack see.
+
+    What could not be found out is a comment that says what to fill in. No drive is marked for erasing.
+    """
+    from rackloop_cli.lab import discover as verb
+
+    raise typer.Exit(
+        verb.run(
+            verb.Request(
+                lab=lab,
+                name=name,
+                hosts=tuple(hosts or ()),
+                known_hosts=known_hosts,
+                key_file=key,
+                switch=switch,
+                out=out,
+                force=force,
+            )
+        )
+    )
+
+
+@lab_app.command(
+    "provision",
+    epilog=examples(
+        "rackloop lab provision mock",
+        "rackloop lab provision mock --roles base_tools,network_tuning",
+        "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
+        "rackloop lab provision mock --undo",
+    ),
+)
+def lab_provision(
+    lab: LabArgument,
+    roles: Annotated[
+        str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the roles back: what was there before is put back.")
+    ] = False,
+    playbook: Annotated[
+        str | None,
+        typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
+    ] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="How long it may take.")
+    ] = 600.0,
+) -> None:
+    """Make the servers of a lab what tests expect.
+
+    Runs an Ansible playbook on them; a second run changes nothing. A mock lab must be up.
+    """
+    from rackloop_cli.lab import provision as verb
+
+    request = verb.Request(
+        lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
+    )
+    raise typer.Exit(verb.run(request))

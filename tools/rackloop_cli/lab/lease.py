@@ -1,0 +1,93 @@
+"""`rackloop lab lease|release`: a rack, or servers of it, for a person rather than for a process."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.lab import LabState, load_lab
+from rackloop.names import names_in
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain, slice_of
+from rackloop.safety.store import open_lab_store
+from rackloop.units import parse_quantity
+from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
+
+_LONGEST_S = 30 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    lab: str
+    term: str
+    servers: str | None = None
+    purpose: str = ""
+    priority: int = 0
+    wait_s: float = 0.0
+    steal: bool = False
+    yes: bool = False
+
+
+def take(request: Request) -> int:
+    """Take a lease that outlives the command. Raises RackLeased where somebody else has what it is for."""
+    lab, clock = load_lab(request.lab), RealClock()
+    term_s = _term_s(request.term)
+    wanted = slice_of(lab, names_in(request.servers) or None)
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        leases = leases_of(lab, store)
+        purpose = request.purpose or "a lease"
+        agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
+        with offering("wait for it (--wait)", "take it over (--steal)"):
+            terms = LeaseTerms(
+                purpose=request.purpose,
+                priority=request.priority,
+                wait_s=request.wait_s,
+                steal_why=agreed.why,
+                robbing=agreed.leases,
+            )
+            lease, stolen = obtain(leases, wanted, terms)
+        lease = leases.keep(lease, term_s)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    for one in stolen:
+        console.print(f"stolen: {one}")
+    until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    console.print(f"lease {lease.id} of lab {lab.name}: {lease.slice}, until {until}")
+    console.print(
+        f"work under it with `rackloop run PLAN --lab {request.lab} --lease {lease.id}`; "
+        f"give it back with `rackloop lab release {request.lab} {lease.id}`"
+    )
+    return EXIT_PASS
+
+
+def release(name: str, lease_id: str) -> int:
+    """Give a lease back. Raises BadInput where it is not held, or is somebody else's."""
+    lab, clock = load_lab(name), RealClock()
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        leases = Leases(store, lab.name)
+        lease = leases.find(lease_id)
+        here = Holder.here(bound=False)
+        if lease.holder.process is not None:
+            raise BadInput(f"lease {lease_id} ends with its {lease.holder}: end that, or take the rack with --steal")
+        if lease.holder.user != here.user:
+            raise BadInput(f"lease {lease_id} is held by {lease.holder}, not by {here}: ask them, or take it (--steal)")
+        leases.release(lease)
+    Console().print(f"lease {lease_id} of lab {lab.name} is given back")
+    return EXIT_PASS
+
+
+def _term_s(text: str) -> float:
+    try:
+        # A quantity has no sign.
+        seconds = 0.0 if text.startswith("-") else parse_quantity(text, "s")
+    except ValueError:
+        raise BadInput(f"--for {text!r} is no time; write one such as 90min or 2h") from None
+    if seconds <= 0:
+        raise BadInput(f"--for {text!r} is over before it begins; write a time such as 90min or 2h")
+    if seconds > _LONGEST_S:
+        raise BadInput(f"--for {text!r} is longer than 30 days; a lease can be taken again")
+    return seconds

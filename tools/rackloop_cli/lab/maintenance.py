@@ -1,0 +1,199 @@
+"""`rackloop lab maintain|quarantine`: what of a rack is not to be used, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop.safety.leases import Holder, Slice, slice_of
+from rackloop.safety.maintenance import (
+    Diagnosis,
+    Finding,
+    Gear,
+    GearKind,
+    OutOfService,
+    State,
+    Upkeep,
+    gear_behind,
+    gear_named,
+)
+from rackloop.safety.store import Store, open_lab_store
+from rackloop.safety.undo import ActRecorder, Journal, undoing
+from rackloop_cli.shared.own_lease import leased_by_hand
+from rackloop_labs.in_service import BenchInService
+
+
+def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
+    """Take a server or a drive out of service for somebody to work on it, or end that."""
+    if end:
+        if reason or until:
+            raise BadInput("--end ends a maintenance: --reason and --until begin one; give either")
+        return _lift(name, part, State.MAINTENANCE, "")
+    if reason is None:
+        raise BadInput("say why with --reason TEXT: whoever meets it will ask; or end a maintenance with --end")
+    with _upkeep(name) as (lab, upkeep):
+        gear = gear_named(lab, part)
+        if gear.kind is GearKind.PORT:
+            raise BadInput(f"{gear.said} is not taken into maintenance by itself: name its server, or its drive")
+        out = upkeep.maintain(gear, reason, _who(), _moment(until))
+    _say(str(out))
+    _say(f"end it with `rackloop lab maintain {name} {part} --end`")
+    return EXIT_PASS
+
+
+def retest(name: str, part: str) -> int:
+    """Try a part that is in quarantine again, and lift the quarantine where it works; exit 3 where it does not.
+
+    A drive is tried at its port and at another, with one that works; a port or a server by every drive there. What is
+    in maintenance is left alone.
+    """
+    from rackloop_labs.retest import retest as tried
+
+    lab, clock = load_lab(name), RealClock()
+    gear = gear_named(lab, part)
+    with leased_by_hand(lab, clock, slice_of(lab), f"retest {part}") as (held, opened):
+        store = held.leases.store
+        upkeep = Upkeep(store, lab.name)
+        standing = upkeep.standing().get(gear)
+        if standing is None or standing.state is not State.QUARANTINE:
+            raise BadInput(str(standing) if standing else f"{gear.said} is not in quarantine; there is nothing to lift")
+        out = in_maintenance(lab, store)
+        bench = BenchInService(opened, out)
+        recorder = ActRecorder(bench.lab, Journal(store), f"retest {part}", lease=held)
+        found: dict[str, Diagnosis] = {}
+        for drive in _drives_to_try(bench, gear, out):
+            with undoing(bench.equipment, recorder, clock) as equipment:
+                found[drive] = tried(bench, equipment, drive)
+            _say(f"{drive}: {found[drive]}")
+        if any(one.finding is not Finding.NOT_REPRODUCED for one in found.values()):
+            _say(f"{gear.said} stays in quarantine")
+            return EXIT_LAB_FAILED
+        upkeep.lift(gear, State.QUARANTINE, _who(), "; ".join(f"{drive}: {one}" for drive, one in found.items()))
+    _say(f"{gear.said} is in service again: it passed with {', '.join(found)}")
+    return EXIT_PASS
+
+
+def _drives_to_try(bench: BenchInService, gear: Gear, out: Mapping[Gear, OutOfService]) -> list[str]:
+    """The drives of the baseline that show whether a part works, without those that somebody works on."""
+    lab = bench.whole.lab
+    parts = {
+        drive: {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}
+        for drive, (server, port) in lab.places.items()
+    }
+    there = [drive for drive in parts if gear in parts[drive]]
+    if not there:
+        raise BadInput(
+            f"no drive shows whether {gear.said} works: the baseline has none there; lift it by hand (--lift)"
+        )
+    left = [drive for drive in there if drive in bench.lab.places]
+    if not left:
+        refuse_in_maintenance(lab, set[Gear]().union(*(parts[drive] for drive in there)), out)
+    for drive in there:
+        if drive not in left:
+            _say(f"{drive} is not tried: somebody works on it")
+    return left
+
+
+def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> int:
+    """Print what is in quarantine with what it failed, or lift one."""
+    if lift is not None:
+        return _lift(name, lift, State.QUARANTINE, reason)
+    with _upkeep(name) as (lab, upkeep):
+        outs = [out for out in upkeep.standing().values() if out.state is State.QUARANTINE]
+        rule = lab.quarantine
+    if as_json:
+        print(json.dumps({"lab": lab.name, "quarantine": [_as_json(out) for out in outs]}, indent=2))
+        return EXIT_PASS
+    for out in outs:
+        _say(str(out))
+        for failure in out.evidence:
+            _say(f"  {failure}")
+    if not outs:
+        _say(
+            f"nothing of lab {lab.name} is in quarantine; {rule.failures} failures within {rule.tests} tests lead there"
+        )
+    return EXIT_PASS
+
+
+def out_of_service(lab: Lab, store: Store) -> list[dict[str, Any]]:
+    """What of ``lab`` is not used now, as ``lab status --json`` prints it."""
+    return [_as_json(out) for out in Upkeep(store, lab.name).standing().values()]
+
+
+def in_maintenance(lab: Lab, store: Store) -> dict[Gear, OutOfService]:
+    """The parts of ``lab`` that somebody works on, which nothing is done to."""
+    standing = Upkeep(store, lab.name).standing()
+    return {gear: out for gear, out in standing.items() if out.state is State.MAINTENANCE}
+
+
+def parts_of(lab: Lab, part: Slice) -> set[Gear]:
+    """The parts of ``lab`` that a slice has or that are reached through its ports."""
+    through = {
+        Gear.server(name)
+        for name, server in lab.servers.items()
+        if any(number in part.ports for number in server.ports.values())
+    }
+    behind = {gear for number in part.ports for gear in gear_behind(lab, f"port:{number}")}
+    return {*map(Gear.server, part.servers), *map(Gear.drive, part.drives), *through, *behind}
+
+
+def refuse_in_maintenance(lab: Lab, parts: Collection[Gear], out: Mapping[Gear, OutOfService]) -> None:
+    """Raise BadInput, with who, why and since when, where somebody works on any of ``parts``."""
+    for gear in sorted(out.keys() & parts):
+        raise BadInput(f"{out[gear]}; leave it alone, or end that: rackloop lab maintain {lab.name} {gear.name} --end")
+
+
+def _as_json(out: OutOfService) -> dict[str, Any]:
+    return {
+        "gear": str(out.gear),
+        "state": out.state,
+        "reason": out.reason,
+        "by": out.by,
+        "since": out.since.isoformat(),
+        "until": None if out.until is None else out.until.isoformat(),
+        "evidence": list(out.evidence),
+        "said": str(out),
+    }
+
+
+def _lift(name: str, part: str, state: State, why: str) -> int:
+    with _upkeep(name) as (lab, upkeep):
+        gear = gear_named(lab, part)
+        ended = upkeep.lift(gear, state, _who(), why)
+    if ended is None:
+        raise BadInput(f"{gear.said} is not in {state}; `rackloop lab status {name}` says what is")
+    _say(f"{gear.said} is in service again: its {state} ended")
+    return EXIT_PASS
+
+
+@contextmanager
+def _upkeep(name: str) -> Iterator[tuple[Lab, Upkeep]]:
+    lab, clock = load_lab(name), RealClock()
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        yield lab, Upkeep(store, lab.name)
+
+
+def _who() -> str:
+    here = Holder.here(bound=False)
+    return f"{here.user}@{here.host}"
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise BadInput(f"--until {text!r} is no moment: write it as 2026-11-23 or 2026-11-23T18:00") from None
+
+
+def _say(line: str) -> None:
+    Console(highlight=False, soft_wrap=True, markup=False).print(line)

@@ -1,0 +1,120 @@
+"""`rackloop lab provision`: an Ansible playbook on the servers of a lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
+from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop.lab.yaml import compose
+from rackloop.names import guess
+from rackloop.plan import find_playbook, resolved, roles_of
+from rackloop.safety.leases import Leases, LeaseTerms, leased, slice_of
+from rackloop.safety.maintenance import Gear, GearKind, OutOfService, lab_without
+from rackloop.safety.store import open_lab_store
+from rackloop.units import counted
+from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
+from rackloop_cli.shared.own_lease import own_lease
+from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
+from rackloop_labs import ssh_accesses
+
+_TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    lab: str
+    roles: str | None = None
+    undo: bool = False
+    playbook: str | None = None
+    settings: tuple[str, ...] = ()
+    timeout_s: float = 600.0
+
+
+def run(request: Request) -> int:
+    """Run the playbook, saying what changes as it does; returns the exit status.
+
+    Raises BadInput where the lab, a role or a setting is wrong, LabError where the lab is not up or a task fails.
+    """
+    lab = load_lab(request.lab)
+    if request.undo and request.playbook:
+        raise BadInput("--undo takes back the shipped roles: leave --playbook out, or run your own playbook without it")
+    playbook = find_playbook(request.playbook or ("undo" if request.undo else "site"))
+    roles = _chosen(request.roles, roles_of(playbook), playbook.name)
+    variables = dict(_setting(setting) for setting in request.settings)
+    state, clock = LabState.of(lab.name), RealClock()
+    endpoints = state.endpoints() if lab.kind is LabKind.MOCK else None
+    console = Console(highlight=False, soft_wrap=True)
+
+    def say(task: TaskDone) -> None:
+        if task.status in _TELLING:
+            where = f"{task.role}: {task.task}" if task.role else task.task
+            console.print(f"  {task.host}  {task.status:<11}  {where}", style=_TELLING[task.status], markup=False)
+
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
+        within = own_lease(Leases(store, lab.name), slice_of(lab))
+        terms = LeaseTerms(purpose=f"provisioning with {playbook.name}", within=within)
+        stack.enter_context(leased(lab, store, terms))
+        in_service = _in_service(lab, in_maintenance(lab, store), console)
+        done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
+            playbook, Deadline.after(clock, request.timeout_s), roles=roles, variables=variables, on_task=say
+        )
+    _print(done, console)
+    return EXIT_PASS
+
+
+def _in_service(lab: Lab, out: Mapping[Gear, OutOfService], console: Console) -> Lab:
+    """The lab without what somebody works on, which is told. Raises BadInput where no server is left."""
+    left = lab_without(lab, out)
+    if not left.servers:
+        refuse_in_maintenance(lab, {Gear.server(name) for name in lab.servers}, out)
+    for gear, why in out.items():
+        if gear.kind is GearKind.SERVER:
+            console.print(f"left alone: {why}", markup=False)
+    return left
+
+
+def _chosen(written: str | None, known: Sequence[str], playbook: str) -> tuple[str, ...]:
+    roles = tuple(role.strip() for role in (written or "").split(",") if role.strip())
+    for role in roles:
+        if role not in known:
+            raise BadInput(f"--roles {written}: {playbook} has no role {role!r}; {guess(role, known)}")
+    return roles
+
+
+def _setting(written: str) -> tuple[str, Any]:
+    """The variable, its value read as a plan's ``vars`` are."""
+    key, equals, text = written.partition("=")
+    if not equals or not key.isidentifier():
+        raise BadInput(f"--set {written}: write KEY=VALUE, such as --set network_tuning_links=[ens1f0]")
+    try:
+        composed = compose(f"{key}: {text}", "--set").value
+    except DescriptionError as error:
+        raise BadInput(f"--set {written}: {error.problems[0].message}") from None
+    return key, resolved(composed[key]) if isinstance(composed, dict) else None
+
+
+def _print(done: Provisioned, console: Console) -> None:
+    """What was left out and why, then the tally of each server."""
+    left_out: dict[str, set[str]] = {}
+    for task in done.tasks:
+        if task.status is TaskStatus.SKIPPED and task.reason:
+            left_out.setdefault(task.reason, set()).add(f"{task.role}: {task.task}" if task.role else task.task)
+    for reason, tasks in left_out.items():
+        console.print(f"left out, {reason}: {'; '.join(sorted(tasks))}", markup=False)
+    table = Table("server", "ok", "changed", "left out", box=SIMPLE_HEAD, pad_edge=False)
+    for host, tally in sorted(done.hosts.items()):
+        table.add_row(host, str(tally.ok), str(tally.changed), str(tally.skipped))
+    console.print(table)
+    console.print(f"{done.playbook} on {counted(len(done.hosts), 'server')} in {done.duration_s:.1f} s")

@@ -1,0 +1,158 @@
+"""Who holds what of a lab, who waits, what was taken from whom, what was to be written, what is left to undo."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import Clock
+from rackloop.lab import Lab, LabState
+from rackloop.safety.leases import Attempt, Lease, Leases, Slice, Theft, Ticket
+from rackloop.safety.store import open_lab_store
+from rackloop.safety.undo import Entry, Journal, JournalDamaged
+from rackloop_cli.lab.maintenance import out_of_service
+
+_SHOWN = 5
+
+
+def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
+    """What the store says of ``lab``, as ``--json`` prints it; times in ISO 8601, UTC."""
+    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+        leases, journal = Leases(store, lab.name), Journal(store)
+        try:
+            standing, damage = journal.standing(lab.name), None
+        except JournalDamaged as damaged:
+            standing, damage = list(damaged.readable), str(damaged)
+        return {
+            "store": store.name,
+            "leases": [_lease(lease) for lease in leases.held()],
+            "queue": [_ticket(ticket) for ticket in leases.queue()],
+            "stolen": [_theft(theft) for theft in leases.thefts(_SHOWN)],
+            "attempts": [_attempt(attempt) for attempt in leases.attempts(_SHOWN)],
+            "standing": [_entry(entry) for entry in standing],
+            "journal_damage": damage,
+            "out_of_service": out_of_service(lab, store),
+        }
+
+
+def print_holders(lab: Lab, held: dict[str, Any]) -> None:
+    """The same for people."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if held["leases"]:
+        table = Table("lease", "holder", "has", "for", "since", "until", box=SIMPLE_HEAD, pad_edge=False)
+        for lease in held["leases"]:
+            until = _local(lease["until"]) + (" *" if lease["process"] else "")
+            table.add_row(
+                *(lease["id"], lease["holder"], lease["slice"]["short"], lease["purpose"]),
+                *(_local(lease["granted_at"]), until),
+            )
+        console.print(table)
+        if any(lease["process"] for lease in held["leases"]):
+            console.print("* and on, while its process lives")
+    else:
+        console.print(f"lab {lab.name}: nobody holds a lease")
+    for place, ticket in enumerate(held["queue"], 1):
+        console.print(
+            f"waiting, {place}: {ticket['holder']} for {ticket['slice']['short']} since {_local(ticket['asked_at'])}, "
+            f"priority {ticket['priority']}"
+        )
+    for theft in held["stolen"]:
+        console.print(
+            f"stolen {_local(theft['at'])}: {theft['slice']['short']} from {theft['from']} by {theft['by']}, "
+            f"{theft['why']}"
+        )
+    for attempt in held["attempts"]:
+        answer = "refused: " + "; ".join(attempt["reasons"]) if attempt["reasons"] else "granted"
+        console.print(
+            f"to be written {_local(attempt['at'])}: {attempt['drive']} by {attempt['who']} "
+            f"under lease {attempt['lease']}, {answer}"
+        )
+    for out in held["out_of_service"]:
+        console.print(f"not used: {out['said']}")
+    if held["journal_damage"]:
+        console.print(held["journal_damage"])
+    if held["standing"]:
+        console.print(f"left to undo, newest first (`rackloop heal {lab.name}`):")
+        for entry in held["standing"]:
+            done = f"{entry['ability']} {entry['resource']} {entry['what'].get('do', '')}"
+            console.print(f"  {entry['id']}: {done}, {entry['state']} {_local(entry['wall'])} by run {entry['run']}")
+
+
+def _lease(lease: Lease) -> dict[str, Any]:
+    return {
+        "id": lease.id,
+        "holder": str(lease.holder),
+        "process": lease.holder.process and lease.holder.process.pid,
+        "slice": _slice(lease.slice),
+        "token": lease.token,
+        "purpose": lease.purpose,
+        "priority": lease.priority,
+        "within": lease.within,
+        "granted_at": lease.granted_at.isoformat(),
+        "until": lease.until.isoformat(),
+    }
+
+
+def _ticket(ticket: Ticket) -> dict[str, Any]:
+    return {
+        "id": ticket.id,
+        "holder": str(ticket.holder),
+        "slice": _slice(ticket.slice),
+        "purpose": ticket.purpose,
+        "priority": ticket.priority,
+        "asked_at": ticket.asked_at.isoformat(),
+    }
+
+
+def _theft(theft: Theft) -> dict[str, Any]:
+    return {
+        "lease": theft.lease,
+        "from": theft.robbed,
+        "by": theft.thief,
+        "slice": _slice(theft.slice),
+        "at": theft.at.isoformat(),
+        "why": theft.why,
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "drive": attempt.drive,
+        "lease": attempt.lease,
+        "who": attempt.who,
+        "at": attempt.at.isoformat(),
+        "reasons": list(attempt.reasons),
+    }
+
+
+def _slice(part: Slice) -> dict[str, Any]:
+    return {
+        "text": str(part),
+        "short": part.short,
+        "whole": part.whole,
+        "servers": sorted(part.servers),
+        "ports": sorted(part.ports),
+        "drives": sorted(part.drives),
+        "outlets": sorted(part.outlets),
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "run": entry.run,
+        "ability": entry.ability,
+        "resource": entry.resource,
+        "what": entry.what,
+        "state": entry.state,
+        "wall": entry.wall.isoformat(),
+    }
+
+
+def _local(iso: str) -> str:
+    return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")

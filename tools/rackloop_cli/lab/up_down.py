@@ -1,0 +1,128 @@
+"""`rackloop lab up|down|status`: the mock rack as something that runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased, slice_of
+from rackloop.safety.store import StoreDamaged, open_lab_store
+from rackloop_cli.shared.steal_prompt import agree_to_steal
+from rackloop_labs import MockLab
+from rackloop_labs.described import require_described
+
+
+def up(name: str) -> int:
+    """Bring the lab up and leave it running."""
+    lab = _mock(name)
+    clock = RealClock()
+    started_ns = clock.now_ns()
+    MockLab(lab, clock).up()
+    seconds = (clock.now_ns() - started_ns) / 1e9
+    Console().print(
+        f"lab {lab.name} is up ({seconds:.1f} s, simulated): {len(lab.servers)} servers, {len(lab.drives)} drives. "
+        f"`rackloop lab status {name}` says where everything answers.",
+        soft_wrap=True,
+    )
+    return EXIT_PASS
+
+
+def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
+    """Take the lab down; a lab that is not up is a lab that is down.
+
+    Whoever works on it keeps it up, unless told to ``steal`` their lease. Raises RackLeased then. What the user leased
+    with `rackloop lab lease` is theirs before and after.
+    """
+    lab = _mock(name)
+    mock = MockLab(lab, RealClock())
+    if mock.state.is_held():
+        require_described(lab, mock.state, to_end=True)
+        _require_nobody_works_on(lab, mock, steal=steal, yes=yes)
+    was_up = mock.down()
+    Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
+    return EXIT_PASS
+
+
+def _require_nobody_works_on(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
+    here = Holder.here(bound=False)
+    whole = slice_of(lab)
+    try:
+        with closing(open_lab_store(lab, mock.state, RealClock())) as store:
+            leases = Leases(store, lab.name)
+            theirs = [lease for lease in leases.held() if lease.holder.process or lease.holder.user != here.user]
+            if theirs and not steal:
+                raise RackLeased(lab.name, [*map(str, theirs)], options=["take it over (--steal)"])
+            if theirs:
+                agreed = agree_to_steal(leases, whole, "lab down", yes=yes)
+                with leased(lab, store, LeaseTerms(purpose="lab down", steal_why=agreed.why, robbing=agreed.leases)):
+                    pass
+    except StoreDamaged as error:
+        # Taking the lab down is the first step of replacing the store.
+        print(f"rackloop: whoever works on it cannot be told: {error}", file=sys.stderr)
+
+
+def status(name: str, *, as_json: bool) -> int:
+    """Print who holds what, what is left to undo and every endpoint; a mock lab that is not up is exit 3."""
+    from rackloop_cli.lab.status import holders, print_holders
+
+    lab = load_lab(name)
+    mock = MockLab(lab, RealClock()) if lab.kind is LabKind.MOCK else None
+    if mock is not None:
+        require_described(lab, mock.state)
+    held = holders(lab, RealClock())
+    is_up = mock is None or mock.state.is_held()
+    endpoints = mock.status() if mock is not None and is_up else {"lab": lab.name, "kind": lab.kind}
+    if as_json:
+        print(json.dumps({"up": is_up, **endpoints, **held}, indent=2))
+    else:
+        print_holders(lab, held)
+        if not is_up:
+            Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
+        elif mock is not None:
+            _print(endpoints)
+    return EXIT_PASS if is_up else EXIT_LAB_FAILED
+
+
+def _print(endpoints: dict[str, Any]) -> None:
+    console = Console()
+    switch, login = endpoints["switch"], endpoints["ssh"]
+    console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
+    console.print(f"switch: {switch['tcp']}, {switch['tty']}" if switch else "no switch", soft_wrap=True)
+    console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
+    console.print(
+        f"SSH: -l {login['user']} -i {login['key_file']} -o UserKnownHostsFile={login['known_hosts']}", soft_wrap=True
+    )
+    if lost := endpoints["truth_lost"]:
+        console.print(
+            f"{lost} records of what the rack did could not be written: make room on its disk and bring it up again",
+            soft_wrap=True,
+        )
+    boxes = Table("server, PDU", "SSH", "controller", "answers at", box=SIMPLE_HEAD, pad_edge=False)
+    for name, server in endpoints["servers"].items():
+        bmc = server["bmc"] or {}
+        boxes.add_row(name, server["ssh"], bmc.get("driver", "-"), bmc.get("address", "-"))
+    for name, pdu in (endpoints["pdu"] or {}).items():
+        boxes.add_row(name, "-", pdu["driver"], pdu["address"])
+    console.print(boxes)
+    table = Table("NBD export", "drive", "serial", "protocol", box=SIMPLE_HEAD, pad_edge=False)
+    for server in endpoints["servers"].values():
+        for port in server["ports"].values():
+            drive = endpoints["drives"].get(port["drive"], {})
+            table.add_row(port["export"], port["drive"] or "-", drive.get("serial", "-"), drive.get("protocol", "-"))
+    console.print(table)
+
+
+def _mock(name: str) -> Lab:
+    lab = load_lab(name)
+    if lab.kind is not LabKind.MOCK:
+        raise BadInput(f"lab {lab.name} is of kind {lab.kind}: only a mock lab can be brought up or taken down here")
+    return lab

@@ -1,0 +1,60 @@
+"""`rackloop model`: the simulated drives, looked at by themselves. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.model.erasure_app import model_erasure_app
+from rackloop_cli.shared.help_examples import examples
+
+model_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look at the reference models.",
+    epilog=examples(
+        "rackloop model list", "rackloop model curves sata-hdd --out curves", "rackloop model erasure tail --out tail"
+    ),
+)
+model_app.add_typer(model_erasure_app, name="erasure")
+
+
+@model_app.command("list", epilog=examples("rackloop model list"))
+def model_list() -> None:
+    """List the drive profiles.
+
+    Each with its model and the published drive it is like.
+    """
+    from rackloop_cli.model import curves as verb
+
+    raise typer.Exit(verb.show_profiles())
+
+
+@model_app.command(
+    "curves",
+    epilog=examples(
+        "rackloop model curves sata-hdd",
+        "rackloop model curves nvme-ssd --out curves --size '4 GiB' --seed 7",
+        "rackloop model curves profiles/my-drive.yaml",
+    ),
+)
+def model_curves(
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A drive profile: a file, or the name of one.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Directory for curves.json and the plots; else none.")
+    ] = None,
+    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the simulated drive.")] = "8 GiB",
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
+    ] = 1,
+) -> None:
+    """Hold a drive model against published figures.
+
+    Measures the model's curves in virtual time, and each figure that was published of the drive it is like; a missed
+    one is exit code 1.
+    """
+    from rackloop_cli.model import curves as verb
+
+    raise typer.Exit(verb.curves(profile, out=out, size=size, seed=seed))

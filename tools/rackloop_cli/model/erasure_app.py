@@ -1,0 +1,254 @@
+"""`rackloop model erasure`: local erasure coding, worked out. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+
+model_erasure_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Work out what local erasure coding does for tail latency, and what it costs.",
+    epilog=examples(
+        "rackloop model erasure codes", "rackloop model erasure tail --out tail", "rackloop model erasure overhead"
+    ),
+)
+
+
+class Decoding(StrEnum):
+    """Whose decode times are taken."""
+
+    SOFTWARE = "software"
+    HARDWARE = "hardware"
+    OWN = "own"
+
+
+class Charge(StrEnum):
+    """What the last group's decoding is charged."""
+
+    MISSING = "missing"
+    MOST = "most"
+
+
+PhOption = Annotated[
+    list[float] | None,
+    typer.Option("--ph", metavar="P", help="Probability that a sector fails at first; may be given again."),
+]
+CodewordOption = Annotated[
+    list[int] | None, typer.Option("--codeword", metavar="N", help="Sectors of a group; may be given again.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Directory for JSON, CSV, and the plot as SVG and PNG; else none."),
+]
+TableOutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Directory for the table as JSON and CSV; else none.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of all chance.")]
+PsOption = Annotated[float, typer.Option("--ps", metavar="P", help="How often decoding may fail at most.")]
+ProfileOption = Annotated[
+    str, typer.Option("--profile", metavar="PROFILE", help="A hard disk's profile: a file, or the name of one.")
+]
+
+
+@model_erasure_app.command(
+    "codes",
+    epilog=examples(
+        "rackloop model erasure codes",
+        "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9",
+        "rackloop model erasure codes --out codes",
+    ),
+)
+def codes(
+    ph: PhOption = None, codeword: CodewordOption = None, ps: PsOption = 1e-6, out: TableOutOption = None
+) -> None:
+    """Choose codes for failure probabilities.
+
+    The least redundancy with which decoding fails rarely enough, and how often it then fails: Table 1 of the paper. The
+    last column is how many copies a metadata sector needs.
+    """
+    from rackloop_cli.model import erasure_codes as verb
+
+    raise typer.Exit(verb.codes(ph, codeword, ps, out))
+
+
+@model_erasure_app.command(
+    "redundancy",
+    epilog=examples(
+        "rackloop model erasure redundancy", "rackloop model erasure redundancy --ps 1e-6 --out redundancy"
+    ),
+)
+def redundancy(
+    ph: PhOption = None,
+    ps: PsOption = 1e-8,
+    longest: Annotated[int, typer.Option("--longest", metavar="N", help="Longest codeword, in sectors.")] = 4096,
+    out: OutOption = None,
+) -> None:
+    """Show redundancy by codeword length.
+
+    How much longer codewords save, which is why groups are so long: Figure 4 of the paper. The table has some lengths,
+    the plot and the files all of them, as steps.
+    """
+    from rackloop_cli.model import erasure_codes as verb
+
+    raise typer.Exit(verb.redundancy(ph, ps, longest, out))
+
+
+@model_erasure_app.command(
+    "tail",
+    epilog=examples(
+        "rackloop model erasure tail",
+        "rackloop model erasure tail --ph 0.001 --sectors 10000 --retry '20 ms' --measure 400",
+        "rackloop model erasure tail --charge most --trials 0",
+        "rackloop model erasure tail --measure 400 --out tail --seed 7",
+    ),
+)
+def tail(
+    sectors: Annotated[
+        list[int] | None,
+        typer.Option("--sectors", metavar="N", help="Consecutive sectors to read; may be given again."),
+    ] = None,
+    ph: PhOption = None,
+    retry: Annotated[
+        list[str] | None, typer.Option("--retry", metavar="TIME", help="What a retry takes; may be given again.")
+    ] = None,
+    codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 1023,
+    decoding: Annotated[
+        Decoding,
+        typer.Option(metavar="WHOSE", help="Decode times: the paper's software or hardware, or own, timed here."),
+    ] = Decoding.SOFTWARE,
+    charge: Annotated[
+        Charge,
+        typer.Option(
+            metavar="WHAT", help="Decoding of the last group: of what it is missing, or the most there can be."
+        ),
+    ] = Charge.MISSING,
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", min=0, max=10_000_000, help="Monte Carlo reads of each; 0 for none.")
+    ] = 20_000,
+    measure: Annotated[
+        int,
+        typer.Option(
+            "--measure", metavar="N", min=0, max=100_000, help="Reads of each on the drive model; 0 for none."
+        ),
+    ] = 0,
+    request: Annotated[
+        int | None,
+        typer.Option(
+            "--request",
+            metavar="N",
+            min=1,
+            max=16_384,
+            help="With --measure: sectors in a request that fails fast; else 1.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="With --measure: a hard disk's profile, a file or a name; else sata-hdd.",
+        ),
+    ] = None,
+    seed: SeedOption = 1,
+    out: OutOption = None,
+) -> None:
+    """Work out the tail latency of consecutive reads.
+
+    With retries and with local erasure coding: by the paper's equations, by trial and, with --measure, on the hard disk
+    model in virtual time; what the paper prints stands beside. Trials that disagree with the equations are exit code 1.
+    """
+    from rackloop_cli.model import erasure_tail as verb
+
+    asked = verb.TailRequest(
+        sectors=sectors,
+        ph=ph,
+        retry=retry,
+        codeword=codeword,
+        decoding=decoding.value,
+        charge=charge.value,
+        trials=trials,
+        measured=measure,
+        request_sectors=request,
+        profile=profile,
+        seed=seed,
+        out=out,
+    )
+    raise typer.Exit(verb.tail(asked))
+
+
+@model_erasure_app.command(
+    "overhead",
+    epilog=examples(
+        "rackloop model erasure overhead",
+        "find /srv -type f -printf '%s\\n' > sizes.txt && rackloop model erasure overhead sizes.txt",
+        "rackloop model erasure overhead histogram.csv --codeword 1023 --ph 0.001 --out overhead",
+    ),
+)
+def overhead(
+    sizes: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SIZES]...", help="Files of sizes: one in bytes a line, or a size and a count."),
+    ] = None,
+    ph: PhOption = None,
+    codeword: CodewordOption = None,
+    out: OutOption = None,
+) -> None:
+    """Work out what redundancy takes of a drive.
+
+    By the sizes of the files on it, and without any for made-up ones that stand for benchmarks: Figure 10 of the paper.
+    """
+    from rackloop_cli.model import erasure_costs as verb
+
+    raise typer.Exit(verb.overhead(sizes or [], ph, codeword, out))
+
+
+@model_erasure_app.command(
+    "update",
+    epilog=examples("rackloop model erasure update", "rackloop model erasure update --sectors 120 --groups 300"),
+)
+def update(
+    sectors: Annotated[
+        list[int] | None,
+        typer.Option("--sectors", metavar="N", help="Sectors to update in each group; may be given again."),
+    ] = None,
+    ph: PhOption = None,
+    codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 255,
+    groups: Annotated[int, typer.Option("--groups", metavar="N", help="Groups that are updated.")] = 9574,
+    profile: ProfileOption = "sata-hdd",
+    seed: SeedOption = 1,
+    out: OutOption = None,
+) -> None:
+    """Measure updates of parts of groups.
+
+    On the hard disk model in virtual time, by both methods and without a code, over 10 GB: Figure 11 of the paper.
+    """
+    from rackloop_cli.model import erasure_costs as verb
+
+    raise typer.Exit(verb.update(sectors, ph, codeword, groups, profile, seed, out))
+
+
+@model_erasure_app.command(
+    "slowdown",
+    epilog=examples("rackloop model erasure slowdown", "rackloop model erasure slowdown --ph 0.001 --out slowdown"),
+)
+def slowdown(
+    ph: PhOption = None,
+    codeword: CodewordOption = None,
+    profile: ProfileOption = "sata-hdd",
+    seed: SeedOption = 1,
+    out: OutOption = None,
+) -> None:
+    """Measure what coding takes of a workload's speed.
+
+    Mixes of streams and random reads stand for the paper's benchmarks, on the hard disk model in virtual time, with
+    the codec in software and in hardware: Figure 9 of the paper.
+    """
+    from rackloop_cli.model import erasure_costs as verb
+
+    raise typer.Exit(verb.slowdown(ph, codeword, profile, seed, out))

@@ -1,0 +1,257 @@
+"""`rackloop model erasure overhead`, `update` and `slowdown`: what local erasure coding costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_PASS
+from rackloop.units import format_quantity
+from rackloop_cli.model.output import each_once, make_directory, watched, write_results
+from rackloop_cli.shared.tables import print_whole, table_of_figures
+
+if TYPE_CHECKING:
+    from rackloop_models.tail_latency import ChosenCode, FileSizes
+
+_WITHIN_S = 1800.0
+_UPDATED = (50, 200)
+
+
+def overhead(
+    paths: Sequence[Path], ph: Sequence[float] | None, codeword: Sequence[int] | None, out: Path | None
+) -> int:
+    """The overhead of each set of file sizes with each code."""
+    from rackloop_models.tail_latency import (
+        BENCHMARKS,
+        CODEWORDS,
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        capacity_overhead,
+        read_file_sizes,
+        synthetic_file_sizes,
+        table_of_codes,
+    )
+
+    codes = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES))
+    read = {path.absolute(): read_file_sizes(path) for path in paths}
+    files = [_called(sizes, path, paths) for path, sizes in read.items()] or [
+        synthetic_file_sizes(name) for name in BENCHMARKS
+    ]
+    found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
+    make_directory(out)
+    console = Console()
+    console.print("redundancy sectors over user sectors", highlight=False)
+    for length, numbers in _by_length(codes).items():
+        table = _numbers(f"{length}", *(_heading(codes[at]) for at in numbers))
+        for name, shares in found.items():
+            table.add_row(name, *(f"{shares[at]:.2%}" for at in numbers))
+        print_whole(console, table)
+    for sizes in files:
+        if sizes.assumed:
+            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False, soft_wrap=True)
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for length, numbers in _by_length(codes).items():
+        series = {f"ph {codes[at].ph:g}": [shares[at] for shares in found.values()] for at in numbers}
+        panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
+    made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
+    figure = bar_sheet(
+        panels,
+        "Capacity overhead by file sizes",
+        "Redundancy over user sectors",
+        f"{made_up}As Figure 10 of: {SOURCE}.",
+        is_share=True,
+    )
+    rows = [
+        {"files": name, "ph": code.ph, "k": code.k, "m": code.m, "overhead": share}
+        for name, shares in found.items()
+        for code, share in zip(codes, shares, strict=True)
+    ]
+    assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
+    write_results(console, out, "overhead", {"assumed": assumed}, rows, figure)
+    return EXIT_PASS
+
+
+def update(
+    sectors: Sequence[int] | None,
+    ph: Sequence[float] | None,
+    codeword: int,
+    groups: int,
+    name: str,
+    seed: int,
+    out: Path | None,
+) -> int:
+    """Updates by both methods, over those without a code."""
+    from rackloop.lab import load_profile
+    from rackloop_drivers.host import LocalExecutor
+    from rackloop_models.tail_latency import (
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        Update,
+        UpdateMethod,
+        table_of_codes,
+        update_costs,
+    )
+
+    profile, clock = load_profile(name), RealClock()
+    codes = table_of_codes((codeword,), each_once(ph or FAILURE_PROBABILITIES))
+    updates = [Update(code.k, code.m, count, groups) for count in each_once(sectors or _UPDATED) for code in codes]
+    make_directory(out)
+    console = Console()
+    with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
+        costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
+    table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
+    for cost in costs:
+        table.add_row(
+            str(cost.update.sectors),
+            f"({cost.update.k}, {cost.update.m})",
+            cost.method,
+            str(cost.update.reads(cost.method)),
+            format_quantity(cost.seconds, "s"),
+            f"{cost.over_baseline:.2f}",
+        )
+    console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
+    print_whole(console, table)
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for count in dict.fromkeys(cost.update.sectors for cost in costs):
+        here = [cost for cost in costs if cost.update.sectors == count]
+        names = [f"({code.k}, {code.m})" for code in codes]
+        series = {
+            str(method): [cost.over_baseline for cost in here if cost.method is method]
+            for method in UpdateMethod
+            if method is not UpdateMethod.NONE
+        }
+        panels.append(BarPanel(f"{count} sectors of each group", names, series))
+    caption = (
+        f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time; 1 is the same without a code. "
+        "Direct: read the rest of the group. Indirect: read what is replaced and the redundancy. "
+        f"As Figure 11 of: {SOURCE}."
+    )
+    figure = bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+    rows = [
+        {
+            "sectors": cost.update.sectors,
+            "k": cost.update.k,
+            "m": cost.update.m,
+            "method": str(cost.method),
+            "reads": cost.update.reads(cost.method),
+            "seconds": cost.seconds,
+            "over_baseline": cost.over_baseline,
+        }
+        for cost in costs
+    ]
+    settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
+    write_results(console, out, "update", settings, rows, figure)
+    return EXIT_PASS
+
+
+def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: str, seed: int, out: Path | None) -> int:
+    """What each workload loses of its speed."""
+    from rackloop.lab import load_profile
+    from rackloop_drivers.host import LocalExecutor
+    from rackloop_models.tail_latency import (
+        CODEWORDS,
+        FAILURE_PROBABILITIES,
+        SOURCE,
+        WORKLOADS,
+        paper_drive,
+        slowdowns,
+        table_of_codes,
+    )
+
+    clock, phs = RealClock(), each_once(ph or FAILURE_PROBABILITIES)
+    codes = table_of_codes(each_once(codeword or CODEWORDS), phs)
+    drive = paper_drive(load_profile(name), phs[0], 0.02)
+    make_directory(out)
+    console = Console()
+    with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
+        found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
+    lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
+    codecs = list(dict.fromkeys(entry.codec for entry in found))
+    console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)
+    for codec in codecs:
+        for length, numbers in _by_length(codes).items():
+            here = [codes[at] for at in numbers]
+            table = _numbers(f"{codec}, {length}", *map(_heading, here))
+            for workload in WORKLOADS:
+                shares = (lost[workload.name, codec, code.k, code.m] for code in here)
+                table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
+            print_whole(console, table)
+    console.print(
+        "each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed",
+        soft_wrap=True,
+    )
+    if out is None:
+        return EXIT_PASS
+    from rackloop_reports.plots import BarPanel, bar_sheet
+
+    panels = []
+    for length, numbers in _by_length(codes).items():
+        for codec in codecs:
+            series = {
+                f"ph {codes[at].ph:g}": [lost[workload.name, codec, codes[at].k, codes[at].m] for workload in WORKLOADS]
+                for at in numbers
+            }
+            panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
+    caption = (
+        "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
+        f"Profile {drive.name} at 250 sectors a revolution, seed {seed}, in virtual time, without page cache or "
+        f"computation. As Figure 9 of: {SOURCE}."
+    )
+    figure = bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+    rows = [
+        {
+            "workload": entry.workload,
+            "codec": entry.codec,
+            "ph": entry.code.ph,
+            "k": entry.code.k,
+            "m": entry.code.m,
+            "lost": entry.lost,
+        }
+        for entry in found
+    ]
+    write_results(console, out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
+    return EXIT_PASS
+
+
+def _called(sizes: FileSizes, path: Path, paths: Sequence[Path]) -> FileSizes:
+    """Sizes by their file's name, and as many folders of its path as tell it from the others."""
+    others = {other.absolute().parts for other in paths if other.absolute() != path.absolute()}
+    parts = path.absolute().parts
+    for count in range(1, len(parts)):
+        if all(other[-count:] != parts[-count:] for other in others):
+            return replace(sizes, name="/".join(parts[-count:]))
+    return replace(sizes, name=str(path))
+
+
+def _numbers(first: str, *others: str) -> Table:
+    table = table_of_figures()
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _by_length(codes: Sequence[ChosenCode]) -> dict[int, list[int]]:
+    """The places of codes by the length of their codewords."""
+    places: dict[int, list[int]] = {}
+    for number, code in enumerate(codes):
+        places.setdefault(code.codeword, []).append(number)
+    return places
+
+
+def _heading(code: ChosenCode) -> str:
+    return f"({code.k}, {code.m})\nph {code.ph:g}"

@@ -1,0 +1,381 @@
+"""`rackloop model erasure tail`: the tail latency of consecutive reads, three ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
+from rackloop.units import format_quantity, parse_quantity
+from rackloop_cli.model.output import bar, make_directory, write_results
+from rackloop_cli.shared.tables import print_whole, table_of_figures
+
+if TYPE_CHECKING:
+    from rackloop.lab import Profile
+    from rackloop.measurement import Distribution
+    from rackloop_models.tail_latency import (
+        Agreement,
+        Charge,
+        ChosenCode,
+        LatencyPmf,
+        LocalErasure,
+        MeasuredReads,
+        Reading,
+    )
+    from rackloop_reports.plots import Estimate
+
+_SECTORS = (10_000, 50_000, 100_000, 150_000)
+_RETRIES = ("20 ms", "40 ms")
+_PROFILE = "sata-hdd"
+_REQUEST_SECTORS = 1
+# Of the paper's two lengths the one at which its equations come to what it prints.
+_PUBLISHED_CODEWORD = 1023
+_WITHIN_S = 3600.0
+_Q = 0.99
+
+
+@dataclass(frozen=True)
+class TailRequest:
+    """What the command line asks for; None where it says nothing."""
+
+    sectors: Sequence[int] | None
+    ph: Sequence[float] | None
+    retry: Sequence[str] | None
+    codeword: int
+    decoding: str
+    charge: Charge
+    trials: int
+    measured: int
+    request_sectors: int | None
+    profile: str | None
+    seed: int
+    out: Path | None
+
+
+@dataclass
+class _Way:
+    """A read with or without a code: by equations, by trial, and measured."""
+
+    model: LatencyPmf
+    trials: Distribution | None = None
+    agreement: Agreement | None = None
+    measured: MeasuredReads | None = None
+    on_drive: LatencyPmf | None = None
+
+    @property
+    def off(self) -> float | None:
+        """How far the drive's p99 is from the equations' for its retries, as a ratio of that."""
+        if not (self.measured and self.on_drive):
+            return None
+        return self.measured.samples.quantile(_Q) / self.on_drive.quantile(_Q) - 1
+
+
+@dataclass
+class _Cell:
+    reading: Reading
+    code: ChosenCode
+    erasure: LocalErasure
+    plain: _Way
+    coded: _Way
+    published: float | None
+
+    @property
+    def cut(self) -> float:
+        return 1 - self.coded.model.quantile(_Q) / self.plain.model.quantile(_Q)
+
+    @property
+    def measured_cut(self) -> float | None:
+        if not (self.plain.measured and self.coded.measured):
+            return None
+        return 1 - self.coded.measured.samples.quantile(_Q) / self.plain.measured.samples.quantile(_Q)
+
+    @property
+    def agrees(self) -> bool:
+        return all(way.agreement is None or way.agreement.is_given for way in (self.plain, self.coded))
+
+
+def tail(request: TailRequest) -> int:
+    """Work out every cell; 1 where trials and equations disagree."""
+    from rackloop.lab import load_profile
+
+    # What is wrong with the request is told before anything takes its time.
+    _require_measured(request)
+    profile = load_profile(request.profile or _PROFILE) if request.measured else None
+    cells = _cells(request)
+    make_directory(request.out)
+    console = Console()
+    with bar() as shown:
+        _try(request, cells, shown)
+        if profile is not None:
+            _measure(request, profile, cells, shown)
+    console.print(
+        f"codewords of {request.codeword} sectors, {request.decoding} decoding, seed {request.seed}", highlight=False
+    )
+    for table in _tables(cells):
+        print_whole(console, table)
+    for line in _remarks(request, cells):
+        console.print(line, highlight=False, soft_wrap=True)
+    if request.out is not None:
+        _write(console, request, cells)
+    return EXIT_PASS if all(cell.agrees for cell in cells) else EXIT_PRODUCT_FAILED
+
+
+def _require_measured(request: TailRequest) -> None:
+    """Raise BadInput for what is about reads on the drive model, where there are none."""
+    given = {"--profile": request.profile, "--request": request.request_sectors}
+    for option, value in given.items():
+        if value is not None and not request.measured:
+            raise BadInput(f"{option} is about reads on the drive model, and there are none; give --measure N too")
+
+
+def _cells(request: TailRequest) -> list[_Cell]:
+    from rackloop_models.tail_latency import (
+        FAILURE_PROBABILITIES,
+        PUBLISHED_REDUCTIONS,
+        LocalErasure,
+        Reading,
+        choose_code,
+        latency_with_code,
+        latency_without_code,
+    )
+
+    cells = []
+    for ph in dict.fromkeys(request.ph or FAILURE_PROBABILITIES):
+        code = choose_code(request.codeword, ph)
+        erasure = LocalErasure(code.k, code.m, _decode_s(request.decoding, code), request.charge)
+        for retry_s in dict.fromkeys(map(_seconds, request.retry or _RETRIES)):
+            for sectors in dict.fromkeys(request.sectors or _SECTORS):
+                reading = Reading(sectors, ph, retry_s)
+                published = [
+                    entry.reduction
+                    for entry in PUBLISHED_REDUCTIONS
+                    if (entry.sectors, entry.ph, entry.retry_s) == (sectors, ph, retry_s)
+                    and request.codeword == _PUBLISHED_CODEWORD
+                ]
+                plain, coded = _Way(latency_without_code(reading)), _Way(latency_with_code(reading, erasure))
+                cells.append(_Cell(reading, code, erasure, plain, coded, published[0] if published else None))
+    return cells
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_quantity(text, "s")
+    except ValueError as error:
+        raise BadInput(f"--retry: {error}") from error
+
+
+def _decode_s(decoding: str, code: ChosenCode) -> tuple[float, ...]:
+    from rackloop_models.tail_latency import hardware_decoding, own_decoding, software_decoding
+
+    match decoding:
+        case "software":
+            return software_decoding(code.k, code.m)
+        case "hardware":
+            return hardware_decoding(code.k, code.m)
+        case _:
+            return own_decoding(code.k, code.m, RealClock())
+
+
+def _try(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:
+    from rackloop_models.tail_latency import agreement, distribution, trials_with_code, trials_without_code
+
+    if not request.trials:
+        return
+    for number, cell in enumerate(shown.track(cells, description="Monte Carlo")):
+        seed = request.seed * 2 * len(cells) + 2 * number
+        plain = trials_without_code(cell.reading, request.trials, seed)
+        coded = trials_with_code(cell.reading, cell.erasure, request.trials, seed + 1)
+        for way, trials in ((cell.plain, plain), (cell.coded, coded)):
+            way.trials, way.agreement = distribution(trials), agreement(trials, way.model)
+
+
+def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell], shown: Progress) -> None:
+    from dataclasses import replace
+
+    from rackloop_drivers.host import LocalExecutor
+    from rackloop_models.tail_latency import (
+        ReadsToMeasure,
+        attainable_retry_s,
+        latency_with_code,
+        latency_without_code,
+        measure_reads,
+        paper_drive,
+    )
+
+    clock = RealClock()
+    asked = [
+        ReadsToMeasure(
+            paper_drive(like, cell.reading.ph, cell.reading.retry_s),
+            cell.reading,
+            erasure,
+            request.measured,
+            request.request_sectors or _REQUEST_SECTORS,
+        )
+        for cell in cells
+        for erasure in (None, cell.erasure)
+    ]
+    task = shown.add_task("drive model", total=len(asked))
+    with LocalExecutor(clock) as executor:
+        found = measure_reads(
+            asked,
+            executor,
+            Deadline.after(clock, _WITHIN_S),
+            seed=request.seed,
+            progress=lambda over, _total: shown.update(task, completed=over),
+        )
+    for cell, plain, coded in zip(cells, found[::2], found[1::2], strict=True):
+        cell.plain.measured, cell.coded.measured = plain, coded
+        on_drive = replace(cell.reading, retry_s=attainable_retry_s(cell.reading.retry_s))
+        cell.plain.on_drive = latency_without_code(on_drive)
+        cell.coded.on_drive = latency_with_code(on_drive, cell.erasure)
+
+
+def _tables(cells: Sequence[_Cell]) -> Iterator[Table]:
+    """One for each code."""
+    for code in dict.fromkeys(cell.code for cell in cells):
+        title = f"ph {code.ph:g}, ({code.k}, {code.m})"
+        table = table_of_figures(title)
+        for name in ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for cell in cells:
+            if cell.code == code:
+                _add(table, cell)
+        yield table
+
+
+def _add(table: Table, cell: _Cell) -> None:
+    plain, coded = cell.plain.model, cell.coded.model
+    agrees = "agree" if cell.agrees else "[bold red]disagree[/bold red]"
+    table.add_row(
+        format_quantity(cell.reading.retry_s, "s"),
+        f"{cell.reading.sectors:,}",
+        format_quantity(plain.quantile(_Q), "s"),
+        format_quantity(coded.quantile(_Q), "s"),
+        f"{cell.cut:.1%}",
+        format_quantity(plain.quantile(0.999), "s"),
+        format_quantity(coded.quantile(0.999), "s"),
+        "-" if cell.plain.agreement is None else agrees,
+        _share(cell.measured_cut),
+        _share(cell.published),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _remarks(request: TailRequest, cells: Sequence[_Cell]) -> list[str]:
+    lines = [f"cut: by how much the code shortens the p99; left out of the equations: {_left_out(cells):.1g} at most"]
+    if request.measured:
+        retries = dict.fromkeys(cell.reading.retry_s for cell in cells)
+        plain = [cell.plain.off for cell in cells if cell.plain.off is not None]
+        coded = [cell.coded.off for cell in cells if cell.coded.off is not None]
+        lines.append(
+            f"drive: {request.measured} simulated reads of each; its retries take whole revolutions, "
+            f"{' and '.join(_attained(retry_s) for retry_s in retries)}, for which its p99 is "
+            f"{_between(plain)} off the equations' without a code, {_between(coded)} with one"
+        )
+    return lines
+
+
+def _between(shares: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{share:+.1%}" for share in (min(shares), max(shares))))
+
+
+def _attained(retry_s: float) -> str:
+    from rackloop_models.tail_latency import attainable_retry_s
+
+    return f"{format_quantity(attainable_retry_s(retry_s), 's')} for {format_quantity(retry_s, 's')}"
+
+
+def _left_out(cells: Sequence[_Cell]) -> float:
+    return max(way.model.truncated for cell in cells for way in (cell.plain, cell.coded))
+
+
+def _row(cell: _Cell) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "sectors": cell.reading.sectors,
+        "ph": cell.reading.ph,
+        "retry_s": cell.reading.retry_s,
+        "k": cell.code.k,
+        "m": cell.code.m,
+        "cut": cell.cut,
+        "cut_published": cell.published,
+        "cut_drive": cell.measured_cut,
+    }
+    for name, way in (("plain", cell.plain), ("coded", cell.coded)):
+        row |= {f"{name}_mean_s": way.model.mean, f"{name}_p99_s": way.model.quantile(_Q)}
+        row |= {f"{name}_p99_9_s": way.model.quantile(0.999), f"{name}_left_out": way.model.truncated}
+        for source, samples in (("trials", way.trials), ("drive", way.measured.samples if way.measured else None)):
+            estimate = _estimate(samples)
+            row[f"{name}_{source}_p99_s"] = estimate and estimate.value_s
+            row[f"{name}_{source}_p99_low_s"] = estimate and estimate.low_s
+            row[f"{name}_{source}_p99_high_s"] = estimate and estimate.high_s
+        row[f"{name}_drive_off"] = way.off
+        row[f"{name}_distance"] = way.agreement and way.agreement.distance
+        row[f"{name}_bound"] = way.agreement and way.agreement.bound
+    if cell.coded.measured:
+        fates = cell.coded.measured.fates
+        row |= {"drive_failed": fates.failed, "drive_decoded": fates.decoded, "drive_retried": fates.retried}
+    return row
+
+
+def _estimate(samples: Distribution | None) -> Estimate | None:
+    from rackloop_reports.plots import Estimate
+
+    return None if samples is None else Estimate(samples.quantile(_Q), *samples.quantile_ci95(_Q))
+
+
+def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> None:
+    from rackloop_models.tail_latency import SOURCE
+    from rackloop_reports.plots import TailCell, TailPoint, tail_latency_sheet
+
+    def point(cell: _Cell, way: _Way) -> TailPoint:
+        return TailPoint(
+            cell.reading.sectors,
+            way.model.quantile(_Q),
+            _estimate(way.trials),
+            _estimate(way.measured.samples if way.measured else None),
+        )
+
+    panels = []
+    for ph, retry_s in dict.fromkeys((cell.reading.ph, cell.reading.retry_s) for cell in cells):
+        here = [cell for cell in cells if (cell.reading.ph, cell.reading.retry_s) == (ph, retry_s)]
+        here.sort(key=lambda cell: cell.reading.sectors)
+        published = {cell.reading.sectors: cell.published for cell in here if cell.published is not None}
+        plain = [point(cell, cell.plain) for cell in here]
+        coded = [point(cell, cell.coded) for cell in here]
+        panels.append(TailCell(ph, retry_s, f"({here[0].code.k}, {here[0].code.m})", plain, coded, published))
+    caption = (
+        f"Lines: equations 4 to 9, {request.decoding} decoding, 33.3 us a sector. "
+        + (f"Monte Carlo: {request.trials:,} reads of each. " if request.trials else "")
+        + (
+            f"Drive model: {request.measured:,} reads of each, retries of whole revolutions "
+            f"({', '.join(map(_attained, dict.fromkeys(cell.reading.retry_s for cell in cells)))}). "
+            if request.measured
+            else ""
+        )
+        + f"Bars: 95 % intervals. Seed {request.seed}. Paper: {SOURCE}."
+    )
+    settings = {
+        "simulated": True,
+        "codeword": request.codeword,
+        "decoding": request.decoding,
+        "charge": request.charge,
+        "trials": request.trials,
+        "measured": request.measured,
+        "request_sectors": request.request_sectors or _REQUEST_SECTORS if request.measured else None,
+        "profile": request.profile or _PROFILE if request.measured else None,
+        "seed": request.seed,
+        "source": SOURCE,
+    }
+    write_results(
+        console, request.out, "tail", settings, [_row(cell) for cell in cells], tail_latency_sheet(panels, caption)
+    )

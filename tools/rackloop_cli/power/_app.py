@@ -1,0 +1,78 @@
+"""`rackloop power`: the verbs for the power of servers and outlets. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+
+power_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look at the power of a lab's servers and outlets and switch it by hand.",
+    epilog=examples(
+        "rackloop power mock show",
+        "rackloop power mock off srv1",
+        "rackloop power mock cycle pdu1/1",
+    ),
+)
+
+Target = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="A server, switched by its controller, or an outlet such as pdu1/1."),
+]
+
+
+@power_app.callback()
+def _power(
+    ctx: typer.Context,
+    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")],
+) -> None:
+    ctx.obj = lab
+
+
+@power_app.command("show", epilog=examples("rackloop power mock show"))
+def power_show(ctx: typer.Context) -> None:
+    """Say what has power.
+
+    A line for each server: what switches it, whether it is on, and the outlet that feeds it. Where something does not
+    answer, that is exit code 3.
+    """
+    from rackloop_cli.power import verbs as verb
+
+    raise typer.Exit(verb.show(ctx.obj))
+
+
+@power_app.command("on", epilog=examples("rackloop power mock on srv1"))
+def power_on(ctx: typer.Context, target: Target) -> None:
+    """Turn a server or an outlet on.
+
+    It is on when the command ends, and `heal` leaves it on.
+    """
+    from rackloop_cli.power import verbs as verb
+
+    raise typer.Exit(verb.turn_on(ctx.obj, target))
+
+
+@power_app.command("off", epilog=examples("rackloop power mock off srv1", "rackloop power mock off pdu1/1"))
+def power_off(ctx: typer.Context, target: Target) -> None:
+    """Cut the power of a server or an outlet.
+
+    At once: the operating system is not asked. `heal` gives it back.
+    """
+    from rackloop_cli.power import verbs as verb
+
+    raise typer.Exit(verb.turn_off(ctx.obj, target))
+
+
+@power_app.command("cycle", epilog=examples("rackloop power mock cycle srv1"))
+def power_cycle(ctx: typer.Context, target: Target) -> None:
+    """Cut the power of a server or an outlet that is on, and give it back.
+
+    The operating system is not asked.
+    """
+    from rackloop_cli.power import verbs as verb
+
+    raise typer.Exit(verb.cycle(ctx.obj, target))

@@ -1,0 +1,103 @@
+"""`rackloop power LAB show|on|off|cycle`: the power by hand, under the same journal as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.abilities import PowerPort
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotSupported
+from rackloop.lab import LabKind, load_lab
+from rackloop.names import guess, quoted
+from rackloop.safety.leases import slice_of_resource
+from rackloop_cli.shared.lab_session import acting, running_bench
+
+_ASKED_WITHIN_S = 20.0
+# A PDU may be set to delays, and a server's controller takes its time.
+_SWITCHED_WITHIN_S = 120.0
+
+
+def show(name: str) -> int:
+    """Draw what has power; exit 3 where something does not answer."""
+    lab, clock = load_lab(name), RealClock()
+    table = Table("server", "switched by", "power", "fed by", "power", box=SIMPLE_HEAD, pad_edge=False)
+    problems: list[str] = []
+
+    def state(target: str, ports: Mapping[str, PowerPort]) -> str:
+        if target not in ports:
+            return ""
+        try:
+            return "on" if ports[target].is_on(Deadline.after(clock, _ASKED_WITHIN_S)) else "OFF"
+        except (LabError, NotSupported) as error:
+            problems.append(f"{target}: {error}")
+            return "?"
+
+    with running_bench(lab, clock) as bench:
+        ports = bench.equipment.power
+        for server, described in lab.servers.items():
+            outlet = "/".join(map(str, described.outlet)) if described.outlet else ""
+            switched_by = described.bmc.driver.value if described.bmc else outlet
+            table.add_row(
+                server, switched_by, state(f"server:{server}", ports), outlet, state(f"outlet:{outlet}", ports)
+            )
+    console = Console()
+    if lab.kind is LabKind.MOCK:
+        console.print("[bold]simulated[/bold]")
+    console.print(table)
+    for problem in problems:
+        console.print(problem, markup=False, soft_wrap=True)
+    return EXIT_LAB_FAILED if problems else EXIT_PASS
+
+
+def turn_on(name: str, text: str) -> int:
+    """Switch one target on, for good: on is what every power port is at the baseline.
+
+    So it is not journalled: heal would turn off again what its own report asked somebody to turn on.
+    """
+    with _disturbed(name, text, is_journalled=False) as (port, deadline):
+        port.turn_on(deadline)
+    Console().print(f"{text} is on")
+    return EXIT_PASS
+
+
+def turn_off(name: str, text: str) -> int:
+    """Switch one target off; the act is journalled, so that `heal` gives it back the power it had."""
+    with _disturbed(name, text) as (port, deadline):
+        port.turn_off(deadline)
+    Console().print(f"{text} is off; `rackloop heal {name}` turns it on again")
+    return EXIT_PASS
+
+
+def cycle(name: str, text: str) -> int:
+    """Switch one target off and on; one that is off is refused, for there is nothing to interrupt."""
+    with _disturbed(name, text) as (port, deadline):
+        if not port.is_on(deadline):
+            raise BadInput(f"{text} is off, and cannot be cycled; turn it on: rackloop power {name} on {text}")
+        port.turn_off(deadline)
+        port.turn_on(deadline)
+    Console().print(f"{text} is on again")
+    return EXIT_PASS
+
+
+@contextmanager
+def _disturbed(name: str, text: str, *, is_journalled: bool = True) -> Iterator[tuple[PowerPort, Deadline]]:
+    lab, clock = load_lab(name), RealClock()
+    with running_bench(lab, clock) as bench:
+        target = _named(text, bench.equipment.power)
+    wanted = slice_of_resource(lab, target)
+    with acting(lab, clock, wanted, f"power {text}", is_journalled=is_journalled) as equipment:
+        yield equipment.power[target], Deadline.after(clock, _SWITCHED_WITHIN_S)
+
+
+def _named(text: str, ports: Collection[str]) -> str:
+    """The power port that a server's name, an outlet, or its own full name says."""
+    for target in (text, f"server:{text}", f"outlet:{text}"):
+        if target in ports:
+            return target
+    known = (target.removeprefix("server:").removeprefix("outlet:") for target in ports)
+    raise BadInput(f"nothing called {quoted(text)} has power that can be switched; {guess(text, known)}")

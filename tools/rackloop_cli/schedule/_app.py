@@ -1,0 +1,124 @@
+"""`rackloop schedule`: the verbs for schedules of faults. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+
+schedule_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Draw, show and shrink schedules of faults.",
+    epilog=examples(
+        "rackloop schedule make storm.yaml --lab mock --seed 42",
+        "rackloop schedule show storm --lab mock --seed 42",
+        "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
+    ),
+)
+
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A schedule, a plan with one, or the directory of a run that played some."),
+]
+Lab = Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The seed; else the file's, else one is chosen."),
+]
+Test = Annotated[
+    str | None,
+    typer.Option("--test", metavar="TEST", help="Only this test's schedule, by its name in the plan or the report."),
+]
+Testplans = Annotated[
+    Path | None,
+    typer.Option("--testplans", metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
+]
+
+
+@schedule_app.command(
+    "make",
+    epilog=examples(
+        "rackloop schedule make storm.yaml --lab mock --seed 42",
+        "rackloop schedule make storm --lab mock --out script.yaml",
+    ),
+)
+def schedule_make(
+    source: Source,
+    lab: Lab,
+    seed: Seed = None,
+    test: Test = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; else it is printed.")
+    ] = None,
+    testplans: Testplans = None,
+) -> None:
+    """Draw a random schedule.
+
+    Prints it as a script: every fault with its time. The same seed draws the same, to the byte.
+    """
+    from rackloop_cli.schedule import show as verb
+
+    raise typer.Exit(verb.make(verb.Wanted(source, lab, seed, test, testplans), out=out))
+
+
+@schedule_app.command(
+    "show",
+    epilog=examples(
+        "rackloop schedule show storm.yaml --lab mock --seed 42",
+        "rackloop schedule show storm --lab mock --out drawn",
+        "rackloop schedule show runs/storm-mock-20260301-101500 --lab mock",
+    ),
+)
+def schedule_show(
+    source: Source,
+    lab: Lab,
+    seed: Seed = None,
+    test: Test = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory for schedule.svg and schedule.png; else none."),
+    ] = None,
+    testplans: Testplans = None,
+) -> None:
+    """Show a schedule as a table and a time line.
+
+    A row for each fault: when it begins, how long it stands, and what it takes in the lab. A schedule that the lab
+    cannot have, or that exceeds its own bound, is exit code 2.
+    """
+    from rackloop_cli.schedule import show as verb
+
+    raise typer.Exit(verb.show(verb.Wanted(source, lab, seed, test, testplans), out=out))
+
+
+@schedule_app.command(
+    "shrink",
+    epilog=examples(
+        "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
+        "rackloop schedule shrink storm --lab mock --seed 42 --times 3 --out least.yaml",
+    ),
+)
+def schedule_shrink(
+    source: Source,
+    lab: Lab,
+    seed: Seed = None,
+    test: Test = None,
+    times: Annotated[
+        int, typer.Option("--times", metavar="K", min=1, max=100, help="A candidate fails if it does K times of K.")
+    ] = 1,
+    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, max=100_000, help="At most so many runs.")] = 60,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The plan to write.")] = Path("least.yaml"),
+    testplans: Testplans = None,
+) -> None:
+    """Find the least schedule with which a test still fails.
+
+    Runs the test again and again on the lab, with fewer faults and then with simpler ones, and writes a plan that
+    reproduces the failure. Ctrl-C keeps the best so far. Where it does not fail at first, that is exit code 3.
+    """
+    from rackloop_cli.schedule import shrink as verb
+    from rackloop_cli.schedule.show import Wanted
+
+    raise typer.Exit(verb.run(Wanted(source, lab, seed, test, testplans), times=times, runs=runs, out=out))

@@ -1,0 +1,169 @@
+"""`rackloop schedule shrink`: a failing test run again and again with less of its schedule."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
+from rackloop.faults.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
+from rackloop.lab import load_lab
+from rackloop.measurement import Verdict
+from rackloop.plan import plan_yaml
+from rackloop.record import Measured, RunFinished, TestFinished, read_events
+from rackloop.units import counted
+from rackloop_cli.run import terminate_as_interrupt
+from rackloop_cli.schedule.show import Found, Wanted, find, write
+
+# What failed where no measure broke its limit: the test said so.
+_THE_TEST_ITSELF = "the test itself"
+_SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
+
+
+def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
+    """Shrink the first schedule of what is wanted and write a plan with the least to ``out``."""
+    lab = load_lab(wanted.lab)
+    found = find(wanted, lab)[0]
+    if found.plan is None or found.entry is None:
+        raise BadInput(
+            f"{wanted.source} is a schedule without a test; name the plan or the run whose test fails with it"
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{found.title}: {counted(len(found.schedule.unrolled().steps), 'fault')}, seed {found.seed}")
+    taking = taking_of(lab)
+    with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
+        trials = _Trials(found, wanted, Path(folder), console, out, times)
+        with terminate_as_interrupt():
+            shrunk = shrink(
+                found.schedule,
+                trials.fails,
+                times=times,
+                most_runs=runs,
+                is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
+                on_run=trials.tell,
+            )
+    trials.keep(shrunk.schedule, _said(shrunk))
+    if shrunk.is_interrupted:
+        console.print("interrupted")
+    console.print(f"{_said(shrunk)}: {out}")
+    if shrunk.is_interrupted:
+        return EXIT_INTERRUPTED
+    if not shrunk.schedule.steps:
+        console.print("the faults are not the cause: look at the limit that was broken, and at the lab")
+        return EXIT_LAB_FAILED
+    return EXIT_PASS
+
+
+@dataclass
+class _Trials:
+    """Runs of one test with other schedules, each by the command line in a process of its own."""
+
+    found: Found
+    wanted: Wanted
+    folder: Path
+    console: Console
+    out: Path
+    times: int
+    _number: int = 0
+    _written: Schedule | None = None
+    _failure: frozenset[str] | None = None
+
+    def keep(self, schedule: Schedule, said: str) -> None:
+        """Write the plan that runs the test with ``schedule``."""
+        assert self.found.plan is not None  # noqa: S101 - run has seen to it
+        assert self.found.entry is not None  # noqa: S101 - the same
+        counted_as = f"A candidate counted as failing if it failed {self.times} of {self.times} times."
+        remark = f"{self.found.title} fails with this: {said}.\n{counted_as}"
+        write(self.out, plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark))
+
+    def tell(self, number: int, candidate: Schedule, best: Schedule) -> None:
+        """Say what is tried next; the best so far is in its file whatever ends the search."""
+        self._number = number
+        if best is not self._written:
+            self._written = best
+            self.keep(best, "the best so far of a search that did not end")
+        self.console.print(
+            f"run {number}: {counted(len(candidate.steps), 'fault')} (least so far {len(best.steps)}) ... ", end=""
+        )
+
+    def fails(self, candidate: Schedule) -> bool:
+        """Whether the test fails with ``candidate`` as it did at first: a measure breaks its limit that did so then.
+
+        Raises LabError where it could not be run at all.
+        """
+        assert self.found.plan is not None  # noqa: S101 - run has seen to it
+        assert self.found.entry is not None  # noqa: S101 - the same
+        plan = self.folder / f"candidate-{self._number}.yaml"
+        plan.write_text(plan_yaml(self.found.plan, self.found.entry, candidate, self.found.seed), encoding="utf-8")
+        out = self.folder / f"run-{self._number}"
+        command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.wanted.lab}"]
+        if self.wanted.testplans is not None:
+            command.append(f"--testplans={self.wanted.testplans.absolute()}")
+        status, said = _run_to_its_end([*command, f"--out={out}", "--no-report"])
+        if status == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt
+        verdict, reason, broken = _judged(out / "events.jsonl")
+        if verdict is None:
+            last = said.strip().splitlines()[-1:] or [f"it ended with {status}"]
+            raise LabError(f"the test could not be run again: {last[0]}")
+        if verdict is not Verdict.FAIL:
+            self.console.print(verdict if reason is None else f"{verdict}: {reason}", markup=False)
+            return False
+        self._failure = broken if self._failure is None else self._failure
+        is_same = not self._failure.isdisjoint(broken)
+        self.console.print(
+            f"{verdict}: {_listed(broken)}{'' if is_same else ', which is another failure'}", markup=False
+        )
+        return is_same
+
+
+def _run_to_its_end(command: list[str]) -> tuple[int, str]:
+    """The exit code of a command and what it said; an interrupt is passed on, and it heals the rack before it ends."""
+    # In a session of its own a Ctrl-C at the terminal reaches it once, from here.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate()
+        except BaseException:
+            process.terminate()
+            process.communicate()
+            raise
+        return process.returncode, said
+
+
+def _judged(events: Path) -> tuple[Verdict | None, str | None, frozenset[str]]:
+    """The verdict of a run, None where it has none; why, if that says nothing of the product; what broke its limit."""
+    reason = None
+    broken = set()
+    try:
+        for stamped in read_events(events):
+            match stamped.event:
+                case Measured(name=name, verdict=Verdict.FAIL):
+                    broken.add(name)
+                case TestFinished(reason=str() as said):
+                    reason = said
+                case RunFinished(verdict=found):
+                    verdict = Verdict(found)
+                    why = None if verdict in _SAYS_SOMETHING else reason
+                    return verdict, why, frozenset(broken or {_THE_TEST_ITSELF})
+    except BadInput:
+        pass  # nothing was run
+    return None, None, frozenset()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _said(shrunk: Shrunk) -> str:
+    what = counted(len(shrunk.schedule.steps), "fault") if shrunk.schedule.steps else "it fails without any fault"
+    how = "minimal" if shrunk.is_minimal else "interrupted" if shrunk.is_interrupted else "the runs are used up"
+    flaky = f", {counted(shrunk.flaky, 'candidate')} failed only sometimes" if shrunk.flaky else ""
+    return f"{what} after {counted(shrunk.runs, 'run')}, {how}{flaky}"

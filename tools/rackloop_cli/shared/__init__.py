@@ -1,0 +1,1 @@
+"""Options, tables, prompts and sessions that several commands share."""

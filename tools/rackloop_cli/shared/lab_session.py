@@ -1,0 +1,42 @@
+"""A lab that is up, for commands that change it by hand: under a lease and the same journal as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rackloop.clock import Clock
+from rackloop.lab import Lab, LabState
+from rackloop.safety.leases import Slice
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
+from rackloop_cli.lab.maintenance import in_maintenance, parts_of, refuse_in_maintenance
+from rackloop_cli.shared.own_lease import leased_by_hand
+from rackloop_labs import Bench, open_lab
+from rackloop_labs.in_service import BenchInService
+
+
+@contextmanager
+def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
+    """The bench of a lab that is up already, to be looked at; nothing is brought up for a command."""
+    with open_lab(lab, clock, LabState.of(lab.name), None, bring_up=False) as bench:
+        yield bench
+
+
+@contextmanager
+def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
+    """The equipment of ``wanted``, leased for as long as the block runs and journalled.
+
+    What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. What is in maintenance
+    is left alone: raises BadInput where ``wanted`` has any of it, unless it is the whole rack, whose equipment comes
+    without it. The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody
+    else has any of it.
+    """
+    with leased_by_hand(lab, clock, wanted, purpose) as (held, opened):
+        store = held.leases.store
+        out = in_maintenance(lab, store)
+        if not wanted.whole:
+            refuse_in_maintenance(lab, parts_of(lab, wanted), out)
+        bench = BenchInService(opened, out)
+        # Whoever names a port by hand means it.
+        recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))
+        yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment

@@ -1,0 +1,187 @@
+"""`rackloop store`: the verbs for a store on one drive. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.options import LabArgument
+from rackloop_cli.store.place import Place
+
+store_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Keep files on one drive of a lab, protected against sectors that cannot be read.",
+    epilog=examples(
+        "rackloop store mock format d05",
+        "rackloop store mock put d05 results.tar",
+        "rackloop store mock mount d05 /mnt/d05",
+        "rackloop store mock scrub d05",
+    ),
+)
+
+DriveArgument = Annotated[str, typer.Argument(metavar="DRIVE", help="A drive of the lab that is marked scratch: true.")]
+TakeOverOption = Annotated[
+    bool, typer.Option("--take-over", help="Take the store from whoever has it open, who is certainly dead.")
+]
+
+
+@store_app.callback()
+def _store(ctx: typer.Context, lab: LabArgument) -> None:
+    ctx.obj = lab
+
+
+@store_app.command(
+    "format",
+    epilog=examples(
+        "rackloop store mock format d05",
+        "rackloop store mock format d13 --ph 0.005 --codeword 1023",
+        "rackloop store mock format d05 --files 10000 --overwrite",
+    ),
+)
+def store_format(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    ph: Annotated[
+        float, typer.Option("--ph", metavar="P", help="Probability that a sector cannot be read at the first attempt.")
+    ] = 1e-3,
+    codeword: Annotated[
+        int,
+        typer.Option(
+            "--codeword", metavar="N", min=2, max=65_536, help="Sectors of a group, redundancy and all: 255, 1023."
+        ),
+    ] = 255,
+    files: Annotated[
+        int, typer.Option("--files", metavar="N", min=1, help="How many files there is to be room for.")
+    ] = 1024,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Also where the drive carries a store, whose files are lost.")
+    ] = False,
+) -> None:
+    """Have a drive carry an empty store.
+
+    What the drive holds is lost. Groups get as much redundancy as it takes to decode all but one in a million.
+    """
+    from rackloop_cli.store import verbs as verb
+
+    raise typer.Exit(verb.make(Place(ctx.obj, drive), ph=ph, codeword=codeword, files=files, overwrite=overwrite))
+
+
+@store_app.command("status", epilog=examples("rackloop store mock status d05"))
+def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOption = False) -> None:
+    """Say what a store is like.
+
+    Its code, its room, and a line for each file.
+    """
+    from rackloop_cli.store import verbs as verb
+
+    raise typer.Exit(verb.status(Place(ctx.obj, drive, take_over)))
+
+
+@store_app.command(
+    "put",
+    epilog=examples(
+        "rackloop store mock put d05 results.tar",
+        "rackloop store mock put d05 results.tar --name yesterday.tar",
+        "tar -c results | rackloop store mock put d05 - --name results.tar",
+    ),
+)
+def store_put(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine, or - for standard input.")],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What it is to be called there; else as it is here.")
+    ] = None,
+    take_over: TakeOverOption = False,
+) -> None:
+    """Copy a file into a store.
+
+    It takes the place of a file of that name once all of it is on the drive, and nothing is left of it where that fails
+    or is interrupted.
+    """
+    from rackloop_cli.store import copy as verb
+
+    raise typer.Exit(verb.put(Place(ctx.obj, drive, take_over), source, name))
+
+
+@store_app.command(
+    "get",
+    epilog=examples(
+        "rackloop store mock get d05 results.tar /tmp",
+        "rackloop store mock get d05 results.tar today.tar",
+        "rackloop store mock get d05 results.tar - | sha256sum",
+    ),
+)
+def store_get(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A file of the store.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where to write it: a file, a folder, or - for standard output.")
+    ] = ".",
+    take_over: TakeOverOption = False,
+) -> None:
+    """Copy a file out of a store.
+
+    Sectors that cannot be read are decoded; exit code 1 where there are too many. FILE takes the place of one that was
+    there once all of it was read. Standard output gets what could be read until then.
+    """
+    from rackloop_cli.store import copy as verb
+
+    raise typer.Exit(verb.get(Place(ctx.obj, drive, take_over), name, target))
+
+
+@store_app.command("rm", epilog=examples("rackloop store mock rm d05 results.tar"))
+def store_rm(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Files of the store.")],
+    take_over: TakeOverOption = False,
+) -> None:
+    """Remove files from a store.
+
+    All of them, or none where there is no file of one of the names.
+    """
+    from rackloop_cli.store import verbs as verb
+
+    raise typer.Exit(verb.remove(Place(ctx.obj, drive, take_over), names))
+
+
+@store_app.command("scrub", epilog=examples("rackloop store mock scrub d05", "rackloop store mock scrub d05 --check"))
+def store_scrub(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    check: Annotated[bool, typer.Option("--check", help="Repair nothing, and say what is wrong.")] = False,
+    take_over: TakeOverOption = False,
+) -> None:
+    """Read all of a store and repair it.
+
+    Sectors that cannot be read are decoded and written again, and redundancy is compared with the data. The exit code
+    is 1 where something cannot be repaired, or with --check where something is wrong.
+    """
+    from rackloop_cli.store import verbs as verb
+
+    raise typer.Exit(verb.scrub(Place(ctx.obj, drive, take_over), check=check))
+
+
+@store_app.command(
+    "mount", epilog=examples("rackloop store mock mount d05 /mnt/d05", "rackloop store mock mount d05 /mnt/d05 &")
+)
+def store_mount(
+    ctx: typer.Context,
+    drive: DriveArgument,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder of this machine.")],
+    take_over: TakeOverOption = False,
+) -> None:
+    """Serve a store as a folder.
+
+    Until it is unmounted, or ended by Ctrl-C: then all that was written is on the drive. fsync returns when data are on
+    the drive; their redundancy follows when nobody asks for anything. It takes FUSE.
+    """
+    from rackloop_cli.store import verbs as verb
+
+    raise typer.Exit(verb.mount(Place(ctx.obj, drive, take_over), directory))

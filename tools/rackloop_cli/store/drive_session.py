@@ -1,0 +1,128 @@
+"""A drive of a lab that is up, for commands that write to it by hand: leased, and with the guard's permission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+
+from rackloop.abilities import BlockDevice, Drive, WritableDrive
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
+from rackloop.lab import Lab, LabKind, LabState
+from rackloop.names import guess, quoted
+from rackloop.safety import NOT_SCRATCH, Guard
+from rackloop.safety.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
+from rackloop.safety.store import open_lab_store
+from rackloop_cli.lab.maintenance import in_maintenance, parts_of, refuse_in_maintenance
+from rackloop_cli.shared.lab_session import running_bench
+from rackloop_cli.shared.own_lease import own_lease
+from rackloop_drivers.block import NbdExport
+from rackloop_labs import Bench
+from rackloop_labs.slots import drive_in_slot
+
+_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True)
+class DriveByHand:
+    """A drive that may be written, and the lease it is written under."""
+
+    drive: str
+    through: str
+    permit: WritableDrive
+    lab: Lab
+    _held: HeldLease
+
+    @contextmanager
+    def watched(self) -> Iterator[Watch]:
+        """Something to ask whether it may be written still, for as long as the block runs."""
+        watch = Watch(self.lab)
+        with self._held.on_loss(watch.lose):
+            yield watch
+
+
+class Watch:
+    """Whether a lease was lost, or the mock lab it is of was taken down."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._state = LabState.of(lab.name) if lab.kind is LabKind.MOCK else None
+        self._lab = lab.name
+        self._is_lost = False
+        self.why = ""
+
+    def lose(self) -> None:
+        """The lease is over."""
+        self._is_lost = True
+
+    def is_over(self) -> bool:
+        """Whether it is over with the drive; ``why`` says it then."""
+        if self._state is not None and not self._state.is_held():
+            self.why = f"lab {self._lab} was taken down"
+        elif self._is_lost:
+            self.why = "the lease was lost, or taken"
+        return bool(self.why)
+
+
+@contextmanager
+def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[DriveByHand]:
+    """``drive`` through the server port that it is joined to now, leased with the ports in between.
+
+    Raises BadInput for an unknown drive and for one that is joined to no server, RackLeased where somebody else has it,
+    GuardRefused with every reason why it may not be written, also where it could not be reached, LabError where the lab
+    is not up.
+    """
+    if drive not in lab.drives:
+        raise BadInput(f"lab {lab.name} has no drive {quoted(drive)}; {guess(drive, lab.drives)}")
+    state = LabState.of(lab.name)
+    # First where it is, so that a lab that is not up says so, then who may use it there.
+    try:
+        with running_bench(lab, clock) as bench:
+            server, port, ports = _place(bench, drive, Deadline.after(clock, _WITHIN_S))
+    except RackloopError:
+        # What is in the way of a drive that may not be written anyhow is not worth mending.
+        if not lab.drives[drive].scratch:
+            raise GuardRefused(drive, (NOT_SCRATCH,)) from None
+        raise
+    wanted = Slice(ports=ports, drives=frozenset({drive}))
+    with closing(open_lab_store(lab, state, clock)) as store:
+        refuse_in_maintenance(lab, parts_of(lab, wanted), in_maintenance(lab, store))
+        leases = leases_of(lab, store)
+        terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
+        with holding(leases, wanted, terms) as held:
+            with running_bench(lab, clock) as bench:
+                seen = bench.survey()
+                behind, device = _reached(bench, drive, server, port)
+                permit = Guard(lab, held, seen=seen).writable(drive, behind, device, Deadline.after(clock, _WITHIN_S))
+            with permit:
+                yield DriveByHand(drive, f"{server}.{port}", permit, lab, held)
+
+
+def _place(bench: Bench, drive: str, deadline: Deadline) -> tuple[str, str, frozenset[int]]:
+    """The server port that leads to a drive now, and the switch ports on the way."""
+    lab = bench.lab
+    if not lab.has_switch:
+        if drive not in lab.places:
+            raise NotSupported(f"drive {drive} shares its server's port with others, and is not reached by itself")
+        return (*lab.places[drive], frozenset())
+    far = lab.where_is(drive)
+    near = bench.equipment.fabric.live_map(deadline).pairs.peer_of(far)
+    for server, described in lab.servers.items():
+        for port, number in described.ports.items():
+            if number == near and near is not None:
+                return server, port, frozenset({near, far})
+    raise BadInput(
+        f"drive {drive} is joined to no server now; join it first: rackloop fabric {lab.name} map SERVER.PORT={drive}"
+    )
+
+
+def _reached(bench: Bench, drive: str, server: str, port: str) -> tuple[Drive, BlockDevice]:
+    """Who is there, and how I/O gets there: as much of it as the drive has, where the path is that of any drive."""
+    described = bench.lab.drives[drive]
+    behind: Drive
+    device: BlockDevice
+    if described.expander_slot is None:
+        behind, device = bench.drive(server, port), bench.device(server, port)
+    else:
+        behind, device = drive_in_slot(bench, server, port, described.expander_slot)
+    return behind, replace(device, size_bytes=described.size) if isinstance(device, NbdExport) else device

@@ -1,0 +1,166 @@
+"""The store of a drive, reached and opened for a command that ends in good order however it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rackloop.clock import RealClock
+from rackloop.errors import NotConnected, RackloopError
+from rackloop.lab import Lab, load_lab
+from rackloop.units import counted, format_quantity
+from rackloop_cli.shared.interruption import Interruption, interruptible
+from rackloop_cli.store.drive_errors import DriveAtPort, named
+from rackloop_cli.store.drive_session import DriveByHand, drive_by_hand
+from rackloop_cli.store.place import Place
+from rackloop_drivers.drive_blocks import open_blocks
+from rackloop_models.local_erasure import (
+    IN_FLIGHT_BYTES,
+    SECTOR_BYTES,
+    Layout,
+    LocalStore,
+    NoStore,
+    NoSuchFile,
+    StoreInUse,
+)
+
+HALF_PUT = ".rackloop-put.half"
+"""What is being put is called so until all of it is there. One for all names: who puts has the drive."""
+
+# A switch that moves the drive holds its requests for half a minute at most.
+_IO_S = 60.0
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A drive that may be written, and how a command that works on it is interrupted."""
+
+    at: DriveByHand
+    blocks: DriveAtPort
+    interruption: Interruption
+    close: Callable[[], None]
+
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Let the block come to its end before a signal ends the command; with a second, the drive answers no more."""
+        with self.interruption.postponed(self.close):
+            yield
+
+
+@contextmanager
+def reached(place: Place, purpose: str) -> Iterator[Reached]:
+    """The drive, leased and with the guard's permission. Raises as drive_by_hand and open_blocks do."""
+    lab, clock = load_lab(place.lab), RealClock()
+    with interruptible() as interruption:
+        try:
+            with drive_by_hand(lab, clock, place.drive, f"{purpose} {place.drive}") as at:
+                name, look = f"drive {at.drive} at {at.through}", _where_to_look(lab)
+                try:
+                    session = open_blocks(at.permit, clock, within_s=_IO_S)
+                except NotConnected as error:
+                    raise NotConnected(f"{name} is out of reach; {look}") from error
+                blocks = named(session, clock, name, look)
+                with session, blocks.looked_after(tell):
+                    yield Reached(at, blocks, interruption, session.close)
+        except RackloopError as error:
+            if not interruption.is_asked:
+                raise
+            tell(f"interrupted: {error}")
+            raise KeyboardInterrupt from error
+        except KeyboardInterrupt:
+            tell("interrupted")
+            raise
+
+
+@contextmanager
+def opened(place: Place, purpose: str) -> Iterator[tuple[Reached, LocalStore]]:
+    """The store of the drive; what a put that was killed left there is gone. Raises also as LocalStore does."""
+    with reached(place, purpose) as drive:
+        with drive.in_order():
+            store = _opened(place, drive, purpose)
+        try:
+            drive.interruption.check()
+            with drive.in_order():
+                remove_if_there(store, HALF_PUT)
+            yield drive, store
+        except BaseException:
+            # Without its drive a store cannot be closed, and its owner is gone as soon as this process is.
+            if not drive.blocks.is_gone:
+                with drive.in_order():
+                    store.close()
+            raise
+        with drive.in_order():
+            store.close()
+
+
+def remove_if_there(store: LocalStore, name: str) -> None:
+    """Remove a file that there may be."""
+    with suppress(NoSuchFile):
+        store.remove(name)
+
+
+def tell(text: str) -> None:
+    """Say something that is no result."""
+    print(f"rackloop: {text}", file=sys.stderr)
+
+
+@contextmanager
+def progress(what: str, whole: int | None, *, is_shown: bool = True) -> Iterator[Callable[..., None]]:
+    """A bar on a terminal; what it gives takes how much is done, and how much there is where that was not known."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    is_disabled = not (is_shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=is_disabled) as shown:
+        task = shown.add_task(what, total=whole)
+
+        def advance(done: int, of: int | None = whole) -> None:
+            shown.update(task, completed=done, total=of)
+
+        yield advance
+
+
+def described(layout: Layout) -> str:
+    """What a store is like, in words."""
+    return (
+        f"groups of {layout.k} sectors and {layout.m} of redundancy over {layout.field}, "
+        f"metadata in {counted(layout.replicas, 'replica')}"
+    )
+
+
+def room_for_data(store: LocalStore) -> int:
+    """What files may still have, the redundancy of whole groups taken off."""
+    layout = store.layout
+    return store.free_bytes() // SECTOR_BYTES * layout.k // (layout.k + layout.m) * SECTOR_BYTES
+
+
+def size(size_bytes: int) -> str:
+    """``3 MiB``."""
+    return format_quantity(size_bytes, "B")
+
+
+def _opened(place: Place, drive: Reached, purpose: str) -> LocalStore:
+    try:
+        return LocalStore(
+            drive.blocks,
+            RealClock(),
+            take_over=place.take_over,
+            owner=purpose,
+            in_flight_bytes=IN_FLIGHT_BYTES,
+        )
+    except NoStore:
+        raise NoStore(
+            f"drive {place.drive} carries no store; make one: rackloop store {place.lab} format {place.drive}"
+        ) from None
+    except StoreInUse as error:
+        raise StoreInUse(f"drive {place.drive}: {error} (--take-over)") from None
+
+
+def _where_to_look(lab: Lab) -> str:
+    if lab.has_switch:
+        return f"`rackloop fabric {lab.name} show` says whether its link is up"
+    return f"`rackloop lab status {lab.name}` says whether the lab is up"

@@ -1,0 +1,238 @@
+"""`rackloop trace`: the verbs for block traces. What a verb does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rackloop_cli.shared.help_examples import examples
+from rackloop_traces import FORMATS
+
+trace_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Read, convert, make and replay block traces.",
+    epilog=examples(
+        "rackloop trace stat trace.csv.gz",
+        "rackloop trace convert trace.csv.gz trace.iolog",
+        "rackloop trace replay trace.csv.gz --lab mock --speed 10",
+    ),
+)
+
+
+@trace_app.command(
+    "stat",
+    epilog=examples(
+        "rackloop trace stat trace.csv.gz",
+        "rackloop trace stat trace.csv.gz --out look",
+        "rackloop trace stat alibaba.csv.zst --volume 12 --json > volume12.json",
+    ),
+)
+def trace_stat(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory for trace.svg and statistics.json; else none."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FMT", help="The trace's format; else it is recognised.")
+    ] = None,
+) -> None:
+    """Say what a trace is like.
+
+    Mix, sizes, rate over time, burstiness, footprint, locality, sequential runs and times between arrivals, in one pass
+    over a trace of any length.
+    """
+    from rackloop_cli.trace import stat as verb
+
+    raise typer.Exit(verb.run(trace, out=out, as_json=as_json, volume=volume, source=source))
+
+
+@trace_app.command(
+    "convert",
+    epilog=examples(
+        "rackloop trace convert trace.csv.gz trace.iolog",
+        "rackloop trace convert msr.csv.gz volume1.spc.zst --volume usr.1",
+        "rackloop trace convert sda.blktrace.0 sda.csv --to systor17",
+        "rackloop trace convert vm.csv vm.iolog --from cloudphysics-us --strict",
+    )
+    + "\n\n\b\nFormats:\n"
+    + "\n".join(f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()),
+)
+def trace_convert(
+    trace: Annotated[Path, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    source: Annotated[str | None, typer.Option("--from", metavar="FMT", help="IN's format; else recognised.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="FMT", help="OUT's format; else as its name says: x.iolog, x.msr.csv.")
+    ] = None,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    max_malformed: Annotated[
+        int | None,
+        typer.Option("--max-malformed", metavar="N", min=0, help="Give up after more malformed lines; else 1000."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Give up at the first malformed line.")] = False,
+) -> None:
+    """Write a trace in another format.
+
+    Malformed lines are reported and left out; the exit code is 0 as long as there are no more than allowed, else 2, and
+    then nothing is written. A trace of any length needs the same memory.
+    """
+    from rackloop_cli.trace import convert as verb
+
+    request = verb.Request(
+        trace=trace, out=out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
+    )
+    raise typer.Exit(verb.run(request))
+
+
+@trace_app.command(
+    "make",
+    epilog=examples(
+        "rackloop trace make load.csv.gz --to msr --duration 60 --rate 500 --seed 42",
+        "rackloop trace make load.iolog --sizes 4KiB:60,64KiB:40 --read-percent 70 --footprint '2 GiB'",
+        "rackloop trace make twin.csv.zst --to alibaba --like trace.csv.gz --requests 1000000",
+    ),
+)
+def trace_make(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="FMT", help="The format to write; else the one that OUT's name says.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Make it again; else one is chosen.")
+    ] = None,
+    requests: Annotated[int | None, typer.Option("--requests", metavar="N", min=1, help="How many requests.")] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option("--duration", metavar="S", help="How many seconds; a trace that is too short repeats."),
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", metavar="R", help="Mean requests per second.")] = None,
+    read_percent: Annotated[
+        float | None, typer.Option("--read-percent", metavar="P", min=0, max=100, help="Reads among reads and writes.")
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", metavar="LIST", help="Sizes with weights, such as 4KiB:60,64KiB:40.")
+    ] = None,
+    footprint: Annotated[
+        str | None, typer.Option("--footprint", metavar="SIZE", help="What a long trace touches, such as '2 GiB'.")
+    ] = None,
+    span: Annotated[
+        str | None, typer.Option("--span", metavar="SIZE", help="How much of the drive that is spread over, at least.")
+    ] = None,
+    burstiness: Annotated[
+        float | None, typer.Option("--burstiness", metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")
+    ] = None,
+    sequential_percent: Annotated[
+        float | None,
+        typer.Option("--sequential-percent", metavar="P", min=0, max=99.9, help="Requests that continue a run."),
+    ] = None,
+    hot: Annotated[
+        str | None,
+        typer.Option("--hot", metavar="B:T", help="The busiest B percent of blocks get T percent of touches."),
+    ] = None,
+    swing_percent: Annotated[
+        float | None,
+        typer.Option("--swing-percent", metavar="P", min=0, max=100, help="How far the rate swings about its mean."),
+    ] = None,
+    period: Annotated[
+        float | None, typer.Option("--period", metavar="S", help="Seconds of such a swing; else a day.")
+    ] = None,
+) -> None:
+    """Make a synthetic trace.
+
+    With the statistics of another (--like), or of round numbers; every option replaces what the other one has. The same
+    seed makes the same trace.
+    """
+    from rackloop_cli.trace import make as verb
+
+    request = verb.Request(
+        out=out,
+        format=target,
+        like=like,
+        seed=seed,
+        requests=requests,
+        duration_s=duration,
+        rate=rate,
+        read_percent=read_percent,
+        sizes=sizes,
+        footprint=footprint,
+        span=span,
+        burstiness=burstiness,
+        sequential_percent=sequential_percent,
+        hot=hot,
+        swing_percent=swing_percent,
+        period_s=period,
+    )
+    raise typer.Exit(verb.run(request))
+
+
+@trace_app.command(
+    "replay",
+    epilog=examples(
+        "rackloop trace replay demo --lab mock",
+        "rackloop trace replay recorded.csv.gz --lab mock --fold --for 60",
+        "rackloop trace replay recorded.csv.gz --lab labs/rack7.yaml --drive d05 --speed 10 --reads-only --out results",
+    ),
+)
+def trace_replay(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="A block trace in any format, or the name of a shipped one.")
+    ],
+    lab: Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")],
+    drive: Annotated[
+        str | None, typer.Option("--drive", metavar="ID", help="The drive to replay on; else the first of the lab.")
+    ] = None,
+    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    speed: Annotated[
+        float | None, typer.Option("--speed", metavar="X", help="Times as fast as it was recorded; else 1.")
+    ] = None,
+    from_s: Annotated[
+        float | None, typer.Option("--from", metavar="S", help="Begin at this second of the trace.")
+    ] = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--for", metavar="S", help="Replay so many of the trace's seconds.")
+    ] = None,
+    reads_only: Annotated[bool, typer.Option("--reads-only", help="Leave out what writes; erases nothing.")] = False,
+    fold: Annotated[bool, typer.Option("--fold", help="Bring offsets beyond the drive back into it.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The run's seed; else one is chosen."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the drive erased and a time estimate; do nothing.")
+    ] = False,
+) -> None:
+    """Replay a trace on a drive of a lab, through fio.
+
+    A run of the plan `replay`, with its guard, report and exit codes. The report says how late the requests were.
+    """
+    from rackloop_cli.trace import replay as verb
+
+    request = verb.Request(
+        trace=trace,
+        lab=lab,
+        drive=drive,
+        volume=volume,
+        speed=speed,
+        from_s=from_s,
+        duration_s=duration_s,
+        reads_only=reads_only,
+        fold=fold,
+        out=out,
+        seed=seed,
+        dry_run=dry_run,
+    )
+    raise typer.Exit(verb.run(request))

@@ -1,0 +1,80 @@
+"""`rackloop trace convert`: a trace in another format, and what was wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.units import counted
+from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, format_for, open_trace, write_trace
+
+_SHOWN_RENAMES = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; what is None is recognised, or the default."""
+
+    trace: Path
+    out: Path
+    source: str | None = None
+    target: str | None = None
+    volume: str | None = None
+    max_malformed: int | None = None
+    strict: bool = False
+
+
+def run(request: Request) -> int:
+    """Convert, print what became of it to standard output and what was wrong to standard error; returns 0.
+
+    Raises BadInput where the trace cannot be read or written as asked; nothing is written then.
+    """
+    if request.strict and request.max_malformed is not None:
+        raise BadInput("--strict allows no malformed line and --max-malformed some: give one of them")
+    if request.out.exists() and request.trace.exists() and request.out.samefile(request.trace):
+        raise BadInput(f"{request.out} is the trace itself: name another file to write")
+    allowed = 0 if request.strict else request.max_malformed
+    target = format_for(request.out, request.target)
+    trace = open_trace(
+        request.trace,
+        request.source,
+        request.volume,
+        max_malformed=MAX_MALFORMED if allowed is None else allowed,
+    )
+    clock = RealClock()
+    began_ns = clock.now_ns()
+    batches = watched(trace.batches(in_order=target.in_order))
+    written = write_trace(batches, request.out, target.name, origin=trace.origin)
+    took_s = (clock.now_ns() - began_ns) / 1e9
+    rate = written.requests / took_s
+    print(f"{trace.path}: {trace.format.title}, {_number(trace.requests, 'request')}")
+    done = f"{_number(written.requests, 'request')} in {took_s:.1f} s, {rate:,.0f}/s"
+    print(f"{written.path}: {written.format.title}, {done}")
+    for line in _remarks(trace, written):
+        print(line, file=sys.stderr)
+    return EXIT_PASS
+
+
+def _remarks(trace: Trace, written: WrittenReport) -> Iterator[str]:
+    """What a reader of the figures has to know, a line each."""
+    yield from malformed_remarks(trace.malformed)
+    yield from (f"doubt: {doubt}" for doubt in trace.doubts)
+    if trace.out_of_order:
+        done = "put in order" if written.format.in_order else "left as they stand"
+        yield f"out of order: {_number(trace.out_of_order, 'request')} earlier than one before, {done}"
+    yield from (f"left out: {_number(count, 'request')}: {what}" for what, count in written.left_out.items())
+    yield from (f"changed: {_number(count, 'request')} {what}" for what, count in written.changed.items())
+    if written.renamed:
+        shown = [f"{name} is {number}" for name, number in list(written.renamed.items())[:_SHOWN_RENAMES]]
+        more = len(written.renamed) - len(shown)
+        yield f"volumes numbered: {', '.join(shown)}" + (f" and {more} more" if more else "")
+    yield from (f"note: {note}" for note in written.notes)
+
+
+def _number(number: int, noun: str) -> str:
+    return counted(number, noun).replace(str(number), f"{number:,}", 1)

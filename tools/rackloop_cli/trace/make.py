@@ -1,0 +1,151 @@
+"""`rackloop trace make`: a synthetic trace with the statistics of another, or of round numbers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.seed import choose_seed
+from rackloop.units import counted, format_quantity, parse_size
+from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_traces import (
+    Clock,
+    Origin,
+    TraceMeter,
+    TraceProfile,
+    open_trace,
+    read_statistics,
+    synthesize,
+    write_trace,
+)
+
+# Formats that stamp the time of day need one; always the same, so that the same seed makes the same file.
+_ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for. None keeps what the trace that it is like, or the plain load, has."""
+
+    out: Path
+    format: str | None = None
+    like: Path | None = None
+    seed: int | None = None
+    requests: int | None = None
+    duration_s: float | None = None
+    rate: float | None = None
+    read_percent: float | None = None
+    sizes: str | None = None
+    footprint: str | None = None
+    span: str | None = None
+    burstiness: float | None = None
+    sequential_percent: float | None = None
+    hot: str | None = None
+    swing_percent: float | None = None
+    period_s: float | None = None
+
+
+def run(request: Request) -> int:
+    """Make the trace and say what it is; returns 0. Raises BadInput for options that cannot be, before writing."""
+    if request.requests and request.duration_s and request.rate:
+        raise BadInput("--requests, --duration and --rate say one thing too many: give two of them")
+    seed = choose_seed() if request.seed is None else request.seed
+    profile = _changed(_plain(request) if request.like is None else _profile_like(request.like, request), request)
+    clock = RealClock()
+    started_ns = clock.now_ns()
+    frames = synthesize(profile, seed, request.requests)
+    written = write_trace(watched(frames), request.out, request.format, origin=_ORIGIN)
+    seconds = (clock.now_ns() - started_ns) / 1e9
+    print(
+        f"{request.out}: {counted(written.requests, 'request')}, {written.format.title}, seed {seed}, "
+        f"made in {format_quantity(seconds, 's')}",
+    )
+    return EXIT_PASS
+
+
+def _profile_like(like: Path, request: Request) -> TraceProfile:
+    if request.swing_percent is not None or request.period_s is not None:
+        raise BadInput(
+            "--swing-percent and --period are for traces that are not --like another, which has its own course"
+        )
+    if like.suffix == ".json":
+        return TraceProfile.of(read_statistics(like))
+    trace = open_trace(like)
+    meter = TraceMeter()
+    for frame in watched(trace.batches()):
+        meter.add(frame)
+    if not meter.requests:
+        raise BadInput(f"{like} holds no request: nothing can be made like it")
+    statistics = meter.result(trace.doubts)
+    for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
+        print(remark, file=sys.stderr)
+    return TraceProfile.of(statistics)
+
+
+def _plain(request: Request) -> TraceProfile:
+    """The plain load; as long as the requests wanted take at the rate wanted."""
+    plain = TraceProfile.plain()
+    duration_s, rate = request.duration_s, request.rate
+    if duration_s is None:
+        duration_s = request.requests / (rate or plain.mean_rate) if request.requests else plain.duration_s
+    period_s = 86400.0 if request.period_s is None else request.period_s
+    return TraceProfile.plain(duration_s=duration_s, swing=(request.swing_percent or 0) / 100, period_s=period_s)
+
+
+def _changed(profile: TraceProfile, request: Request) -> TraceProfile:
+    """The profile with what the command line sets."""
+    if request.duration_s is not None:
+        profile = replace(profile, duration_s=request.duration_s)
+    rate = request.rate
+    if request.requests and request.duration_s:
+        rate = request.requests / request.duration_s
+    if rate is not None:
+        profile = profile.at_rate(rate)
+    if request.read_percent is not None:
+        profile = profile.with_read_share(request.read_percent / 100)
+    if request.footprint is not None:
+        profile = profile.with_footprint(_size(request.footprint, "--footprint"))
+    if request.span is not None:
+        profile = profile.with_span(_size(request.span, "--span"))
+    if request.sizes is not None:
+        profile = profile.with_sizes(_weighted_sizes(request.sizes))
+    if request.burstiness is not None:
+        profile = profile.with_bias(request.burstiness)
+    if request.sequential_percent is not None:
+        profile = profile.with_sequential(request.sequential_percent / 100)
+    if request.hot is not None:
+        profile = profile.with_hot(*_hot(request.hot))
+    return profile
+
+
+def _size(text: str, option: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+
+
+def _weighted_sizes(text: str) -> list[tuple[int, float]]:
+    sizes = []
+    for part in text.split(","):
+        size, _, weight = part.partition(":")
+        sizes.append((_size(size, "--sizes"), _number(weight, "--sizes", "4KiB:60,64KiB:40") if weight else 1.0))
+    if not all(weight > 0 for _, weight in sizes):
+        raise BadInput(f"--sizes: expected weights above 0 as in 4KiB:60,64KiB:40, found {text!r}")
+    return sizes
+
+
+def _hot(text: str) -> tuple[float, float]:
+    blocks, _, touches = text.partition(":")
+    example = "10:60"
+    return _number(blocks, "--hot", example) / 100, _number(touches, "--hot", example) / 100
+
+
+def _number(text: str, option: str, example: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{option}: expected numbers as in {example}, found {text!r}") from None

@@ -1,0 +1,44 @@
+"""`rackloop trace stat`: what a trace is like, printed and drawn."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_traces import TraceMeter, open_trace
+
+
+def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, source: str | None) -> int:
+    """Measure the trace at ``path``, print what was found, and draw it into ``out``; returns 0.
+
+    Raises BadInput where the trace cannot be read or holds no request.
+    """
+    if out is not None and out.exists() and not out.is_dir():
+        raise BadInput(f"--out {out} is a file: give a directory, new or not")
+    trace = open_trace(path, source, volume)
+    meter = TraceMeter()
+    for frame in watched(trace.batches()):
+        meter.add(frame)
+    if not meter.requests:
+        asked = f" on volume {volume!r}" if volume else ""
+        raise BadInput(f"{path} holds no request{asked}: there is nothing to say of it")
+    statistics = meter.result(trace.doubts)
+    if as_json:
+        print(statistics.model_dump_json(indent=1))
+    else:
+        from rackloop_reports.trace_report import tables
+
+        print(f"{path}: {trace.format.title}")
+        Console().print(tables(statistics), highlight=False)
+    for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
+        print(remark, file=sys.stderr)
+    if out is not None:
+        from rackloop_reports.trace_report import write_report
+
+        for written in write_report(statistics, meter.heat_map, path.name, out):
+            print(f"wrote {written}", file=sys.stderr if as_json else sys.stdout)
+    return EXIT_PASS
