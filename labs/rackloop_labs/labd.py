@@ -30,7 +30,7 @@ from rackloop_labs.described import description_digest
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
-from rackloop_labs.mock_hosts._line_server import LineServer, Reply
+from rackloop_labs.mock_hosts import LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from import_circles import circles, imports
 from tests.meta.tree import ROOT, files, project, shown
 
 WHEEL = project()["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
@@ -115,3 +116,34 @@ def test_what_is_imported_is_required(package: Path) -> None:
         and not required & {canonical(owner) for owner in owners.get(name, [name])}
     }
     assert not missing, "in pyproject.toml these are no dependencies: " + "; ".join(sorted(missing))
+
+
+def test_no_package_imports_a_private_module_of_another() -> None:
+    offenders = [
+        f"{shown(path)}:{node.lineno}: {node.module}"
+        for package in PACKAGES
+        for path in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in NAMES
+        if not _may_import(path.relative_to(package.parent), node.module.split("."))
+    ]
+    assert offenders == []
+
+
+def _may_import(importer: Path, module: list[str]) -> bool:
+    private = next((place for place, part in enumerate(module) if part.startswith("_")), None)
+    return private is None or importer.parts[:private] == tuple(module[:private])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(imports(ROOT)) == []
+
+
+def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "harness" / "rackloop"
+    (package / "lab").mkdir(parents=True)
+    (package / "lab" / "__init__.py").write_text("from rackloop.lab._rack import Rack")
+    (package / "lab" / "_rack.py").write_text("def read():\n    from rackloop.plan import Plan\n")
+    (package / "plan.py").write_text("if TYPE_CHECKING:\n    from rackloop.lab import Rack\n")
+    (package / "clock.py").write_text("import time")
+    assert circles(imports(tmp_path)) == [["rackloop.lab._rack", "rackloop.plan"]]

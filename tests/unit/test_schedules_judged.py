@@ -10,7 +10,7 @@ from rackloop.faults.schedules import FaultChoice, RandomSchedule
 from rackloop.lab import load_lab
 from rackloop_drivers.workload import WatchInterval
 from rackloop_fixtures import seconds_to_service, unexplained_errors
-from rackloop_fixtures._schedules import file_name, foreseen_faults, foreseen_s
+from rackloop_fixtures._schedules import foreseen_faults, foreseen_s, schedule_file_name
 from tests.unit.schedule_cases import schedule, step
 
 S = 1_000_000_000
@@ -94,4 +94,4 @@ def test_a_dry_run_refuses_what_the_lab_cannot_have_even_without_a_seed() -> Non
 
 
 def test_each_test_has_a_file_of_its_own() -> None:
-    assert file_name("faults/storm::storm[2]") == "faults-storm-storm-2.yaml"
+    assert schedule_file_name("faults/storm::storm[2]") == "faults-storm-storm-2.yaml"

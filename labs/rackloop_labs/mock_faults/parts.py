@@ -14,7 +14,7 @@ from rackloop_drivers.power.redfish import RedfishBmc
 from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
-from rackloop_labs.mock_hosts._host import MockHost
+from rackloop_labs.mock_hosts import MockHost
 from rackloop_labs.mock_hosts.hosts import MockServers
 from rackloop_labs.power_peers import PowerPeers
 from rackloop_labs.switch_link import SwitchLink

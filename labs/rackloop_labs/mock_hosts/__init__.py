@@ -1,6 +1,16 @@
 """The servers of a mock rack: sandboxes that answer as a server with these drives would.
 
-labd brings them up by :mod:`rackloop_labs.mock_hosts.hosts`. Nothing is imported here: the emulated tools need no SSH.
+labd brings them up by :mod:`rackloop_labs.mock_hosts.hosts`. Nothing is loaded here: the emulated tools need no SSH.
 """
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop_labs.mock_hosts._host import MockHost
+    from rackloop_labs.mock_hosts._line_server import LineServer, Reply
+
+__all__ = ["LineServer", "MockHost", "Reply"]
+
+__getattr__ = lazy_getattr(__name__, {"LineServer": "_line_server", "MockHost": "_host", "Reply": "_line_server"})

@@ -3,13 +3,14 @@
 from rackloop_models.erasure._choice import best_engine, engines
 from rackloop_models.erasure._code import Code
 from rackloop_models.erasure._engines import Engine, IsalEngine, NumpyEngine, Pointer
-from rackloop_models.erasure._field import GF8, GF16, Field
+from rackloop_models.erasure._field import GF8, GF16, Bytes, Field
 from rackloop_models.erasure._native import GfniEngine, LoopedIsalEngine, NativeEngine
 from rackloop_models.erasure._recovery import UnrecoverableError
 
 __all__ = [
     "GF8",
     "GF16",
+    "Bytes",
     "Code",
     "Engine",
     "Field",

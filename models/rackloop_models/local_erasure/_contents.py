@@ -9,8 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from rackloop.errors import BadInput
-from rackloop_models.erasure import UnrecoverableError
-from rackloop_models.erasure._field import Bytes
+from rackloop_models.erasure import Bytes, UnrecoverableError
 from rackloop_models.local_erasure._errors import NoRoom
 from rackloop_models.local_erasure._file import File, Group
 from rackloop_models.local_erasure._layout import SECTOR_BYTES

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from rackloop.abilities.blocks import Blocks, FailFastBlocks, IoFailed, PartwiseBlocks
-from rackloop_models.erasure._field import Bytes
+from rackloop_models.erasure import Bytes
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._read_ahead import Found, ReadAhead
 from rackloop_models.local_erasure._statistics import Statistics

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rackloop_models.local_erasure._pages import FirstPage, FurtherPage, groups_of, page_of
 
 if TYPE_CHECKING:
-    from rackloop_models.local_erasure._cache import CachedGroup
+    from rackloop_models.local_erasure._cached_group import CachedGroup
 
 
 @dataclass(eq=False, slots=True)

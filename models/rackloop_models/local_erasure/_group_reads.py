@@ -7,9 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from rackloop_models.erasure import Code
-from rackloop_models.erasure._field import Bytes
-from rackloop_models.local_erasure._cache import Cache, CachedGroup, runs
+from rackloop_models.erasure import Bytes, Code
+from rackloop_models.local_erasure._cache import Cache, runs
+from rackloop_models.local_erasure._cached_group import CachedGroup
 from rackloop_models.local_erasure._drive import Drive
 from rackloop_models.local_erasure._errors import GroupUnrecoverable
 from rackloop_models.local_erasure._file import Group

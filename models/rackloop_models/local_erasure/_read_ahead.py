@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Condition
 
-from rackloop_models.erasure._field import Bytes
+from rackloop_models.erasure import Bytes
 
 # More streams than these share the memory no further: the one that was read from longest ago is given up.
 _MOST_STREAMS = 8

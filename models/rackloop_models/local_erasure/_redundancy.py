@@ -6,9 +6,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from rackloop_models.erasure import Code
-from rackloop_models.erasure._field import Bytes
-from rackloop_models.local_erasure._cache import CachedGroup, runs
+from rackloop_models.erasure import Bytes, Code
+from rackloop_models.local_erasure._cache import runs
+from rackloop_models.local_erasure._cached_group import CachedGroup
 from rackloop_models.local_erasure._drive import Drive
 from rackloop_models.local_erasure._file import Group
 from rackloop_models.local_erasure._group_reads import GroupReads

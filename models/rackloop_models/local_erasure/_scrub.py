@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rackloop_models.erasure import Code
-from rackloop_models.erasure._field import Bytes
+from rackloop_models.erasure import Bytes, Code
 from rackloop_models.local_erasure._file import Group
 from rackloop_models.local_erasure._layout import SECTOR_BYTES
 from rackloop_models.local_erasure._replicas import ReplicatedArea

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from rackloop_models.erasure import UnrecoverableError
-from rackloop_models.erasure._field import Bytes
-from rackloop_models.local_erasure._cache import Cache, CachedGroup, new_rows, runs
+from rackloop_models.erasure import Bytes, UnrecoverableError
+from rackloop_models.local_erasure._cache import Cache, new_rows, runs
+from rackloop_models.local_erasure._cached_group import CachedGroup
 from rackloop_models.local_erasure._drive import Drive
 from rackloop_models.local_erasure._errors import NoRoom
 from rackloop_models.local_erasure._file import Group

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rackloop.recovery._sectors import SECTOR_BYTES
-from rackloop.recovery._system import Place, Stripe
+from rackloop.recovery import SECTOR_BYTES, Place, Stripe
 from rackloop_models.under_test._md import MdStatus
 
 # ``ALGORITHM_LEFT_SYMMETRIC`` of the kernel's drivers/md/raid5.h, what mdadm makes unless it is told otherwise.

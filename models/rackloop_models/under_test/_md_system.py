@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from rackloop.abilities.blocks import Blocks
 from rackloop.clock import Clock, Deadline
-from rackloop.recovery._block_system import BlockSystem
-from rackloop.recovery._system import RecoveryState, SilentCorruption, Stripe
+from rackloop.recovery import BlockSystem, RecoveryState, SilentCorruption, Stripe
 from rackloop_models.under_test._md import MdArray, MdStatus
 from rackloop_models.under_test._md_layout import md_stripe
 

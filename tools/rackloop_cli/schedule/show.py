@@ -125,14 +125,14 @@ def _is_schedule(source: Path) -> bool:
 
 def _played(wanted: Wanted, lab: Lab) -> Iterator[Found]:
     """What a run left of the schedules it played, those of tests that failed first."""
-    from rackloop_fixtures._schedules import file_name
+    from rackloop_fixtures import schedule_file_name
 
     directory = wanted.source
     plans = sorted((directory / FOLDER).glob("*.yaml"))
     if not plans:
         raise BadInput(f"{directory} has no {FOLDER}/: it is no directory of a run that played a schedule")
     verdicts = _verdicts(directory)
-    tests = {file_name(test): test for test in verdicts}
+    tests = {schedule_file_name(test): test for test in verdicts}
     for path in sorted(plans, key=lambda path: (verdicts.get(tests.get(path.name, "")) != "fail", path.name)):
         for found in _of_plan(replace(wanted, seed=None), path, lab):
             yield replace(found, title=tests.get(path.name, found.title))
