@@ -146,7 +146,9 @@ def test_what_is_written_is_what_is_read(
         for at, (name, (serial, wwn, mib, scratch)) in enumerate(drives.items())
     }
     fabric = {"driver": "flexfabric", "ports": "160"}
-    rack = {"name": "r", "kind": "mock", "fabric": fabric, "servers": {"s": {"ports": {"p": "1"}}}, "drives": written}
+    # Longer than any name that is drawn: no two parts may have one.
+    servers = {"the-only-server": {"ports": {"p": "1"}}}
+    rack = {"name": "r", "kind": "mock", "fabric": fabric, "servers": servers, "drives": written}
     path = tmp_path_factory.mktemp("written") / "rack.yaml"
     path.write_text(yaml.safe_dump(rack), encoding="utf-8")
     read = load_lab(path).drives
