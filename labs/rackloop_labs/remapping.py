@@ -11,7 +11,7 @@ from rackloop.abilities import Applied, Fabric, Staged, stager
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, Stack
-from rackloop.portmap import Open, Partial, PortMap
+from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.seed import Stream
 from rackloop_drivers import workload
 from rackloop_labs.attach_log import AttachLog
@@ -138,24 +138,26 @@ class Remapping:
         probe = self._probes[place[0]]
         with self._turn:
             number = self._order(place, drive, _WITHIN_S + _COMES_WITHIN_S)
-            while True:
-                try:
-                    switch = stager(self._fabric)
-                    staged = switch.stage(change, deadline)
-                except NotSupported:
-                    probe.wait_armed(number, deadline)
-                    applied = self._fabric.apply(change, deadline)
-                    break
-                probe.wait_armed(number, deadline)
-                try:
-                    applied = switch.trigger(staged, deadline)
-                    break
-                except StaleGeneration:
-                    # Another user of the switch was first.
-                    if deadline.is_over():
-                        raise
+            applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)
         self._at[place] = drive
         return number, applied
+
+    def _change_when(self, wait: Callable[[], None], change: MapChange, deadline: Deadline) -> Applied:
+        """Make ``change`` once ``wait`` returns; a switch that takes maps ahead is given it before."""
+        while True:
+            try:
+                switch = stager(self._fabric)
+                staged = switch.stage(change, deadline)
+            except NotSupported:
+                wait()
+                return self._fabric.apply(change, deadline)
+            wait()
+            try:
+                return switch.trigger(staged, deadline)
+            except StaleGeneration:
+                # Another user of the switch was first.
+                if deadline.is_over():
+                    raise
 
     def _free_drive(self, server: str, ports: deque[str]) -> str:
         """The drive of ``server`` that no port has: its spare, or that of its last port, which is left open."""

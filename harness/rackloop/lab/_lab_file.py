@@ -9,45 +9,9 @@ from typing import Any
 from rackloop.data import data_path
 from rackloop.drive_identifiers import UNIQUE_IDENTIFIERS
 from rackloop.errors import BadInput, DescriptionError, Problem
-from rackloop.lab._rack import (
-    Bmc,
-    BmcDriver,
-    Control,
-    Drive,
-    Expander,
-    Fabric,
-    FabricDriver,
-    JumpHost,
-    Lab,
-    LabKind,
-    Pdu,
-    PduDriver,
-    Server,
-    Stack,
-)
+from rackloop.lab._rack import Lab
 from rackloop.lab._wiring import check_wiring
 from rackloop.lab.yaml import SUFFIXES, Examined, Plain, compose_file, examine, find_description
-
-__all__ = [
-    "Bmc",
-    "BmcDriver",
-    "Control",
-    "Drive",
-    "Expander",
-    "Fabric",
-    "FabricDriver",
-    "JumpHost",
-    "Lab",
-    "LabKind",
-    "Pdu",
-    "PduDriver",
-    "Server",
-    "Stack",
-    "check_files",
-    "find_lab",
-    "json_schema",
-    "load_lab",
-]
 
 _Claim = tuple[str, str]
 Checked = tuple[Path, Lab | DescriptionError]
