@@ -1,0 +1,129 @@
+"""A drive that is in use, or is not the one that is meant, is not taken away from its server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import Completed
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import BadInput, GuardRefused
+from rackloop_drivers.slot import HostSlot
+from tests.unit.harness.recorded_server import RECORDED, RecordedServer
+
+SERIAL = "SATA0001"
+REMOVED = {"kind": "removed"}
+
+
+def soon() -> Deadline:
+    return Deadline.after(RealClock(), 10)
+
+
+def server(**fields: Any) -> RecordedServer:
+    """The recorded server, with these fields of its SATA SSD as lsblk lists it."""
+    recording = RECORDED["lsblk -"]
+    listed = json.loads(recording.stdout)
+    for disk in listed["blockdevices"]:
+        if disk["name"] == "sdb":
+            disk.update(fields)
+    answers = {**RECORDED, "lsblk -": replace(recording, stdout=json.dumps(listed))}
+    return RecordedServer(answers=answers)
+
+
+def part(**fields: Any) -> dict[str, Any]:
+    return {"name": "sdb1", "kname": "sdb1", "type": "part", "size": 1, "rota": False, "mountpoints": [None], **fields}
+
+
+def serial_of(host: RecordedServer) -> str:
+    return str(json.loads(host.answers["smartctl sdb"].stdout)["serial_number"])
+
+
+@pytest.mark.parametrize(
+    ("child", "reason"),
+    [
+        (part(mountpoints=["/srv"]), "it is in use: sdb1 is mounted at /srv"),
+        (part(mountpoints=["/"]), "it is the boot drive"),
+        (part(children=[{**part(), "name": "md0", "kname": "md0", "type": "raid1"}]), "it is in use"),
+    ],
+)
+def test_a_drive_that_somebody_uses_stays(child: dict[str, Any], reason: str) -> None:
+    host = server(children=[child])
+    slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
+    with pytest.raises(GuardRefused, match=f"drive d01.*{reason}"):
+        slot.prepare(REMOVED, soon())
+    assert len(host.ran) == 1, "it was looked at, and nothing else was done"
+
+
+def test_another_drive_than_the_described_one_stays() -> None:
+    host = server()
+    slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial="OTHER")
+    with pytest.raises(GuardRefused, match=f"described as OTHER, the drive at srv9:/dev/sdb has {serial_of(host)}"):
+        slot.prepare(REMOVED, soon())
+
+
+def test_a_parameter_that_it_does_not_have_is_named() -> None:
+    slot = HostSlot(server(), "/dev/sdb", drive_id="d01", serial=SERIAL)
+    with pytest.raises(BadInput, match="removed of srv9:/dev/sdb takes no colour"):
+        slot.prepare({**REMOVED, "colour": "red"}, soon())
+
+
+@dataclass
+class LocatingServer(RecordedServer):
+    """The recorded server, which also says where its drives are."""
+
+    located: str = ""
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if argv[3] == "slot":
+            return Completed(tuple(argv), 0, self.located, "")
+        return super().run(argv, deadline, stdin=stdin)
+
+
+PORT = "/sys/devices/pci0000:00/0000:00:04.0"
+
+
+def nvme_server(second: str, folder: str, **used: Any) -> LocatingServer:
+    """Its NVMe drive, and another block device ``second`` at ``folder``, which lsblk lists with ``used``."""
+    recording = RECORDED["lsblk -"]
+    listed = json.loads(recording.stdout)
+    (own,) = (disk for disk in listed["blockdevices"] if disk["name"] == "nvme0n1")
+    listed["blockdevices"].append({**own, "name": second, "kname": second, **used})
+    answers = {**RECORDED, "lsblk -": replace(recording, stdout=json.dumps(listed))}
+    answers |= {f"{kind} {second}": RECORDED[f"{kind} nvme0n1"] for kind in ("id-ctrl", "id-ns", "smart-log")}
+    located = (
+        f"name nvme0n1\ndevice {PORT}/0000:01:00.0/nvme/nvme0\nblock nvme0n1 {PORT}/0000:01:00.0/nvme/nvme0/nvme0n1\n"
+        f"block {second} {folder}/{second}\nslot 0000:01:00 /sys/bus/pci/slots/0\n"
+    )
+    return LocatingServer(answers=answers, located=located)
+
+
+NAMESPACE = f"{PORT}/0000:01:00.0/nvme/nvme0"
+BESIDE = f"{PORT}/0000:02:00.0/nvme/nvme1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "second", "folder", "refused"),
+    [
+        ("removed", "nvme0n2", NAMESPACE, True),
+        ("removed", "nvme0c0n2", NAMESPACE, True),
+        ("slot_power_off", "nvme0n2", NAMESPACE, True),
+        ("link_disabled", "nvme1n1", BESIDE, True),
+        ("removed", "nvme1n1", BESIDE, False),
+        ("slot_power_off", "nvme1n1", BESIDE, False),
+    ],
+)
+def test_what_goes_with_a_drive_is_looked_at_too(kind: str, second: str, folder: str, *, refused: bool) -> None:
+    node = second.replace("c0", "")
+    host = nvme_server(node, folder, mountpoints=["/srv"])
+    host.located = host.located.replace(f"block {node} {folder}/{node}", f"block {second} {folder}/{second}")
+    serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
+    slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
+    if not refused:
+        assert slot.prepare({"kind": kind}, soon())
+        return
+    with pytest.raises(GuardRefused, match=f"/dev/{node} goes with it and is in use: {node} is mounted at /srv"):
+        slot.prepare({"kind": kind}, soon())

@@ -1,0 +1,413 @@
+"""Drives read through a server's tools: recordings of real ones, their errors, and formats nobody has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import DriveIdentity
+from rackloop.abilities.inventory import HostInventory, SeenPhy
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.contracts import drive as contract
+from rackloop.errors import DeadlineExceeded, LabError, ToolError, UnknownFormat
+from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.host_tools import read_drive, survey_host
+from rackloop_drivers.host_tools._lsblk import parse_lsblk
+from tests.transcripts.drift import recording
+from tests.unit.harness.recorded_server import RECORDED, RecordedServer, answered
+
+SOON = Deadline.after(VirtualClock(), 10)
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where what is printed in an unknown format is kept."""
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def surveyed(server: RecordedServer) -> HostInventory:
+    return survey_host(server, SOON)
+
+
+def changed(asked: str, **fields: Any) -> RecordedServer:
+    """A server one of whose tools prints other fields; those that are None are left out."""
+    document = {**RECORDED[asked].document, **fields}
+    text = json.dumps({name: value for name, value in document.items() if value is not None})
+    return RecordedServer(answers={**RECORDED, asked: answered(text)})
+
+
+def test_every_drive_is_read_in_one_command() -> None:
+    server = RecordedServer()
+    found = surveyed(server)
+    assert len(server.ran) == 1
+    assert found.host == "srv9"
+    assert found.unreadable == {}
+    assert [drive.device for drive in found.drives] == ["/dev/sda", "/dev/sdb", "/dev/nvme0n1"]
+
+
+def test_identities_are_those_that_the_tools_report() -> None:
+    sas, sata, nvme = (drive.identity for drive in surveyed(RecordedServer()).drives)
+    assert sas == DriveIdentity(
+        "QEMU SAS-HDD",
+        "SASDRIVE01",
+        "2.5+",
+        "sas",
+        256 * MIB,
+        {"wwn": "5000c50000000abc", "by_path": "pci-0000:00:07.0-sas-phy0-lun-0", "slot": "7"},
+    )
+    assert sata == DriveIdentity(
+        "QEMU HARDDISK",
+        "SATADRIVE01",
+        "2.5+",
+        "sata",
+        256 * MIB,
+        {"wwn": "5000c50000000def", "by_path": "pci-0000:00:1f.2-ata-2"},
+    )
+    assert nvme == DriveIdentity(
+        "QEMU NVMe Ctrl",
+        "NVMEDRIVE01",
+        "7.2.22",
+        "nvme",
+        256 * MIB,
+        {"by_path": "pci-0000:01:00.0-nvme-1", "slot": "0"},
+    )
+
+
+def test_what_udev_and_sysfs_say_is_there() -> None:
+    sas, sata, _ = surveyed(RecordedServer()).drives
+    assert sata.by_paths == ("pci-0000:00:1f.2-ata-2", "pci-0000:00:1f.2-ata-2.0")
+    assert sata.is_at("pci-0000:00:1f.2-ata-2")
+    assert not sata.is_at("pci-0000:00:1f.2-ata-20")
+    assert (sas.is_rotational, sata.is_rotational) == (True, False)
+    assert surveyed(RecordedServer()).phys == (
+        SeenPhy(
+            "phy-6:0", "0x5000c50000000abc", "3.0 Gbit", True, {"invalid_dword_count": 3, "phy_reset_problem_count": 0}
+        ),
+    )
+
+
+def test_the_enclosures_name_of_a_slot_goes_before_the_rest() -> None:
+    server = RecordedServer()
+    server.listings["enclosures"] = "/sys/block/sda/device/enclosure_device:Slot 03\n"
+    sas, *_ = surveyed(server).drives
+    assert sas.identity.identifiers["slot"] == "3"
+
+
+def test_a_phy_of_an_expander_is_a_slot_where_nothing_else_says() -> None:
+    server = RecordedServer()
+    server.listings |= {"values": "", "by-path": "pci-0000:10:00.0-sas-exp0x5000c500a00000ff-phy5-lun-0 ../../sda\n"}
+    sas, *_ = surveyed(server).drives
+    assert sas.identity.identifiers["slot"] == "5"
+
+
+def test_identifiers_of_a_namespace_are_read() -> None:
+    server = changed("id-ns nvme0n1", eui64="0025385b71b00009", nguid="01000000000000000025385b71b00009")
+    *_, nvme = surveyed(server).drives
+    expected = {"eui64": "0025385b71b00009", "nguid": "01000000000000000025385b71b00009"}
+    assert expected.items() <= nvme.identity.identifiers.items()
+
+
+def test_nvme_counters_have_the_names_of_the_specification() -> None:
+    *_, nvme = surveyed(RecordedServer()).drives
+    assert nvme.counters == {
+        "available_spare": 0,
+        "available_spare_threshold": 0,
+        "controller_busy_time": 0,
+        "critical_warning": 0,
+        "data_units_read": 5,
+        "data_units_written": 0,
+        "error_log_entries": 0,
+        "host_read_commands": 100,
+        "host_write_commands": 0,
+        "media_errors": 0,
+        "percentage_used": 0,
+        "power_cycles": 0,
+        "power_on_hours": 0,
+        "temperature_c": 50,
+        "unsafe_shutdowns": 0,
+    }
+
+
+def test_ata_counters_have_the_names_that_health_knows() -> None:
+    _, sata, _ = surveyed(RecordedServer()).drives
+    expected = {"reallocated_sectors": 0, "power_cycles": 0, "power_on_hours": 1, "temperature_c": 31}
+    assert expected.items() <= sata.counters.items()
+
+
+def attribute(name: str, value: int) -> dict[str, Any]:
+    return {"id": 1, "name": name, "raw": {"value": value, "string": str(value)}}
+
+
+def test_ata_attributes_and_phy_events_are_counted_under_one_name_whoever_made_the_drive() -> None:
+    table = [attribute("UDMA_CRC_Error_Count", 3), attribute("Current_Pending_Sector", 4)]
+    table += [attribute("Reported_Uncorrect", 5), attribute("Unexpect_Power_Loss_Ct", 6), attribute("ACME_Magic", 7)]
+    server = changed(
+        "smartctl sdb",
+        ata_smart_attributes={"table": table},
+        sata_phy_event_counters={"table": [{"id": 10, "value": 8}, {"id": 1, "value": 9}]},
+    )
+    _, sata, _ = surveyed(server).drives
+    expected = {"crc_errors": 3, "pending_sectors": 4, "uncorrectable_errors": 5, "unsafe_shutdowns": 6}
+    assert {**expected, "acme_magic": 7, "phy_resets": 8}.items() <= sata.counters.items()
+
+
+def test_scsi_errors_are_counted() -> None:
+    errors = {"read": {"total_uncorrected_errors": 2}, "write": {"total_uncorrected_errors": 1}}
+    phys = {"loss_of_dword_synchronization_count": 5, "invalid_dword_count": 6}
+    server = changed(
+        "smartctl sda",
+        scsi_grown_defect_list=4,
+        scsi_error_counter_log=errors,
+        scsi_start_stop_cycle_counter={"accumulated_start_stop_cycles": 7},
+        scsi_sas_port_0={"phy_0": phys},
+        scsi_sas_port_1={"phy_0": phys},
+    )
+    sas, *_ = surveyed(server).drives
+    assert {"grown_defects": 4, "media_errors": 3, "start_stop_count": 7}.items() <= sas.counters.items()
+    assert {"phy_resets": 10, "invalid_dwords": 12, "phy_reset_problems": 0}.items() <= sas.counters.items()
+
+
+def with_status(status: int, *messages: str) -> RecordedServer:
+    document = RECORDED["smartctl sdb"].document["smartctl"]
+    told = [{"string": text, "severity": "error"} for text in messages]
+    return changed("smartctl sdb", smartctl={**document, "exit_status": status, "messages": told})
+
+
+@pytest.mark.parametrize(
+    ("bit", "finding"),
+    [
+        (3, "SMART status: the drive is failing"),
+        (4, "an attribute is at or below its threshold"),
+        (5, "an attribute was at or below its threshold in the past"),
+        (6, "the drive's error log has entries"),
+        (7, "the drive's self-test log has errors"),
+    ],
+)
+def test_the_upper_bits_of_smartctls_status_are_findings(bit: int, finding: str) -> None:
+    _, sata, _ = surveyed(with_status(1 << bit)).drives
+    assert sata.findings == (finding,)
+
+
+@pytest.mark.parametrize("status", [1, 2, 3])
+def test_the_lower_bits_say_that_the_drive_could_not_be_asked(status: int) -> None:
+    found = surveyed(with_status(status, "Permission denied"))
+    assert found.unreadable == {"/dev/sdb": "srv9:/dev/sdb: smartctl could not ask the drive: Permission denied"}
+    assert found.unreadable_by_paths["/dev/sdb"][0] == "pci-0000:00:1f.2-ata-2"
+    assert [drive.device for drive in found.drives] == ["/dev/sda", "/dev/nvme0n1"]
+
+
+def test_a_drive_that_went_away_is_told_in_smartctls_words() -> None:
+    gone = recording("smartctl-no-such.json")
+    found = surveyed(RecordedServer(answers={**RECORDED, "smartctl sdb": gone}))
+    assert found.unreadable["/dev/sdb"].endswith("Smartctl open device: /dev/sdz failed: No such device")
+
+
+def test_a_drive_that_warns_is_a_finding() -> None:
+    *_, nvme = surveyed(changed("smart-log nvme0n1", critical_warning=4)).drives
+    assert nvme.findings == ("the drive warns: critical_warning is 0x4",)
+
+
+def test_a_tool_that_hangs_costs_its_own_drive_only() -> None:
+    found = surveyed(RecordedServer(answers={**RECORDED, "id-ns nvme0n1": answered("", status=124)}))
+    assert found.unreadable["/dev/nvme0n1"].startswith("srv9:/dev/nvme0n1: nvme did not end in time")
+    assert len(found.drives) == 2
+
+
+def test_a_controller_that_refuses_is_told_in_its_words() -> None:
+    found = surveyed(RecordedServer(answers={**RECORDED, "id-ctrl nvme0n1": recording("nvme-no-such")}))
+    assert "/dev/nvme9: No such file or directory" in found.unreadable["/dev/nvme0n1"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "tool", "package"),
+    [
+        ("lsblk -", "lsblk", "util-linux"),
+        ("smartctl sdb", "smartctl", "smartmontools"),
+        ("smart-log nvme0n1", "nvme", "nvme-cli"),
+    ],
+)
+def test_a_missing_tool_is_named_with_its_host_and_package(asked: str, tool: str, package: str) -> None:
+    missing = RecordedServer(answers={**RECORDED, asked: answered("", "not found\n", 127)})
+    with pytest.raises(ToolError, match=f"{tool} was not found on srv9: install its package {package} there"):
+        surveyed(missing)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "told"),
+    [
+        ("smartctl sdb", {"json_format_version": [2, 0]}, r"smartctl 7\.3 printed json_format_version \[2, 0\]"),
+        ("smartctl sdb", {"json_format_version": None}, "json_format_version None"),
+        ("smartctl sdb", {"user_capacity": None}, r"without user_capacity\.bytes"),
+        ("smartctl sdb", {"model_name": None}, "without model_name"),
+        ("smartctl sdb", {"device": {"protocol": "UFS"}}, "the protocol 'UFS'"),
+        ("smartctl sdb", {"wwn": {"naa": "x"}}, "the wwn {'naa': 'x'}"),
+        ("id-ctrl nvme0n1", {"mn": None}, r"JSON without mn; .*\(nvme version 2\.3"),
+        ("id-ns nvme0n1", {"nsze": "many"}, "nsze with the value 'many'"),
+        ("id-ns nvme0n1", {"lbafs": []}, "no LBA format 0"),
+        ("smart-log nvme0n1", {"media_errors": None}, "JSON without media_errors"),
+        ("lsblk -", {"blockdevices": [{"type": "disk"}]}, "KeyError: 'mountpoint'"),
+        ("lsblk -", {"blockdevices": None}, "without blockdevices"),
+    ],
+)
+def test_a_format_that_nobody_has_seen_is_named_and_its_text_kept(
+    asked: str, fields: dict[str, Any], told: str
+) -> None:
+    server = changed(asked, **fields)
+    with pytest.raises(UnknownFormat, match=told) as caught:
+        surveyed(server)
+    assert caught.value.tool in str(caught.value)
+    assert "known here: " in str(caught.value)
+    assert caught.value.raw in {answer.stdout for answer in server.answers.values()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "tool"), [("lsblk -", "lsblk"), ("smartctl sda", "smartctl"), ("id-ns nvme0n1", "nvme")]
+)
+def test_text_that_is_no_json_is_kept_too(asked: str, tool: str, state: Path) -> None:
+    server = RecordedServer(answers={**RECORDED, asked: answered("Segmentation fault")})
+    for _ in range(2):
+        with pytest.raises(UnknownFormat, match="printed no JSON") as caught:
+            surveyed(server)
+        assert caught.value.raw == "Segmentation fault"
+    [kept] = (state / "kept").iterdir()
+    assert kept.name.startswith(f"{tool}-")
+    assert "or report what it printed" in str(caught.value)
+    assert str(caught.value).endswith(f": {kept}")
+    assert kept.read_text() == "Segmentation fault"
+
+
+def maimed(document: Any) -> Iterator[Any]:
+    """The document with each of its fields, however deep, in turn replaced by one of each other kind."""
+    entries = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in [*entries]:
+        others = [other for other in ("text", -1, None, [], [3], {}, {"a": 3}) if type(other) is not type(value)]
+        for other in others if not isinstance(value, dict | list) else [*others, *maimed(value)]:
+            changed = dict(document) if isinstance(document, dict) else list(document)
+            changed[key] = other
+            yield changed
+
+
+@pytest.mark.parametrize("asked", RECORDED)
+def test_no_field_of_another_kind_is_met_unprepared(asked: str) -> None:
+    told = 0
+    for document in maimed(RECORDED[asked].document):
+        server = RecordedServer(answers={**RECORDED, asked: answered(json.dumps(document))})
+        try:
+            found = surveyed(server)
+        except UnknownFormat:
+            told += 1
+        else:
+            assert len(found.drives) + len(found.unreadable) == 3
+    assert told > 0
+
+
+def test_a_survey_that_breaks_off_is_an_error_of_the_host() -> None:
+    with pytest.raises(LabError, match="srv9: the survey of its drives failed: sh: out of memory"):
+        surveyed(RecordedServer(ended="sh: out of memory"))
+
+
+def disk(**fields: Any) -> dict[str, Any]:
+    return {"name": "sda", "kname": "sda", "type": "disk", "size": 5, "rota": False, "mountpoints": [None], **fields}
+
+
+def usage_of(sda: dict[str, Any]) -> tuple[tuple[str, ...], bool]:
+    others = [entry for entry in RECORDED["lsblk -"].document["blockdevices"] if entry["kname"] != "sda"]
+    used = surveyed(changed("lsblk -", blockdevices=[sda, *others])).drives[0].usage
+    return used.claims, used.is_boot_drive
+
+
+def part(**fields: Any) -> dict[str, Any]:
+    return {"name": "sda1", "kname": "sda1", "type": "part", "size": 5, "rota": False, "mountpoints": [None], **fields}
+
+
+@pytest.mark.parametrize(
+    ("sda", "claims", "is_boot_drive"),
+    [
+        (disk(), (), False),
+        (disk(children=[part(mountpoints=["/"])]), ("sda1 is mounted at /",), True),
+        (disk(children=[part(mountpoints=["[SWAP]"])]), ("sda1 is swap",), False),
+        (disk(fstype="zfs_member"), ("sda is a ZFS pool's member",), False),
+        (
+            disk(children=[part(fstype="linux_raid_member", children=[part(name="md0", type="raid1")])]),
+            ("sda1 is an md array's member", "md0 (raid1) is built on it"),
+            False,
+        ),
+        (disk(children=[part(name="bcache0", type="disk")]), ("bcache0 (disk) is built on it",), False),
+        (disk(children=[part(fstype="btrfs")]), ("sda1 is a device of a Btrfs file system",), False),
+        (disk(fstype="bcache"), ("sda is a backing or cache device of bcache",), False),
+        (disk(fstype="drbd"), ("sda is a DRBD backing device",), False),
+        (disk(fstype="ceph_bluestore"), ("sda is a Ceph OSD's device",), False),
+        (disk(fstype="LVM1_member"), ("sda is an LVM physical volume",), False),
+        (
+            disk(fstype="silicon_medley_raid_member"),
+            ("sda is a member of something (silicon_medley_raid_member)",),
+            False,
+        ),
+    ],
+)
+def test_who_uses_a_drive_is_told(sda: dict[str, Any], claims: tuple[str, ...], is_boot_drive: bool) -> None:
+    assert usage_of(sda) == (claims, is_boot_drive)
+
+
+def test_mounts_are_found_as_versions_before_2_37_print_them() -> None:
+    used = parse_lsblk(recording("lsblk-2.36.json").stdout, "srv9")["sda"].usage
+    assert used.claims == ("sda1 is mounted at /boot/efi", "sda2 is mounted at /", "sda3 is swap")
+    assert used.is_boot_drive
+
+
+def test_without_a_word_of_mounts_nobody_can_tell_who_uses_a_drive() -> None:
+    lacking = disk(children=[{key: value for key, value in part().items() if key != "mountpoints"}])
+    with pytest.raises(UnknownFormat, match="mountpoint"):
+        parse_lsblk(json.dumps({"blockdevices": [lacking]}), "srv9")
+
+
+def test_one_drive_is_read_by_its_node() -> None:
+    server = RecordedServer()
+    assert read_drive(server, "/dev/nvme0n1", SOON).device == "/dev/nvme0n1"
+    assert server.ran[0][5:] == ("/dev/nvme0n1",)
+
+
+def test_one_drive_is_read_by_the_path_of_its_port() -> None:
+    assert read_drive(RecordedServer(), "pci-0000:00:1f.2-ata-2", SOON).device == "/dev/sdb"
+    assert read_drive(RecordedServer(), "pci-0000:01:00.0", SOON).device == "/dev/nvme0n1"
+
+
+def test_a_path_is_read_to_the_end_of_its_number() -> None:
+    with pytest.raises(LabError, match="no drive at pci-0000:00:1"):
+        read_drive(RecordedServer(), "pci-0000:00:1", SOON)
+
+
+def test_a_path_with_several_drives_is_no_drive() -> None:
+    server = RecordedServer()
+    server.listings["by-path"] += "pci-0000:01:00.0-sas-exp0x5000c500a00000ff-phy5-lun-0 ../../sda\n"
+    with pytest.raises(LabError, match=r"srv9: 2 drives are at pci-0000:01:00\.0: sda, nvme0n1; name one"):
+        read_drive(server, "pci-0000:01:00.0", SOON)
+
+
+def test_a_node_without_a_drive_is_told() -> None:
+    with pytest.raises(LabError, match="srv9: no drive at /dev/sdz; is it plugged in and mapped"):
+        read_drive(RecordedServer(), "/dev/sdz", SOON)
+
+
+def test_a_drive_says_where_it_is() -> None:
+    assert HostDrive(RecordedServer(), "/dev/sda").location == "srv9:/dev/sda"
+
+
+@pytest.mark.parametrize("device", ["/dev/sda", "/dev/sdb", "/dev/nvme0n1"])
+@pytest.mark.parametrize("clause", contract.CONTRACT, ids=lambda clause: clause.__name__)
+def test_recorded_drives_keep_the_contract(device: str, clause: Any) -> None:
+    clause(lambda: HostDrive(RecordedServer(), device))
+
+
+def test_a_deadline_that_is_over_is_refused() -> None:
+    late = VirtualClock()
+    deadline = Deadline.after(late, 1)
+    late.advance(2)
+    with pytest.raises(DeadlineExceeded):
+        survey_host(RecordedServer(), deadline)

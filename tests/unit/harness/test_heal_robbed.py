@@ -1,0 +1,134 @@
+"""A holder whose lease is over undoes, mends and heals nothing any more: that is for whoever has the rack now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.faults import Faults, FaultSpec
+from rackloop.portmap import Open
+from rackloop.safety import heal
+from rackloop.safety.leases import Holder, LeaseLost, Leases, Slice, holding
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
+from tests.unit.harness.sim_rack import SimOutlet, SimPart, SimRack, described
+
+WHOLE = Slice(whole=True)
+
+
+class Robbed:
+    """A holder of a whole rack, and a thief who takes it when told."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.clock = RealClock()
+        store = stack.enter_context(closing(open_store(folder / "store.sqlite", self.clock)))
+        self.leases = Leases(store, "bench")
+        self.held = stack.enter_context(holding(self.leases, WHOLE))
+        self.lab = described(folder)
+        self.journal = Journal(store)
+        self.rack = SimRack(self.clock)
+        self.recorder = ActRecorder(self.lab, self.journal, "run-1", lease=self.held)
+        self.acting = journalled(self.rack.equipment, self.recorder)
+
+    @property
+    def soon(self) -> Deadline:
+        return Deadline.after(self.clock, 20)
+
+    def rob(self, *_: object) -> None:
+        if not self.leases.thefts():
+            self.leases.steal(self.leases.request(WHOLE, Holder("eve", "there")), "an outage")
+
+    def heal(self) -> None:
+        heal(self.lab, self.journal, self.rack.equipment, self.clock, self.soon, lease=self.held)
+
+    def rob_when_turned_on(self, *names: str) -> None:
+        for name in names:
+            outlet = SimOutlet(self.rob)
+            outlet.on = False
+            self.rack.outlets[name] = outlet
+
+
+@pytest.fixture
+def robbed(tmp_path: Path) -> Iterator[Robbed]:
+    with ExitStack() as stack:
+        yield Robbed(stack, tmp_path)
+
+
+def test_heal_touches_nothing_once_the_lease_is_over(robbed: Robbed) -> None:
+    robbed.acting.power["srv1"].turn_off(robbed.soon)
+    robbed.acting.fabric.apply(Open(frozenset({1})), robbed.soon)
+    robbed.rob()
+    live, told = robbed.rack.switch.live, list(robbed.rack.outlets["srv1"].told)
+    with pytest.raises(LeaseLost, match=r"stolen by eve@there \(an outage\)"):
+        robbed.heal()
+    assert (robbed.rack.switch.live, robbed.rack.outlets["srv1"].told) == (live, told)
+    assert len(robbed.journal.standing("bench")) == 2
+
+
+def test_heal_stops_where_the_lease_is_taken_on_its_way(robbed: Robbed) -> None:
+    for name in ("srv1", "srv2"):
+        robbed.acting.power[name].turn_off(robbed.soon)
+    robbed.acting.fabric.apply(Open(frozenset({1})), robbed.soon)
+    robbed.rob_when_turned_on("srv1", "srv2")
+    live = robbed.rack.switch.live
+    with pytest.raises(LeaseLost):
+        robbed.heal()
+    # The one that was turned on when the thief came is the last that was touched.
+    assert sorted(outlet.on for outlet in (robbed.rack.outlets["srv1"], robbed.rack.outlets["srv2"])) == [False, True]
+    assert robbed.rack.switch.live == live
+    assert len(robbed.journal.standing("bench")) == 3
+
+
+def test_heal_gives_no_map_back_where_the_lease_is_taken_after_the_last_entry(
+    robbed: Robbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robbed.acting.power["srv1"].turn_off(robbed.soon)
+    robbed.rack.switch.apply(Open(frozenset({1})), robbed.soon)
+    live, undone = robbed.rack.switch.live, robbed.journal.undone
+
+    def undone_and_robbed(entries: Any) -> None:
+        undone(entries)
+        robbed.rob()
+
+    monkeypatch.setattr(robbed.journal, "undone", undone_and_robbed)
+    with pytest.raises(LeaseLost):
+        robbed.heal()
+    assert robbed.rack.switch.live == live
+
+
+def test_a_scope_stops_undoing_where_the_lease_is_taken_on_its_way(robbed: Robbed) -> None:
+    with pytest.raises(LeaseLost):
+        _break_two_parts(robbed)
+    assert "mine" in robbed.rack.parts["drive:d01"].broken
+    assert len(robbed.journal.standing("bench")) == 2
+
+
+def _break_two_parts(robbed: Robbed) -> None:
+    with undoing(robbed.rack.equipment, robbed.recorder, robbed.clock) as equipment:
+        equipment.power["srv1"].turn_off(robbed.soon)
+        equipment.breakable["drive:d01"].break_as("mine", {"kind": "slow"}, robbed.soon)
+        robbed.rob_when_turned_on("srv1")
+
+
+def test_a_fault_is_left_to_the_thief(robbed: Robbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    mended: list[str] = []
+
+    def mend_and_be_robbed(part: SimPart, key: str, deadline: Deadline) -> None:
+        mended.append(key)
+        robbed.rob()
+
+    faults = Faults(robbed.lab, robbed.rack.equipment, robbed.clock, robbed.recorder)
+    injection = faults.begin(FaultSpec("fail_stop", "d01"))
+    monkeypatch.setattr(SimPart, "mend", mend_and_be_robbed)
+    with pytest.raises(LeaseLost):
+        faults.end(injection)
+    assert len(mended) == 1
+    with pytest.raises(LeaseLost):
+        robbed.acting.breakable["drive:d01"].mend("mine", robbed.soon)
+    assert len(mended) == 1
+    assert injection.stands

@@ -1,0 +1,150 @@
+"""Breakable parts: nothing breaks that is not written down, and what does is mended in an order that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
+from rackloop.portmap import Partial, PortMap
+from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
+from tests.unit.harness.journalled_bench import JournalledBench
+from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[JournalledBench]:
+    bench = JournalledBench(tmp_path)
+    yield bench
+    bench.journal.close()
+
+
+def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: JournalledBench) -> None:
+    def look() -> None:
+        (entry,) = bench.journal.standing("bench")
+        assert (entry.state, entry.ability, entry.resource) == (EntryState.INTENDED, "fault", "drive:d01")
+        assert entry.what == {"do": "break", "key": "run-1/1", "kind": "slow", "extra_us": 500}
+        assert entry.inverse == ({"act": "mend", "key": "run-1/1"},)
+        seen.append(entry.id)
+
+    seen: list[int] = []
+    bench.rack.parts["drive:d01"].before = look
+    bench.acting.breakable["drive:d01"].break_as("run-1/1", {"kind": "slow", "extra_us": 500}, bench.deadline)
+    assert len(seen) == 1
+    assert [entry.state for entry in bench.journal.standing("bench")] == [EntryState.ACTED]
+
+
+def test_a_kind_the_part_does_not_have_leaves_nothing_to_undo(bench: JournalledBench) -> None:
+    with pytest.raises(NotSupported):
+        bench.acting.breakable["drive:d01"].break_as("k", {"kind": "rust"}, bench.deadline)
+    assert bench.journal.standing("bench") == []
+
+
+def test_parameters_that_the_part_refuses_leave_nothing_to_undo(bench: JournalledBench) -> None:
+    def refuse() -> None:
+        raise BadInput("extra_us must be a number")
+
+    bench.rack.parts["drive:d01"].before = refuse
+    with pytest.raises(BadInput):
+        bench.acting.breakable["drive:d01"].break_as("k", {"kind": "slow"}, bench.deadline)
+    assert bench.journal.standing("bench") == []
+
+
+def test_a_break_whose_answer_was_lost_is_mended(bench: JournalledBench) -> None:
+    def lose_the_answer() -> None:
+        raise DeadlineExceeded("no answer")
+
+    bench.rack.parts["drive:d01"].after = lose_the_answer
+    with (
+        pytest.raises(DeadlineExceeded),
+        undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting,
+    ):
+        acting.breakable["drive:d01"].break_as("k", {"kind": "hang"}, bench.deadline)
+    assert bench.rack.told == ["break drive:d01", "mend drive:d01"]
+    assert bench.journal.standing("bench") == []
+
+
+def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(bench: JournalledBench) -> None:
+    order = bench.rack.told
+    bench.rack.outlets["srv1"]._on_change = lambda on: order.append(f"power {on}")
+    bench.rack.switch.before = lambda: order.append("map")
+    with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
+        acting.fabric.apply(Partial(PortMap.of([(1, 108)])), bench.deadline)
+        acting.power["srv1"].turn_off(bench.deadline)
+        for name, kind in {
+            "port:101": "stuck", "control": "lost", "server:srv1": "crash", "network:srv1": "partition",
+            "bmc:srv1": "unreachable", "drive:d01": "hang",
+        }.items():  # fmt: skip
+            acting.breakable[name].break_as("k", {"kind": kind}, bench.deadline)
+        order.clear()
+    ways_in = {"mend control", "mend network:srv1", "mend bmc:srv1"}
+    assert set(order[:3]) == ways_in
+    assert order[3] == "power True"
+    assert set(order[4:7]) == {"mend port:101", "mend server:srv1", "mend drive:d01"}
+    assert order[7:] == ["map"]
+    assert bench.rack.switch.live == BASELINE
+
+
+def test_only_the_faults_of_the_scope_are_mended(bench: JournalledBench) -> None:
+    bench.acting.breakable["drive:d01"].break_as("mine", {"kind": "slow"}, bench.deadline)
+    with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
+        acting.breakable["drive:d01"].break_as("scope", {"kind": "slow"}, bench.deadline)
+    assert set(bench.rack.parts["drive:d01"].broken) == {"mine"}
+    assert len(bench.journal.standing("bench")) == 1
+
+
+def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: JournalledBench) -> None:
+    with (  # noqa: PT012 - undoing fails on the way out
+        pytest.raises(UndoFailed, match="drive:d01: its hang was told to end and did not") as raised,
+        undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting,
+    ):
+        acting.breakable["drive:d01"].break_as("k", {"kind": "hang"}, bench.deadline)
+        acting.breakable["port:101"].break_as("k", {"kind": "stuck"}, bench.deadline)
+        bench.rack.parts["drive:d01"].stays = True
+    assert len(raised.value.problems) == 1
+    assert bench.rack.parts["port:101"].broken == {}
+    assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
+
+
+def test_a_part_the_lab_no_longer_has_is_named(bench: JournalledBench) -> None:
+    bench.acting.breakable["drive:d01"].break_as("k", {"kind": "hang"}, bench.deadline)
+    del bench.rack.parts["drive:d01"]
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, bench.deadline)
+    assert outcome.problems == ("drive:d01: the lab has no such part that could be mended any more; mend it by hand",)
+
+
+@pytest.fixture
+def restoring(bench: JournalledBench) -> RestoringPhy:
+    phy = RestoringPhy(bench.rack.switch)
+    bench.rack.equipment = type(bench.rack.equipment)(bench.rack.switch, phy)
+    return phy
+
+
+def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: JournalledBench, restoring: RestoringPhy) -> None:
+    with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
+        assert acting.phy
+        acting.phy.drop([1, 40], 3600, bench.deadline, request_id=1)
+    assert restoring.restored == [(1, 40)]
+    assert bench.clock.now_ns() < 1_000_000_000
+    assert bench.journal.standing("bench") == []
+
+
+def test_a_drop_that_is_over_is_not_ended_again(bench: JournalledBench, restoring: RestoringPhy) -> None:
+    with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
+        assert acting.phy
+        acting.phy.drop([1], 2, bench.deadline, request_id=1)
+        bench.clock.advance(3)
+    assert restoring.restored == []
+
+
+def test_a_drop_that_cannot_be_ended_is_named(bench: JournalledBench, restoring: RestoringPhy) -> None:
+    restoring.refuses = True
+    with (  # noqa: PT012 - undoing fails on the way out
+        pytest.raises(UndoFailed, match="signal of ports 1: the switch is busy"),
+        undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting,
+    ):
+        assert acting.phy
+        acting.phy.drop([1], 5, bench.deadline, request_id=1)
+    assert len(bench.journal.standing("bench")) == 1

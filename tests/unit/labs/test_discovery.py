@@ -1,0 +1,162 @@
+"""Asking all servers of a bench at once, and holding what they see against the switch's map as it is then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import Host, LiveMap
+from rackloop.abilities.inventory import HostInventory
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import LabError, NotConnected, NotSupported
+from rackloop.lab import Lab
+from rackloop.portmap import PortMap
+from rackloop_fixtures._cabling import require_cabling
+from rackloop_labs import discovery
+from rackloop_labs.discovery import check_cabling, inventories, with_paths
+from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
+from tests.unit.harness.recorded_server import RecordedServer
+
+
+@dataclass
+class SimFabric:
+    """A switch that only tells its map; ``after_reading`` is called after each time it did."""
+
+    live: PortMap
+    generation: int = 1
+    after_reading: Callable[[], None] = lambda: None
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        told = LiveMap(self.generation, self.live)
+        self.after_reading()
+        return told
+
+
+@dataclass
+class SimBench:
+    """As much of a bench as discovery asks for: its servers see what ``rack`` has, once they are asked."""
+
+    rack: CabledRack
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    fabric: SimFabric = field(init=False)
+    asked: list[str] = field(default_factory=list)
+    silent: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.fabric = SimFabric(self.rack.live)
+
+    @property
+    def lab(self) -> Lab:
+        return self.rack.lab
+
+    @property
+    def equipment(self) -> SimBench:
+        return self
+
+    def host(self, server: str) -> Host:
+        return RecordedServer(name=server)
+
+    def look(self, host: Host, _deadline: Deadline) -> HostInventory:
+        self.asked.append(host.name)
+        if host.name in self.silent:
+            raise NotConnected(f"{host.name} does not answer")
+        return self.rack.inventories()[host.name]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimBench:
+    bench = SimBench(CabledRack.of(described(SWITCHED, tmp_path)))
+    monkeypatch.setattr(discovery, "survey_host", bench.look)
+    return bench
+
+
+def soon(bench: SimBench) -> Deadline:
+    return Deadline.after(bench.clock, 30)
+
+
+def test_every_server_is_asked_and_those_that_fail_are_all_named(bench: Any) -> None:
+    assert set(inventories(bench, soon(bench))) == {"srv1", "srv2", "srv3"}
+    bench.silent = ("srv1", "srv3")
+    with pytest.raises(NotConnected) as caught:
+        inventories(bench, soon(bench))
+    assert set(caught.value.children) == {"srv1", "srv3"}
+
+
+def test_a_right_rack_is_looked_at_once(bench: Any) -> None:
+    assert check_cabling(bench, soon(bench)) == []
+    assert sorted(bench.asked) == ["srv1", "srv2", "srv3"]
+    require_cabling(bench)
+
+
+def test_a_swapped_cable_is_told_before_anything_is_written(bench: Any) -> None:
+    bench.rack.swap(21, 23)
+    with pytest.raises(LabError, match="not cabled as it is described, so nothing was written") as caught:
+        require_cabling(bench)
+    assert "the cables of d01 and d03 are swapped (switch ports 21 and 23)" in str(caught.value)
+
+
+def test_a_drive_that_comes_while_it_is_looked_for_is_no_disagreement(bench: Any) -> None:
+    late = bench.rack.sockets.pop(21)
+
+    def come() -> None:
+        if len(bench.asked) >= 9:
+            bench.rack.sockets[21] = late
+
+    bench.fabric.after_reading = come
+    assert check_cabling(bench, soon(bench)) == []
+    assert len(bench.asked) > 9
+
+
+def test_what_is_wrong_for_five_seconds_is_wrong(bench: Any) -> None:
+    del bench.rack.sockets[21]
+    before_ns = bench.clock.now_ns()
+    (found,) = check_cabling(bench, soon(bench))
+    assert found.port == "p0"
+    assert 5.0 <= (bench.clock.now_ns() - before_ns) / 1e9 < 6.0
+
+
+def test_a_map_that_changes_while_hosts_are_asked_is_looked_at_again(bench: Any) -> None:
+    def remap() -> None:
+        if bench.fabric.generation == 1:
+            bench.fabric.generation = 2
+            bench.rack.live = bench.fabric.live = PortMap.of([(1, 22), (2, 21)])
+
+    bench.fabric.after_reading = remap
+    assert check_cabling(bench, soon(bench)) == []
+    assert len(bench.asked) == 6
+
+
+def test_a_port_that_does_not_follow_the_baseline_is_told(bench: Any) -> None:
+    stuck = bench.rack.live.without([1])
+    bench.rack.live = bench.fabric.live = stuck
+    assert check_cabling(bench, soon(bench)) == []
+    with pytest.raises(LabError) as caught:
+        require_cabling(bench)
+    assert "switch port 1: joined to nothing, at the baseline to 21; it is stuck, or somebody maps" in str(caught.value)
+    assert "switch port 21: joined to nothing, at the baseline to 1" in str(caught.value)
+
+
+def test_a_lab_without_servers_to_ask_says_so(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(server: str) -> Host:
+        raise NotSupported(f"{server}: this lab has no servers")
+
+    monkeypatch.setattr(bench, "host", none)
+    with pytest.raises(NotSupported, match="no servers"):
+        require_cabling(bench)
+
+
+def test_a_mock_lab_knows_where_its_ports_are(tmp_path: Path) -> None:
+    lab = described(SWITCHED, tmp_path)
+    servers = {
+        name: server.model_copy(update={"paths": {"p1": "pci-0000:99:00.0"} if name == "srv2" else {}})
+        for name, server in lab.servers.items()
+    }
+    filled = with_paths(lab.model_copy(update={"servers": servers}))
+    assert filled.servers["srv1"].paths == {"p0": "pci-0000:10:00.0", "p1": "pci-0000:11:00.0"}
+    assert filled.servers["srv2"].paths == {"p0": "pci-0000:10:00.0", "p1": "pci-0000:99:00.0"}
+    physical = lab.model_copy(update={"servers": servers, "kind": "physical"})
+    assert with_paths(physical).servers["srv1"].paths == {}

@@ -1,0 +1,244 @@
+"""A bench without what is out of service: what is not offered, and what of the switch is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.abilities import stager
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
+from rackloop.faults import Target
+from rackloop.lab import Lab, load_lab
+from rackloop.portmap import Full, Open, Partial, PortMap
+from rackloop.safety import heal
+from rackloop.safety.leases import reduced, slice_of
+from rackloop.safety.maintenance import Gear
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
+from rackloop_labs.in_service import BenchInService, is_about_what_is_out, whole
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimRack, described
+
+D01, SRV2 = Gear.drive("d01"), Gear.server("srv2")
+
+
+class SimBench:
+    """As much of a bench as is reduced."""
+
+    def __init__(self, lab: Lab, rack: SimRack) -> None:
+        self.lab = lab
+        self.rack = rack
+
+        self.power = {f"server:{name}": SimOutlet() for name in lab.servers}
+
+    @property
+    def equipment(self) -> Equipment:
+        return replace(self.rack.equipment, power=self.power)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def rack(clock: VirtualClock) -> SimRack:
+    return SimRack(clock)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, rack: SimRack) -> BenchInService:
+    return BenchInService(cast(Any, SimBench(described(tmp_path), rack)), {D01})
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clock: VirtualClock) -> Iterator[Journal]:
+    with closing(Journal(open_store(tmp_path / "store.sqlite", clock))) as journal:
+        yield journal
+
+
+def _soon(clock: VirtualClock) -> Deadline:
+    return Deadline.after(clock, 10.0)
+
+
+def test_what_is_out_is_neither_described_nor_offered(bench: BenchInService) -> None:
+    assert "d01" not in bench.lab.drives
+    assert not {name for name in (*bench.equipment.power, *bench.equipment.breakable) if name.endswith(":d01")}
+    assert "port:101" not in bench.equipment.breakable
+    assert {"drive:d03", "server:srv1"} <= set(bench.equipment.breakable)
+    bench.take_out({Gear.server("srv1")})
+    assert set(bench.lab.servers) == {"srv2"}
+    assert set(bench.equipment.power) == {"server:srv2"}
+    assert set(bench.equipment.breakable) == {"drive:d03", "cabling", "control"}
+    bench.put_back({D01, Gear.server("srv1")})
+    assert bench.lab == whole(bench).lab
+    assert bench.equipment == whole(bench).equipment
+
+
+def test_the_switch_shows_the_circuits_of_what_is_in_service(bench: BenchInService, clock: VirtualClock) -> None:
+    assert bench.equipment.fabric.live_map(_soon(clock)).pairs == bench.lab.baseline_map() == BASELINE.without({101})
+    bench.take_out({SRV2})
+    assert bench.equipment.fabric.live_map(_soon(clock)).pairs == bench.lab.baseline_map() == PortMap.of([(2, 102)])
+
+
+def test_a_full_map_leaves_the_circuits_of_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock
+) -> None:
+    bench.equipment.fabric.apply(Full(PortMap.of([(2, 103)])), _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 101), (2, 103)])
+    bench.equipment.fabric.apply(Full(PortMap.of([(1, 103)])), _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 103)])
+
+
+def test_a_staged_map_leaves_the_circuits_of_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock
+) -> None:
+    fabric = stager(bench.equipment.fabric)
+    staged = fabric.stage(Full(PortMap.of([(2, 103)])), _soon(clock))
+    assert rack.switch.live == BASELINE
+    fabric.trigger(staged, _soon(clock))
+    assert rack.switch.live == PortMap.of([(1, 101), (2, 103)])
+    with pytest.raises(BadInput, match="ports 101 belong to what is out of service"):
+        fabric.stage(Partial(PortMap.of([(2, 101)])), _soon(clock))
+
+
+@pytest.mark.parametrize(
+    "change", [Full(PortMap.of([(2, 101)])), Partial(PortMap.of([(2, 101)])), Open(frozenset({101}))]
+)
+def test_nobody_joins_or_opens_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, change: Any
+) -> None:
+    with pytest.raises(BadInput, match="ports 101 belong to what is out of service"):
+        bench.equipment.fabric.apply(change, _soon(clock))
+    assert rack.switch.live == BASELINE
+
+
+def test_what_is_refused_for_what_is_out_leaves_nothing_to_undo(
+    bench: BenchInService, clock: VirtualClock, journal: Journal
+) -> None:
+    acting = journalled(bench.equipment, ActRecorder(bench.lab, journal, "run-1"))
+    with pytest.raises(BadInput, match="out of service"):
+        acting.fabric.apply(Partial(PortMap.of([(2, 101)])), _soon(clock))
+    assert journal.standing("bench") == []
+
+
+def test_a_full_map_for_another_generation_is_refused(bench: BenchInService, clock: VirtualClock) -> None:
+    with pytest.raises(StaleGeneration):
+        bench.equipment.fabric.apply(Full(PortMap()), _soon(clock), if_generation=99)
+
+
+def test_a_rack_is_healed_around_what_is_out(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
+) -> None:
+    bench.put_back({D01})
+    by_hand = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "by hand"))
+    by_hand.power["server:srv2"].turn_off(_soon(clock))
+    by_hand.fabric.apply(Open(frozenset({2})), _soon(clock))
+    bench.take_out({SRV2})
+    rack.parts["drive:d01"].break_as("somebody", {"kind": "hang"}, _soon(clock))
+    bench.take_out({D01})
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert report.problems == ()
+    assert rack.parts["drive:d01"].broken
+    assert rack.switch.live == BASELINE
+    assert not whole(bench).equipment.power["server:srv2"].is_on(_soon(clock))
+    assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
+
+
+def _remapped_by_a_run_that_was_killed(bench: BenchInService, journal: Journal, clock: VirtualClock) -> None:
+    """Both drives of srv1 changed places, another pair was opened, and it was all kept as the power-on map."""
+    bench.put_back({D01})
+    acting = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "run-1"))
+    acting.fabric.apply(Open(frozenset({6})), _soon(clock))
+    acting.fabric.apply(Partial(PortMap.of([(1, 102), (2, 101)])), _soon(clock))
+    acting.fabric.save_boot_map(_soon(clock))
+
+
+@pytest.mark.parametrize("part", [D01, Gear.server("srv1"), Gear.port("srv1", "p0")])
+def test_what_a_killed_run_did_to_circuits_of_what_is_out_now_waits_without_being_a_problem(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Gear
+) -> None:
+    _remapped_by_a_run_that_was_killed(bench, journal, clock)
+    bench.take_out({part})
+    for undone in (1, 0):
+        report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+        assert report.problems == ()
+        assert len(report.undone) == undone
+        assert (6, 104) in rack.switch.live
+        assert len(journal.standing("bench")) == 2
+    bench.put_back({part})
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert report.is_healed
+    assert (rack.switch.live, rack.switch.saved) == (BASELINE, BASELINE)
+    assert journal.standing("bench") == []
+
+
+def test_nothing_of_what_is_out_is_remapped_by_heal(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
+) -> None:
+    bench.put_back({D01})
+    acting = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "run-1"))
+    acting.fabric.apply(Partial(PortMap.of([(3, 101)])), _soon(clock))
+    bench.take_out({D01})
+    assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
+    assert (3, 101) in rack.switch.live
+    bench.put_back({D01})
+    assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
+    assert rack.switch.live == BASELINE
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_out"),
+    [
+        ("d01", True),
+        ("d02", False),
+        ("srv1", False),
+        ("srv1 p0", True),
+        ("srv1 p0 phy-0:0", True),
+        ("srv1 p1", False),
+        ("srv1 p0 p1", False),
+        ("srv2", True),
+        ("srv2 p0", True),
+        ("srv1 serial OTHER", False),
+    ],
+)
+def test_what_is_out_is_not_judged(bench: BenchInService, subject: str, is_out: bool) -> None:
+    bench.take_out({SRV2})
+    assert is_about_what_is_out(bench, subject) == is_out
+    assert not is_about_what_is_out(whole(bench), subject)
+
+
+def test_a_port_is_refused_for_what_of_it_is_out_and_why(bench: BenchInService) -> None:
+    with pytest.raises(NotSupported, match="drive d01 is out of service"):
+        bench.require("srv1", "p0")
+    bench.require("srv1")
+    bench.take_out([Gear.server("srv1")])
+    with pytest.raises(NotSupported, match="server srv1 is out of service"):
+        bench.require("srv1", "p1")
+    with pytest.raises(BadInput, match="'srv9'"):
+        bench.require("srv9", "p0")
+
+
+def test_the_owner_of_a_bench_says_what_becomes_of_a_test_that_needs_what_is_out(bench: BenchInService) -> None:
+    refused = BenchInService(bench.whole, {D01}, refusal=lambda gear: LabError(f"{gear.said} is in quarantine"))
+    with pytest.raises(LabError, match="drive d01 is in quarantine"):
+        refused.require("srv1", "p0")
+    assert refused.lab.missing == {"d01": "drive d01 is in quarantine"}
+
+
+def test_a_fault_of_what_is_out_or_not_leased_is_not_supported_and_says_why(bench: BenchInService) -> None:
+    with pytest.raises(NotSupported, match="drive d01 is out of service"):
+        Target.of(bench.lab, "d01")
+    lab = load_lab("mock")
+    part = reduced(lab, slice_of(lab, ["srv1"]))
+    for written in ("srv2", "srv2.p0", "srv2/p0"):
+        with pytest.raises(NotSupported, match=r"^server srv2 is not in the lease, which has srv1"):
+            Target.of(part, written)
+    bench.whole.lab = part  # type: ignore[misc]
+    with pytest.raises(NotSupported, match="server srv2 is not in the lease"):
+        BenchInService(bench.whole).require("srv2", "p0")

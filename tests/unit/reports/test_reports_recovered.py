@@ -1,0 +1,192 @@
+"""What the report shows of erasure recovery: which plots a test has, and what is on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+
+from rackloop.measurement import Distribution
+from rackloop_reports.gallery import Gallery
+from rackloop_reports.plots import (
+    GroupedBar,
+    RebuildBar,
+    RecoveryCell,
+    Source,
+    StateLatency,
+    TailCurve,
+    codec_throughput,
+    degraded_reads,
+    rebuild_times,
+    recovery_matrix,
+    tail_curves,
+)
+from rackloop_reports.plots._style import GREEN, ORANGE, RED
+from rackloop_reports.record import RunRecord, read_run
+from tests.unit.reports.example_stream import ExampleRun
+
+SOURCE = Source("erasure", "erasure (simulated)", 7, is_simulated=True)
+
+
+def test_a_cell_is_green_only_where_every_answer_was_as_it_must_be() -> None:
+    cells = [
+        RecoveryCell("1 erased", "before", 9, 9),
+        RecoveryCell("1 erased", "during", 9, 8, wrong=1),
+        RecoveryCell("2 erased", "before", 1000, 999, unknown=1),
+        RecoveryCell("2 erased", "during", 9, 8),
+    ]
+    (axes,) = recovery_matrix(cells, SOURCE).axes
+    colors = [GREEN, RED, ORANGE, ORANGE]
+    assert all(same_color(patch.get_facecolor()[:3], color) for patch, color in zip(axes.patches, colors, strict=True))
+    assert [text.get_text() for text in axes.texts] == [
+        "9 of 9",
+        "8 of 9\n1 wrong",
+        "999 of 1,000\n1 unknown",
+        "8 of 9",
+    ]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["1 erased", "2 erased"]
+
+
+def test_reads_have_a_curve_for_each_state_with_its_p99() -> None:
+    samples = Distribution.of([0.001] * 98 + [0.5, 0.5])
+    (axes,) = degraded_reads(
+        [StateLatency("healthy", Distribution.of([0.001])), StateLatency("degraded", samples)], SOURCE
+    ).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "healthy: median 1 ms, longest 1 ms, n = 1",
+        "degraded: median 1 ms, p99 500 ms, n = 100",
+    ]
+
+
+def test_a_rebuild_without_tenants_has_no_panel_for_them() -> None:
+    assert len(rebuild_times([RebuildBar("moving drives", 0.2)], SOURCE).axes) == 1
+    seconds, waits = rebuild_times(
+        [RebuildBar("moving drives", 0.2), RebuildBar("copying", 4, Distribution.of([0.03] * 99 + [0.5] * 2))], SOURCE
+    ).axes
+    assert [text.get_text() for text in seconds.texts] == ["0.2 s", "4 s"]
+    assert [text.get_text() for text in waits.texts] == ["nobody read", "30, p99 500"]
+
+
+def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None:
+    points = [(0.002, None, 2.0, None), (0.001, 0.9, 1.0, 1.2)]
+    curves = [TailCurve(drive, reading, points) for drive in ("20 ms", "40 ms") for reading in ("retries", "coded")]
+    panels = tail_curves([*curves, TailCurve("40 ms", "retries", [(0.003, None, 9.0, None)])], SOURCE).axes
+    assert all(axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 9 for axes in panels)
+    assert [axes.get_title(loc="left") for axes in panels] == ["20 ms", "40 ms"]
+    line = panels[0].lines[0]
+    assert (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([0.001, 0.002], [1.0, 2.0])
+    assert [tick.get_text() for tick in panels[1].get_xticklabels()] == ["0.001", "0.002", "0.003"]
+
+
+def test_curves_with_points_at_the_same_place_are_drawn_beside_each_other() -> None:
+    points = [(0.001, 0.9, 1.0, 1.2)]
+    (axes,) = tail_curves([TailCurve("20 ms", name, points) for name in ("retried", "decoded")], SOURCE).axes
+    first, second = (np.asarray(line.get_xdata())[0] for line in axes.lines if line.get_linestyle() == "-")
+    assert first < second < 0.0011
+
+
+def test_a_code_that_was_not_timed_decoding_has_no_bar_for_it() -> None:
+    bars = [
+        GroupedBar("(4, 2)", "encode", 1),
+        GroupedBar("(4, 2)", "decode, 1 erased", 2),
+        GroupedBar("(9, 3)", "encode", 3),
+    ]
+    (axes,) = codec_throughput(bars, SOURCE).axes
+    assert [text.get_text() for text in axes.texts] == ["1", "3", "2"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunRecord:
+    """A run with a test for each plot, one for none, and one whose measurements lack the labels."""
+    example = ExampleRun(tmp_path)
+    found: dict[str, list[tuple[str, str, list[float], dict[str, str]]]] = {
+        "correctness": [
+            (
+                f"recovery.{name}",
+                "1",
+                [count],
+                {"system": "local", "units": "data", "phase": "during", "damage": damage, "erased": erased},
+            )
+            for (damage, erased), counts in {
+                ("erased", "2"): {"tried": 12, "right": 5, "degraded_right": 6, "wrong": 1},
+                ("beyond m", "3"): {"tried": 9, "right": 2, "loud": 7},
+                ("corrupted", "1"): {"tried": 9, "right": 2, "loud": 7},
+            }.items()
+            for name, count in counts.items()
+        ],
+        "degraded": [("degraded.read_latency", "s", [0.1, 0.2], {"when": "degraded", "policy": "move"})],
+        "rebuild": [
+            ("rebuild.time", "s", [3.0], {"policy": "move"}),
+            ("rebuild.time", "s", [4.0], {"policy": "rebuild"}),
+            ("rebuild.tenant_latency", "s", [0.25], {"policy": "move", "when": "rebuilding", "request": "read"}),
+            ("rebuild.tenant_latency", "s", [0.9], {"policy": "move", "when": "rebuilding", "request": "write"}),
+            ("rebuild.tenant_latency", "s", [0.1], {"policy": "move", "when": "healthy", "request": "read"}),
+        ],
+        "tail": [
+            ("tail.latency", "s", [1.0] * 6, {"sectors": "10000", "ph": ph, "retry_ms": "20.8", "read": "decoded"})
+            for ph in ("0.001", "0.005")
+        ],
+        "codec": [("codec.throughput", "B/s", [1e9], {"code": "(4, 2)", "act": "encode"})],
+        "update": [("update.latency", "s", [0.05], {"code": "(4, 2)", "updated": "3", "method": "direct"})],
+        "none": [("recovery.wrong", "1", [0], {"damage": "none", "erased": "0", "units": "none", "phase": "before"})],
+        "unlabelled": [("tail.latency", "s", [1.0], {"sectors": "10000"})],
+    }
+    for name, measurements in found.items():
+        test = f"erasure/{name}::{name}"
+        example.start(test, f"see {name}")
+        for measure, unit, samples, labels in measurements:
+            example.measure(test, measure, unit, samples, labels)
+        example.finish(test)
+    return read_run(example.close())
+
+
+def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) -> None:
+    gallery = Gallery(run)
+    names = [[plot.name for plot in gallery.plots_of([test])] for test in run.tests]
+    assert names == [
+        ["Recovery correctness: correctness (simulated)"],
+        ["Reads during degradation: degraded (simulated)"],
+        ["Rebuild: rebuild (simulated)"],
+        ["Tail latency: tail (simulated)"],
+        ["Codec throughput: codec (simulated)"],
+        ["Updates of part of a codeword: update (simulated)"],
+        [],
+        [],
+    ]
+    assert len(gallery.plots_of(run.tests)) == 6
+
+
+def test_reads_are_told_from_others_by_when_and_how(run: RunRecord) -> None:
+    from rackloop_reports.recovered import recovery_drawings
+
+    ((_, draw),) = recovery_drawings(run.tests[1], SOURCE)
+    legend = draw().axes[0].get_legend()
+    assert legend is not None
+    assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, longest 200 ms, n = 2"
+
+
+def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
+    from rackloop_reports.recovered import recovery_drawings
+
+    ((_, draw),) = recovery_drawings(run.tests[0], SOURCE)
+    (axes,) = draw().axes
+    assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
+        "local, 2 erased",
+        "local, 3 erased, loss beyond m",
+        "local, 1 silently corrupted",
+    ]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["during repair,\ndata"]
+
+
+def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) -> None:
+    from rackloop_reports.recovered import recovery_drawings
+
+    ((_, draw),) = recovery_drawings(run.tests[2], SOURCE)
+    seconds, waits = draw().axes
+    assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["policy move", "policy rebuild"]
+    assert [text.get_text() for text in waits.texts] == ["250, 1 read", "nobody read"]

@@ -1,0 +1,67 @@
+"""What is said of leases is short: who has what, for what, since when and until when, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput
+from rackloop.lab import Lab
+from rackloop.safety.leases import Holder, Leases, RackLeased, obtain, slice_of, slice_of_ports
+from rackloop.safety.store import open_store
+from rackloop_cli.lab import lease as lab_lease
+from tests.unit.harness.sim_rack import described
+
+ANN = Holder("ann", "there")
+MINUTE = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return described(tmp_path)
+
+
+@pytest.fixture
+def leases(lab: Lab, tmp_path: Path) -> Iterator[Leases]:
+    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
+        yield Leases(store, lab.name)
+
+
+def test_who_finds_servers_leased_is_told_who_has_them_and_until_when(lab: Lab, leases: Leases) -> None:
+    ticket = leases.request(slice_of(lab, ["srv1"]), ANN, purpose="firmware", term_s=3600.0)
+    with pytest.raises(RackLeased) as raised:
+        obtain(leases, slice_of(lab))
+    assert re.fullmatch(
+        rf"lab bench is not free: srv1 held by ann@there for firmware since {MINUTE} until {MINUTE} "
+        rf"\(lease {ticket.id}\); ask for it later, or see `rackloop lab status bench`",
+        str(raised.value),
+    )
+
+
+def test_what_a_process_holds_has_no_end_that_could_be_told(lab: Lab, leases: Leases) -> None:
+    leases.request(slice_of(lab, ["srv1"]), Holder.here())
+    assert " until " not in str(leases.held()[0])
+
+
+def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
+    assert slice_of_ports(lab, [2, 102]).short == "drives d02; ports 2, 102"
+    assert slice_of(lab).short == "the whole rack"
+
+
+@pytest.mark.parametrize(
+    ("term", "said"),
+    [
+        ("nonsense", "--for 'nonsense' is no time; write one such as 90min or 2h"),
+        ("-2h", "--for '-2h' is over before it begins"),
+        ("0 s", "--for '0 s' is over before it begins"),
+        ("800 h", "--for '800 h' is longer than 30 days"),
+    ],
+)
+def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(term: str, said: str) -> None:
+    with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
+        lab_lease.take(lab_lease.Request("mock", term))
