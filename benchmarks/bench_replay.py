@@ -21,7 +21,7 @@ from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is n
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import Fio, FioReplay, Planned, RunningReplay, Stretch, plan_requests  # noqa: E402
-from rackloop_fixtures._replays import at_the_drive  # noqa: E402
+from rackloop_fixtures.rack.replays import at_the_drive  # noqa: E402
 from rackloop_traces import Trace, open_trace  # noqa: E402
 from rackloop_traces.lateness import Lateness  # noqa: E402
 from tests.minted_drive import minted  # noqa: E402

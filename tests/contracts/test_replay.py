@@ -18,7 +18,7 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, RunningReplay, Stretch, plan_requests
 from rackloop_fixtures import find_trace
-from rackloop_fixtures._replays import at_the_drive
+from rackloop_fixtures.rack.replays import at_the_drive
 from rackloop_traces import Op, open_trace
 from tests.minted_drive import minted
 from tests.rackd_process import running_rackd, small_rack

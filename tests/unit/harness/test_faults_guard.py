@@ -16,7 +16,7 @@ from rackloop.measurement import Cause, Verdict
 from rackloop.record import EventLog, FaultPhase, Stage, read_events
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
-from rackloop_fixtures._outcome import of_exception
+from rackloop_fixtures.session.outcome import of_exception
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimRack, described
 
 EVERY = [

@@ -10,7 +10,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.record import EventLog, FaultPhase, IoSeries, RunFinished, RunStarted, TestFinished, TestStarted
 from rackloop_drivers.workload import Sample
-from rackloop_fixtures._workloads import throughput_series
+from rackloop_fixtures.rack.workloads import throughput_series
 from rackloop_reports.broken import broken_parts
 from rackloop_reports.gallery import Gallery
 from rackloop_reports.plots import Source, fault_timeline
