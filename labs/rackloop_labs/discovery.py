@@ -9,7 +9,7 @@ from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline
 from rackloop.inspection.cabling import Disagreement, PortCheck, check_ports
 from rackloop.lab import Lab, LabKind, Server
-from rackloop_drivers.host import on_all
+from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.bench import Bench
 from rackloop_labs.in_service import is_about_what_is_out, whole
@@ -27,7 +27,7 @@ def inventories(bench: Bench, deadline: Deadline) -> dict[str, HostInventory]:
     each server that could not be asked.
     """
     hosts = [bench.host(server) for server in bench.lab.servers]
-    return on_all(hosts, survey_host, deadline)
+    return run_on_all(hosts, survey_host, deadline)
 
 
 def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:

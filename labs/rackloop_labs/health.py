@@ -9,7 +9,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import NotConnected, RackloopError
 from rackloop.inspection.health import HealthSnapshot, HostHealth, snapshot_of
-from rackloop_drivers.host import on_all
+from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health
 from rackloop_labs.bench import Bench
 from rackloop_labs.discovery import with_paths
@@ -71,7 +71,7 @@ def read_rack(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None 
 
     started_ns = bench.clock.now_ns()
     try:
-        answers = on_all(hosts, read, deadline)
+        answers = run_on_all(hosts, read, deadline)
     except NotConnected as error:
         # A server that overstayed its deadline is one entry; the others' answers are lost with it.
         answers = {host.name: NotConnected(str(error.children.get(host.name, error))) for host in hosts}

@@ -11,7 +11,7 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, Stack
 from rackloop.parameters import stack, whole
-from rackloop_fixtures import Measure, Progress, Rack, side_by_side
+from rackloop_fixtures import Measure, Progress, Rack, run_parallel
 from rackloop_labs.remapping import share_spares
 
 PARAMETERS = {
@@ -73,7 +73,7 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
         def change(server: str, stop: Event) -> None:
             remapping.keep_changing(server, changes[server], stop, tell)
 
-        side_by_side(change, servers)
+        run_parallel(change, servers)
     for server in servers:
         seen = remapping.timelines(server)
         its_stack = lab.servers[server].stack

@@ -17,7 +17,7 @@ import pytest
 from rackloop.abilities import Host
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError, ToolError
-from rackloop_drivers.host import SshAccess, SshHost, on_all
+from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from tests.sshd_process import Sshd, running_sshd
 
 CLOCK = RealClock()
@@ -251,12 +251,12 @@ def test_administrators_programs_are_found(host: SshHost) -> None:
 
 def test_work_on_all_servers_comes_back_by_name(sshd: Sshd) -> None:
     hosts = [SshHost(sshd.access(f"srv{number}"), CLOCK) for number in range(4)]
-    assert on_all(hosts, lambda host, by: host.run(("echo", host.name), by).stdout, soon()) == {
+    assert run_on_all(hosts, lambda host, by: host.run(("echo", host.name), by).stdout, soon()) == {
         f"srv{number}": f"srv{number}\n" for number in range(4)
     }
     for host in hosts:
         host.close()
-    assert on_all([], _name, soon()) == {}
+    assert run_on_all([], _name, soon()) == {}
 
 
 def test_work_that_fails_on_some_servers_names_each_of_them(sshd: Sshd) -> None:
@@ -266,7 +266,7 @@ def test_work_that_fails_on_some_servers_names_each_of_them(sshd: Sshd) -> None:
         down = replace(sshd.access("down1"), port=nobody.getsockname()[1])
         hosts = [SshHost(access, CLOCK) for access in (sshd.access("up"), down, replace(down, name="down2"))]
         with pytest.raises(NotConnected, match="2 of 3 servers failed") as failed:
-            on_all(hosts, lambda host, by: host.run(("true",), by), soon())
+            run_on_all(hosts, lambda host, by: host.run(("true",), by), soon())
     assert sorted(failed.value.children) == ["down1", "down2"]
     assert all("refused" in str(error) for error in failed.value.children.values())
     hosts[0].close()
@@ -276,7 +276,7 @@ def test_what_the_user_gave_wrong_for_every_server_is_bad_input(sshd: Sshd, tmp_
     unknown = replace(sshd.access("srv1"), known_hosts=tmp_path / "missing")
     hosts = [SshHost(access, CLOCK) for access in (unknown, replace(unknown, name="srv2"))]
     with pytest.raises(BadInput, match="2 of 2 servers failed") as failed:
-        on_all(hosts, lambda host, by: host.run(("true",), by), soon())
+        run_on_all(hosts, lambda host, by: host.run(("true",), by), soon())
     assert all(f"{name}: " in str(failed.value) for name in ("srv1", "srv2"))
 
 
@@ -286,4 +286,4 @@ def _name(host: Host, by: Deadline) -> str:
 
 def test_a_mistake_in_the_work_is_not_taken_for_a_failed_server(sshd: Sshd) -> None:
     with SshHost(sshd.access(), CLOCK) as host, pytest.raises(ZeroDivisionError):
-        on_all([host], lambda host, by: 1 // 0, soon())
+        run_on_all([host], lambda host, by: 1 // 0, soon())

@@ -16,7 +16,7 @@ T = TypeVar("T")
 _GRACE_S = 5.0
 
 
-def on_all(hosts: Collection[Host], action: Callable[[Host, Deadline], T], deadline: Deadline) -> dict[str, T]:
+def run_on_all(hosts: Collection[Host], action: Callable[[Host, Deadline], T], deadline: Deadline) -> dict[str, T]:
     """What ``action(host, deadline)`` returns on each host, by the host's name; all run at the same time.
 
     Waits for all of them. Raises NotConnected with one entry for each host where it failed, by name, or BadInput with

@@ -15,7 +15,7 @@ from rackloop.names import NAME
 from rackloop.units import counted
 from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.fabric.flexfabric import FlexFabric, open_flexfabric
-from rackloop_drivers.host import SshAccess, SshHost, on_all
+from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import inventories, with_paths
@@ -95,7 +95,7 @@ def _of_hosts(request: Request, name: str, clock: Clock) -> FirstDescription:
     with ExitStack() as stack:
         _say_how_many(len(accesses))
         hosts = [stack.enter_context(SshHost(access, clock)) for access in accesses]
-        seen = on_all(hosts, survey_host, deadline)
+        seen = run_on_all(hosts, survey_host, deadline)
         switch = None
         if request.switch:
             fabric = FlexFabric(open_flexfabric(request.switch, clock, deadline))
