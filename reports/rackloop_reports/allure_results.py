@@ -18,11 +18,11 @@ from rackloop.errors import BadInput
 from rackloop.measurement import Verdict
 from rackloop.record import Exchange
 from rackloop_reports._files import write_atomically, writing
-from rackloop_reports.gallery import Gallery, Plot
+from rackloop_reports.attachments import description_html, exchanges_text, remaps_csv, verdict_text
 from rackloop_reports.metrics import metrics_of
+from rackloop_reports.plot_selection import Plot, RunPlots
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.steps import is_ours, steps_of
-from rackloop_reports.tables import description_html, exchanges_text, remaps_csv, verdict_text
 
 TEST_LABEL = "rackloop_test"
 _OURS = "rackloop-"
@@ -58,10 +58,10 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
         for old in results.glob(f"{_OURS}*"):
             old.unlink()
     written = _by_test(results)
-    gallery = Gallery(run)
+    plots = RunPlots(run)
     for test in run.tests:
-        _complete_test(test, run, gallery.plots_of([test]), results, run_dir, written.get(test.id))
-    _write_json(results / f"{_OURS}globals.json", _globals(run, gallery.plots_of(run.tests), results))
+        _complete_test(test, run, plots.plots_of([test]), results, run_dir, written.get(test.id))
+    _write_json(results / f"{_OURS}globals.json", _globals(run, plots.plots_of(run.tests), results))
     _write_json(results / f"{_OURS}perf.json", metrics_of(run))
     _write_json(results / "categories.json", list(CATEGORIES))
     write_atomically(results / "environment.properties", _environment(run))

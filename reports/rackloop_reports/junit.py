@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 from rackloop.measurement import Verdict
 from rackloop.record import Measured
+from rackloop_reports.formatting import interval_text, limit_text, measure_text, value_text
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.wording import interval_text, limit_text, measure_text, value_text
 
 # What XML 1.0 has no way to say (section 2.2, Char).
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rackloop.record import Measured
+from rackloop_reports.formatting import measure_text
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.wording import measure_text
 
 # Trends need one unit from run to run, and the page shows few digits.
 _SCALES = {"s": (1e3, "ms"), "B/s": (1e-6, "MB/s")}

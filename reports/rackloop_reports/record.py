@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,6 +35,7 @@ from rackloop.record import (
 )
 
 EVENTS_FILE = "events.jsonl"
+_COMMANDED, _ACKNOWLEDGED, _EFFECT, _HEALED = "commanded", "acknowledged", "effect", "healed"
 UNFINISHED = "the test started and never finished: the run was killed"
 KILLED = "the run was killed: its event stream ends without run.finished"
 
@@ -53,6 +54,54 @@ class Act:
     def __str__(self) -> str:
         what = (self.ability, self.what.get("do"), self.what.get("resource"))
         return " ".join(str(part) for part in what if part)
+
+
+@dataclass(frozen=True)
+class FaultRecord:
+    """One fault of a test with its phases by name; a phase that was not observed is absent."""
+
+    number: int
+    phases: dict[str, FaultPhase]
+
+    @property
+    def kind(self) -> str:
+        """The kind of fault."""
+        return self._any.fault_kind
+
+    @property
+    def target(self) -> str:
+        """The part of the rack that the fault acted on."""
+        return self._any.target
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The fault's parameters."""
+        return dict(self._any.parameters)
+
+    @property
+    def began_ns(self) -> int:
+        """The time of the fault's command."""
+        return self._any.at_ns
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the equipment acknowledged the fault."""
+        return _ACKNOWLEDGED in self.phases
+
+    @property
+    def effect(self) -> FaultPhase | None:
+        """The first observed effect."""
+        return self.phases.get(_EFFECT)
+
+    @property
+    def healed_ns(self) -> int | None:
+        """The time at which the fault was undone; None where that was not observed."""
+        healed = self.phases.get(_HEALED)
+        return healed.at_ns if healed is not None else None
+
+    @property
+    def _any(self) -> FaultPhase:
+        return self.phases.get(_COMMANDED) or next(iter(self.phases.values()))
 
 
 @dataclass
@@ -84,6 +133,15 @@ class TestRecord:
     retests: list[RetestDone] = field(default_factory=list)
     load: MachineLoad | None = None
     is_finished: bool = False
+
+    def measured(self, name: str, labels: Collection[str] = ()) -> Iterator[Measured]:
+        """Each measurement called ``name`` with at least these ``labels``, once; the stream has one for each limit."""
+        seen = set()
+        for measured in self.measurements:
+            key = frozenset(measured.labels.items())
+            if measured.name == name and measured.labels.keys() >= set(labels) and key not in seen:
+                seen.add(key)
+                yield measured
 
 
 @dataclass
@@ -135,6 +193,20 @@ class RunRecord:
     def wall_ms(self, at_ns: int) -> int:
         """Milliseconds since 1970 at ``at_ns`` on the run's clock."""
         return round(self.wall(at_ns).timestamp() * 1000)
+
+
+def samples_of(measured: Measured) -> Distribution:
+    """The distribution that a statistic was taken from."""
+    return Distribution(tuple(measured.values), tuple(measured.counts), measured.clusters)
+
+
+def fault_records(phases: Iterable[FaultPhase]) -> list[FaultRecord]:
+    """The faults that ``phases`` belong to, in the order of their commands."""
+    found: dict[tuple[str, int], dict[str, FaultPhase]] = {}
+    for phase in phases:
+        found.setdefault((phase.test, phase.fault), {}).setdefault(phase.phase, phase)
+    faults = [FaultRecord(number, its) for (_, number), its in found.items()]
+    return sorted(faults, key=lambda fault: (fault.began_ns, fault.number))
 
 
 def read_run(run_dir: Path) -> RunRecord:

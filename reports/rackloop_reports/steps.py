@@ -8,9 +8,8 @@ from typing import Any
 
 from rackloop.record import Exchange, RemapSeen, TaskRan
 from rackloop.units import counted
-from rackloop_reports.broken import BrokenPart, broken_parts
-from rackloop_reports.record import Act, RunRecord, TestRecord
-from rackloop_reports.wording import value_text
+from rackloop_reports.formatting import value_text
+from rackloop_reports.record import Act, FaultRecord, RunRecord, TestRecord, fault_records
 
 TITLE = "What was done to the rack"
 TASKS_TITLE = "How the servers were provisioned"
@@ -54,32 +53,32 @@ def is_ours(step: Mapping[str, Any]) -> bool:
 
 
 def _of_faults(test: TestRecord, run: RunRecord) -> list[Json]:
-    parts = broken_parts(test.faults)
-    if not parts:
+    faults = fault_records(test.faults)
+    if not faults:
         return []
-    steps = [_fault_step(part, run) for part in parts[:MOST_FAULTS]]
-    if len(parts) > MOST_FAULTS:
+    steps = [_fault_step(fault, run) for fault in faults[:MOST_FAULTS]]
+    if len(faults) > MOST_FAULTS:
         last = steps[-1]["stop"]
-        steps.append(_step(f"... {len(parts) - MOST_FAULTS} faults more: see the events", last, last))
-    is_ok = all(part.healed_ns is not None for part in parts if part.stood)
-    return [_spanning(f"{FAULTS_TITLE} ({counted(len(parts), 'fault')})", steps, is_ok=is_ok)]
+        steps.append(_step(f"... {len(faults) - MOST_FAULTS} faults more: see the events", last, last))
+    is_ok = all(fault.healed_ns is not None for fault in faults if fault.is_acknowledged)
+    return [_spanning(f"{FAULTS_TITLE} ({counted(len(faults), 'fault')})", steps, is_ok=is_ok)]
 
 
-def _fault_step(part: BrokenPart, run: RunRecord) -> Json:
-    details = ", ".join(f"{name} {value}" for name, value in part.parameters.items())
-    said = [f"{part.kind} of {part.target}" + (f" ({details})" if details else "")]
-    if not part.stood:
+def _fault_step(fault: FaultRecord, run: RunRecord) -> Json:
+    details = ", ".join(f"{name} {value}" for name, value in fault.parameters.items())
+    said = [f"{fault.kind} of {fault.target}" + (f" ({details})" if details else "")]
+    if not fault.is_acknowledged:
         said.append("was not made")
-    elif part.effect is not None:
-        after = value_text((part.effect.at_ns - part.began_ns) / 1e9, "s")
-        said.append(f"first seen by {part.effect.clock} after {after}")
-    if part.stood:
-        healed_ns = part.healed_ns
-        took = "nobody saw it mended" if healed_ns is None else value_text((healed_ns - part.began_ns) / 1e9, "s")
+    elif fault.effect is not None:
+        after = value_text((fault.effect.at_ns - fault.began_ns) / 1e9, "s")
+        said.append(f"first seen by {fault.effect.clock} after {after}")
+    if fault.is_acknowledged:
+        healed_ns = fault.healed_ns
+        took = "nobody saw it mended" if healed_ns is None else value_text((healed_ns - fault.began_ns) / 1e9, "s")
         said.append(took if healed_ns is None else f"mended after {took}")
-    ended_ns = part.healed_ns or (run.ended_ns if part.stood else part.began_ns)
-    is_ok = part.healed_ns is not None or not part.stood
-    return _step(", ".join(said), run.wall_ms(part.began_ns), run.wall_ms(ended_ns), is_ok=is_ok)
+    ended_ns = fault.healed_ns or (run.ended_ns if fault.is_acknowledged else fault.began_ns)
+    is_ok = fault.healed_ns is not None or not fault.is_acknowledged
+    return _step(", ".join(said), run.wall_ms(fault.began_ns), run.wall_ms(ended_ns), is_ok=is_ok)
 
 
 def _of_tasks(tasks: Sequence[TaskRan], run: RunRecord) -> list[Json]:

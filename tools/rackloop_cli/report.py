@@ -16,7 +16,7 @@ def run(directory: Path) -> int:
     """
     from rackloop_reports import render
     from rackloop_reports.record import read_run
-    from rackloop_reports.table import render as render_table
+    from rackloop_reports.terminal import render as render_table
 
     directory = directory.resolve()
     history = LabState.of(read_run(directory).started.lab).history

@@ -213,7 +213,7 @@ def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
 def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
     """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
     from rackloop_reports import ReportToolMissing, render, write_summary
-    from rackloop_reports.table import render as render_table
+    from rackloop_reports.terminal import render as render_table
 
     console = Console()
     if not (directory / "events.jsonl").exists():

@@ -10,9 +10,9 @@ from matplotlib.patches import Patch
 
 from rackloop.record import IoSeries
 from rackloop.units import counted
-from rackloop_reports.broken import BrokenPart
 from rackloop_reports.plots._style import BLACK, CYCLE, Source, blank, put_caption, styled
 from rackloop_reports.plots.remaps import io_panels
+from rackloop_reports.record import FaultRecord
 
 _LANES_AT_MOST = 24
 _LANE_IN = 0.3
@@ -22,15 +22,15 @@ _LEAST_SHARE = 0.002
 
 @styled
 def fault_timeline(
-    parts: Sequence[BrokenPart], series: Sequence[IoSeries], start_ns: int, end_ns: int, source: Source
+    faults: Sequence[FaultRecord], series: Sequence[IoSeries], start_ns: int, end_ns: int, source: Source
 ) -> Figure:
     """A lane for each target with a bar for each fault, from its command until it was mended; I/O on the same axis.
 
     A line marks the first effect that somebody saw. A fault that was not seen mended lasts to the end of the run.
     """
-    stood = [part for part in parts if part.stood]
-    targets = list(dict.fromkeys(part.target for part in stood))
-    lanes, kinds = targets[:_LANES_AT_MOST], list(dict.fromkeys(part.kind for part in stood))
+    stood = [fault for fault in faults if fault.is_acknowledged]
+    targets = list(dict.fromkeys(fault.target for fault in stood))
+    lanes, kinds = targets[:_LANES_AT_MOST], list(dict.fromkeys(fault.kind for fault in stood))
     panels = len({entry.quantity for entry in series})
     heights = [0.6 + _LANE_IN * len(lanes), *[_PANEL_IN] * panels]
     figure = blank(11.5, sum(heights) + 1.7)
@@ -38,14 +38,14 @@ def fault_timeline(
     axes = whole[0]
     axes.grid(visible=False, axis="y")
     least_s = _LEAST_SHARE * (end_ns - start_ns) / 1e9
-    for part in stood:
-        if part.target in lanes:
-            row, left = lanes.index(part.target), (part.began_ns - start_ns) / 1e9
-            lasts_s = ((part.healed_ns or end_ns) - part.began_ns) / 1e9
+    for fault in stood:
+        if fault.target in lanes:
+            row, left = lanes.index(fault.target), (fault.began_ns - start_ns) / 1e9
+            lasts_s = ((fault.healed_ns or end_ns) - fault.began_ns) / 1e9
             # A fault of milliseconds is seen all the same.
-            axes.barh(row, max(lasts_s, least_s), 0.62, left=left, color=_color(kinds, part.kind), alpha=0.85)
-            if part.effect is not None:
-                seen_s = (part.effect.at_ns - start_ns) / 1e9
+            axes.barh(row, max(lasts_s, least_s), 0.62, left=left, color=_color(kinds, fault.kind), alpha=0.85)
+            if fault.effect is not None:
+                seen_s = (fault.effect.at_ns - start_ns) / 1e9
                 axes.plot([seen_s, seen_s], [row - 0.38, row + 0.38], color=BLACK, linewidth=1.2)
     axes.set_yticks(range(len(lanes)), lanes)
     axes.invert_yaxis()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rackloop.record import IoSeries, Measured
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.record import TestRecord, read_run
 from tests.unit.reports.example_stream import smoke_run
 
@@ -47,7 +47,7 @@ REPLAY = TestRecord(
 
 
 def names(test: TestRecord, tmp_path: Path) -> list[str]:
-    return [plot.name for plot in Gallery(read_run(smoke_run(tmp_path, remaps=3))).plots_of([test])]
+    return [plot.name for plot in RunPlots(read_run(smoke_run(tmp_path, remaps=3))).plots_of([test])]
 
 
 def test_a_replay_has_one_plot_however_many_limits_its_lateness_had(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from matplotlib.collections import PolyCollection
 
 from rackloop.record import DriveSeen, RoundsMeasured
 from rackloop.seed import stream
+from rackloop_reports.attachments import description_html
 from rackloop_reports.drive_card import health_of
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import (
     Cell,
     DemandPoint,
@@ -25,7 +26,6 @@ from rackloop_reports.plots import (
     write_saturation,
 )
 from rackloop_reports.record import RunRecord, read_run
-from rackloop_reports.tables import description_html
 from tests.unit.reports.example_stream import ExampleRun
 
 SOURCE = Source("characterize", "mock (simulated)", 7, is_simulated=True)
@@ -158,7 +158,7 @@ def run(tmp_path: Path) -> RunRecord:
 
 
 def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) -> None:
-    gallery = Gallery(run)
+    gallery = RunPlots(run)
     steady = ["Steady state measurement window", "Steady state convergence"]
     expected = {
         "iops": ["IOPS by block size and mix", *steady],

@@ -11,10 +11,9 @@ from rackloop.clock import VirtualClock
 from rackloop.record import EventLog, FaultPhase, IoSeries, RunFinished, RunStarted, TestFinished, TestStarted
 from rackloop_drivers.workload import Sample
 from rackloop_fixtures.rack.workloads import throughput_series
-from rackloop_reports.broken import broken_parts
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import Source, fault_timeline
-from rackloop_reports.record import RunRecord, read_run
+from rackloop_reports.record import RunRecord, fault_records, read_run
 from rackloop_reports.steps import FAULTS_TITLE, is_ours, steps_of
 
 TEST = "faults/storm::storm"
@@ -54,12 +53,12 @@ def run(tmp_path: Path) -> RunRecord:
 
 
 def test_faults_are_put_together_from_their_phases_in_the_order_they_were_made(run: RunRecord) -> None:
-    slow, hung, refused = broken_parts(run.tests[0].faults)
+    slow, hung, refused = fault_records(run.tests[0].faults)
     assert (slow.kind, slow.target, slow.parameters) == ("fail_slow", "d01", {"extra_us": 900})
     assert (slow.began_ns, slow.healed_ns) == (1_000_000_000, 3_000_000_000)
     assert slow.effect is not None
-    assert (hung.stood, hung.healed_ns, hung.effect) == (True, None, None)
-    assert not refused.stood
+    assert (hung.is_acknowledged, hung.healed_ns, hung.effect) == (True, None, None)
+    assert not refused.is_acknowledged
 
 
 def test_a_step_says_when_a_fault_was_seen_and_mended(run: RunRecord) -> None:
@@ -77,7 +76,7 @@ def test_a_step_says_when_a_fault_was_seen_and_mended(run: RunRecord) -> None:
 
 def test_the_timeline_has_a_bar_for_each_fault_that_stood_over_the_io(run: RunRecord) -> None:
     test = run.tests[0]
-    figure = fault_timeline(broken_parts(test.faults), test.series, run.started_ns, run.ended_ns, SOURCE)
+    figure = fault_timeline(fault_records(test.faults), test.series, run.started_ns, run.ended_ns, SOURCE)
     lanes, io = figure.axes
     assert [label.get_text() for label in lanes.get_yticklabels()] == ["d01", "d02"]
     bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in lanes.patches]  # type: ignore[attr-defined]
@@ -89,7 +88,7 @@ def test_the_timeline_has_a_bar_for_each_fault_that_stood_over_the_io(run: RunRe
 
 
 def test_a_run_with_faults_has_their_timeline(run: RunRecord) -> None:
-    names = [plot.name for plot in Gallery(run).plots_of(run.tests)]
+    names = [plot.name for plot in RunPlots(run).plots_of(run.tests)]
     assert names == ["Timeline of faults and I/O (simulated)"]
 
 
@@ -101,7 +100,7 @@ def test_an_outage_is_drawn_with_the_throughput_that_was_measured_in_it() -> Non
         phase(1, "phy_drop", "d01", "acknowledged", 5_053_000_000),
         phase(1, "phy_drop", "d01", "healed", 6_056_000_000),
     ]
-    figure = fault_timeline(broken_parts(outage), [series], 0, 7_000_000_000, SOURCE)
+    figure = fault_timeline(fault_records(outage), [series], 0, 7_000_000_000, SOURCE)
     (line,) = (line for line in figure.axes[1].lines if line.get_label() == "alpha write")
     assert line.get_drawstyle() == "steps-post"
     at_s, shown = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)

@@ -11,11 +11,11 @@ import pytest
 
 from rackloop.measurement import Cause
 from rackloop.record import EvidenceGathered, HealthChange, HealthCompared, Judgement
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.attachments import description_html
 from rackloop_reports.health_page import health_compared_html
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import Source, evidence_timeline
 from rackloop_reports.record import read_run
-from rackloop_reports.tables import description_html
 from tests.unit.reports.example_stream import ExampleRun
 
 LOST = HealthChange("d01", "phy_resets", 1, 2_000, Judgement.UNEXPECTED, Cause.LAB, "the link was <lost>")
@@ -95,7 +95,7 @@ def test_the_page_of_a_test_that_failed_has_both(lines: int, kind: Literal["svg"
     (test,) = run.tests
     assert test.health is not None
     assert test.health.changes == [LOST]
-    (plot,) = Gallery(run).plots_of([test])
+    (plot,) = RunPlots(run).plots_of([test])
     assert (plot.name, plot.kind) == ("Evidence: t (simulated)", kind)
     text = description_html(test, run, None)
     assert len(re.findall("<h4>Health of the rack, before and after</h4>", text)) == 1
@@ -107,4 +107,4 @@ def test_sources_without_a_moment_have_no_plot(tmp_path: Path) -> None:
     example.write(EvidenceGathered("t", 0, 1, {}, {"srv1 SEL": "not read"}))
     example.finish("t", "unknown")
     run = read_run(example.close("unknown", 3))
-    assert Gallery(run).plots_of(run.tests) == []
+    assert RunPlots(run).plots_of(run.tests) == []

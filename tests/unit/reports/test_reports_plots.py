@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from rackloop.measurement import Distribution
 from rackloop.record import RemapSeen, Stage
 from rackloop.seed import stream
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import (
     Source,
     StackLatency,
@@ -230,7 +230,7 @@ def test_the_same_data_give_the_same_bytes(run: RunRecord, kind: Literal["svg", 
 
 
 def test_a_test_and_its_run_share_what_they_both_show(run: RunRecord) -> None:
-    gallery = Gallery(run)
+    gallery = RunPlots(run)
     latency = gallery.plots_of([run.tests[0]])
     whole = gallery.plots_of(run.tests)
     assert [plot.name.split(" (")[0] for plot in latency] == [
@@ -250,7 +250,7 @@ def test_two_tests_of_one_stack_are_told_apart(tmp_path: Path) -> None:
         example.measure(test, "remap.latency", "s", [0.001, 0.002], {"stack": "comreset"})
         example.finish(test)
     run = read_run(example.close())
-    plots = Gallery(run).plots_of(run.tests)
+    plots = RunPlots(run).plots_of(run.tests)
     assert [plot.kind for plot in plots] == ["svg", "svg"]
     assert b"a/two" in plots[0].data
 
@@ -265,7 +265,7 @@ def test_a_measurement_without_its_label_has_no_plot(tmp_path: Path, name: str, 
     example.measure("a/b", name, "s", [0.001, 0.002], labels)
     example.finish("a/b")
     run = read_run(example.close())
-    assert Gallery(run).plots_of(run.tests) == []
+    assert RunPlots(run).plots_of(run.tests) == []
 
 
 def test_remaps_of_which_only_the_command_was_seen_are_drawn_empty() -> None:

@@ -8,12 +8,12 @@ from rich.console import Console
 
 from rackloop.measurement import MachineLoad
 from rackloop.record import Measured
+from rackloop_reports.attachments import description_html
 from rackloop_reports.junit import to_junit
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.summary import summarize, to_json
-from rackloop_reports.table import render
-from rackloop_reports.tables import description_html
+from rackloop_reports.terminal import render
 from tests.unit.reports.example_stream import ExampleRun
 
 REASON = "p99 is <28.8 ms>, but the measuring machine was late"

@@ -12,7 +12,7 @@ from rackloop.measurement import Distribution
 from rackloop.record import GearOut, RetestDone
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
-from rackloop_reports.table import render
+from rackloop_reports.terminal import render
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
 
 RUN_KEYS = ["schema", "plan", "lab", "lab_kind", "seed", "started", "wall_s", "verdict", "versions", "duts", "tests"]

@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from rackloop.record import Measured
 from rackloop.units import parse_size
-from rackloop_reports.broken import broken_parts
-from rackloop_reports.characterized import drawings
-from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.recovered import has_recovery, recovery_drawings
-from rackloop_reports.taken import samples_of
+from rackloop_reports.record import RunRecord, TestRecord, fault_records, samples_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +22,10 @@ if TYPE_CHECKING:
 LATENCY = "remap.latency"
 LATENESS = "replay.lateness"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
+_ERASURE = {
+    *("recovery.tried", "degraded.read_latency", "rebuild.time", "tail.latency", "codec.throughput"),
+    "update.latency",
+}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
 _TIMELINE = "Timeline of remaps and I/O"
 _FAULTS = "Timeline of faults and I/O"
@@ -47,7 +48,7 @@ class Plot:
         return {"svg": "image/svg+xml", "png": "image/png"}[self.kind]
 
 
-class Gallery:
+class RunPlots:
     """The plots of a run and of its tests. What a test shows and the whole run shows as well is drawn once."""
 
     def __init__(self, run: RunRecord) -> None:
@@ -61,11 +62,13 @@ class Gallery:
         remapping = [test for test in timed if test.remaps]
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
         characterizing = [test for test in tests if test.rounds]
-        recovering = [test for test in tests if has_recovery(test)]
+        erasure = [test for test in tests if any(measured.name in _ERASURE for measured in test.measurements)]
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
-        if not (timed or broken or latency or throughput or characterizing or recovering or failed):
+        if not (timed or broken or latency or throughput or characterizing or erasure or failed):
             return []
         from rackloop_reports import plots
+        from rackloop_reports.plots.characterize_select import characterize_drawings
+        from rackloop_reports.plots.erasure_select import erasure_drawings
 
         source = plots.Source.of(self._run)
         remaps = [remap for test in remapping for remap in test.remaps]
@@ -82,12 +85,10 @@ class Gallery:
                 (f"Replay: {test.id}", [test], partial(plots.replay_fidelity, replay, source))
                 for replay in _replays(test)
             ]
-        for test in characterizing:
-            about = test.id.rpartition("::")[2].replace("_", " ")
-            wanted += [(f"{name}: {about}", [test], draw) for name, draw in drawings(test, source)]
-        for test in recovering:
-            about = test.id.rpartition("::")[2].replace("_", " ")
-            wanted += [(f"{name}: {about}", [test], draw) for name, draw in recovery_drawings(test, source)]
+        for select, chosen in ((characterize_drawings, characterizing), (erasure_drawings, erasure)):
+            for test in chosen:
+                about = test.id.rpartition("::")[2].replace("_", " ")
+                wanted += [(f"{name}: {about}", [test], draw) for name, draw in select(test, source)]
         wanted += [
             (f"{_EVIDENCE}{test.id}", [test], partial(plots.evidence_timeline, evidence, source))
             for test, evidence in failed
@@ -115,9 +116,9 @@ class Gallery:
     def _faults(self, tests: Sequence[TestRecord], source: Source) -> Figure:
         from rackloop_reports import plots
 
-        parts = broken_parts(phase for test in tests for phase in test.faults)
+        faults = fault_records(phase for test in tests for phase in test.faults)
         series = [entry for test in tests for entry in test.series]
-        return plots.fault_timeline(parts, series, self._run.started_ns, self._run.ended_ns, source)
+        return plots.fault_timeline(faults, series, self._run.started_ns, self._run.ended_ns, source)
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
@@ -136,14 +137,9 @@ def _can_be_drawn(measured: Measured) -> bool:
 
 
 def _distinct(tests: Iterable[TestRecord], name: str) -> Iterator[tuple[TestRecord, Measured]]:
-    """Each measurement called ``name`` that can be drawn, once, though the stream has it once for every limit."""
-    seen = set()
+    """Each measurement called ``name`` that can be drawn, once, with its test."""
     for test in tests:
-        for measured in test.measurements:
-            key = (test.id, tuple(sorted(measured.labels.items())))
-            if measured.name == name and _can_be_drawn(measured) and key not in seen:
-                seen.add(key)
-                yield test, measured
+        yield from ((test, measured) for measured in test.measured(name) if _can_be_drawn(measured))
 
 
 def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
@@ -188,7 +184,7 @@ def _replays(test: TestRecord) -> list[Replayed]:
             samples_of(late),
             late.labels.get("seen_by", "fio"),
         )
-        for late in [measured for measured in test.measurements if measured.name == LATENESS][:1]
+        for late in islice(test.measured(LATENESS), 1)
         if points(" planned") and points(" issued")
     ]
 

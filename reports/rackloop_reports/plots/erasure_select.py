@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
-from rackloop.record import Measured
-from rackloop_reports.record import TestRecord
-from rackloop_reports.taken import taken
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from rackloop_reports.plots import GroupedBar, RebuildBar, RecoveryCell, Source, StateLatency, TailCurve
+from rackloop_reports.plots._style import Source
+from rackloop_reports.plots.erasure import (
+    GroupedBar,
+    RebuildBar,
+    RecoveryCell,
+    StateLatency,
+    TailCurve,
+    codec_throughput,
+    degraded_reads,
+    rebuild_times,
+    recovery_matrix,
+    tail_curves,
+    update_latency,
+)
+from rackloop_reports.record import TestRecord, samples_of
 
 TRIED, RIGHT, DEGRADED = "recovery.tried", "recovery.right", "recovery.degraded_right"
 LOUD, WRONG, UNKNOWN = "recovery.loud", "recovery.wrong", "recovery.unknown"
@@ -39,38 +47,28 @@ _LABELS: Mapping[str, set[str]] = {
     UPDATE: {"code", "updated", "method"},
 }
 
-Drawing = tuple[str, Callable[[], "Figure"]]
+Drawing = tuple[str, Callable[[], Figure]]
 
 
-def recovery_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
+def erasure_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
     """The plots of ``test``, by name, most telling first."""
-    from rackloop_reports import plots
-
     if cells := _cells(test):
-        yield "Recovery correctness", lambda: plots.recovery_matrix(cells, source)
+        yield "Recovery correctness", lambda: recovery_matrix(cells, source)
     if states := _states(test):
-        yield "Reads during degradation", lambda: plots.degraded_reads(states, source)
+        yield "Reads during degradation", lambda: degraded_reads(states, source)
     if bars := _rebuilds(test):
-        yield "Rebuild", lambda: plots.rebuild_times(bars, source)
+        yield "Rebuild", lambda: rebuild_times(bars, source)
     if curves := _tails(test):
-        yield "Tail latency", lambda: plots.tail_curves(curves, source)
+        yield "Tail latency", lambda: tail_curves(curves, source)
     if updates := _updates(test):
-        yield "Updates of part of a codeword", lambda: plots.update_latency(updates, source)
+        yield "Updates of part of a codeword", lambda: update_latency(updates, source)
     if throughputs := _throughputs(test):
-        yield "Codec throughput", lambda: plots.codec_throughput(throughputs, source)
-
-
-def has_recovery(test: TestRecord) -> bool:
-    """Whether ``test`` has any of these plots."""
-    return any(_is_drawn(measured) for measured in test.measurements)
-
-
-def _is_drawn(measured: Measured) -> bool:
-    return measured.name in _LABELS and measured.labels.keys() >= _LABELS[measured.name]
+        yield "Codec throughput", lambda: codec_throughput(throughputs, source)
 
 
 def _taken(test: TestRecord, name: str) -> Iterator[tuple[Mapping[str, str], Distribution]]:
-    return taken(test, name, _LABELS.get(name, ()))
+    found = test.measured(name, _LABELS.get(name, ()))
+    return ((measured.labels, samples_of(measured)) for measured in found)
 
 
 def _same(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -78,8 +76,6 @@ def _same(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _cells(test: TestRecord) -> list[RecoveryCell]:
-    from rackloop_reports.plots import RecoveryCell
-
     counts = {
         name: {_same(labels): round(samples.maximum) for labels, samples in _taken(test, name)}
         for name in (RIGHT, DEGRADED, LOUD, WRONG, UNKNOWN)
@@ -103,8 +99,6 @@ def _damage_words(labels: Mapping[str, str]) -> str:
 
 
 def _states(test: TestRecord) -> list[StateLatency]:
-    from rackloop_reports.plots import StateLatency
-
     return [
         StateLatency(", ".join(filter(None, (labels["when"], _said(labels, {"when"})))), samples)
         for labels, samples in _taken(test, READS)
@@ -112,8 +106,6 @@ def _states(test: TestRecord) -> list[StateLatency]:
 
 
 def _rebuilds(test: TestRecord) -> list[RebuildBar]:
-    from rackloop_reports.plots import RebuildBar
-
     waited = {
         _said(labels, _ASIDE): samples
         for labels, samples in _taken(test, TENANTS)
@@ -132,8 +124,6 @@ def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
 
 
 def _tails(test: TestRecord) -> list[TailCurve]:
-    from rackloop_reports.plots import TailCurve
-
     curves: dict[tuple[str, str], list[tuple[float, float | None, float, float | None]]] = {}
     for labels, samples in _taken(test, TAIL):
         low, high = samples.quantile_ci95(0.5)
@@ -144,8 +134,6 @@ def _tails(test: TestRecord) -> list[TailCurve]:
 
 
 def _updates(test: TestRecord) -> list[GroupedBar]:
-    from rackloop_reports.plots import GroupedBar
-
     return [
         GroupedBar(f"{labels['code']},\n{labels['updated']}", labels["method"], samples.quantile(0.5) * 1e3)
         for labels, samples in _taken(test, UPDATE)
@@ -153,8 +141,6 @@ def _updates(test: TestRecord) -> list[GroupedBar]:
 
 
 def _throughputs(test: TestRecord) -> list[GroupedBar]:
-    from rackloop_reports.plots import GroupedBar
-
     return [
         GroupedBar(labels["code"], labels["act"], samples.quantile(0.5) / 1e9)
         for labels, samples in _taken(test, CODEC)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from rackloop.measurement import Verdict
 from rackloop.units import counted
+from rackloop_reports.formatting import cause_text, interval_text, limit_text, measure_text, value_text
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
-from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
 _STYLES = {
     Verdict.PASS: "green",

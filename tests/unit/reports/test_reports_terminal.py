@@ -7,7 +7,7 @@ from rich.console import Console
 
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import summarize
-from rackloop_reports.table import render
+from rackloop_reports.terminal import render
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
 
 

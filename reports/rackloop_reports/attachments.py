@@ -10,10 +10,10 @@ from html import escape
 
 from rackloop.record import Exchange, Measured, RemapSeen
 from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
-from rackloop_reports.gallery import Plot
+from rackloop_reports.formatting import cause_text, interval_text, limit_text, measure_text, value_text
 from rackloop_reports.health_page import health_compared_html
+from rackloop_reports.plot_selection import Plot
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.wording import cause_text, interval_text, limit_text, measure_text, value_text
 
 STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
 

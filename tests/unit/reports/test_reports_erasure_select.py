@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from rackloop.measurement import Distribution
-from rackloop_reports.gallery import Gallery
+from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import (
     GroupedBar,
     RebuildBar,
@@ -145,7 +145,7 @@ def run(tmp_path: Path) -> RunRecord:
 
 
 def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) -> None:
-    gallery = Gallery(run)
+    gallery = RunPlots(run)
     names = [[plot.name for plot in gallery.plots_of([test])] for test in run.tests]
     assert names == [
         ["Recovery correctness: correctness (simulated)"],
@@ -161,18 +161,18 @@ def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) ->
 
 
 def test_reads_are_told_from_others_by_when_and_how(run: RunRecord) -> None:
-    from rackloop_reports.recovered import recovery_drawings
+    from rackloop_reports.plots.erasure_select import erasure_drawings
 
-    ((_, draw),) = recovery_drawings(run.tests[1], SOURCE)
+    ((_, draw),) = erasure_drawings(run.tests[1], SOURCE)
     legend = draw().axes[0].get_legend()
     assert legend is not None
     assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, longest 200 ms, n = 2"
 
 
 def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
-    from rackloop_reports.recovered import recovery_drawings
+    from rackloop_reports.plots.erasure_select import erasure_drawings
 
-    ((_, draw),) = recovery_drawings(run.tests[0], SOURCE)
+    ((_, draw),) = erasure_drawings(run.tests[0], SOURCE)
     (axes,) = draw().axes
     assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == [
@@ -184,9 +184,9 @@ def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
 
 
 def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) -> None:
-    from rackloop_reports.recovered import recovery_drawings
+    from rackloop_reports.plots.erasure_select import erasure_drawings
 
-    ((_, draw),) = recovery_drawings(run.tests[2], SOURCE)
+    ((_, draw),) = erasure_drawings(run.tests[2], SOURCE)
     seconds, waits = draw().axes
     assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["policy move", "policy rebuild"]
     assert [text.get_text() for text in waits.texts] == ["250, 1 read", "nobody read"]
