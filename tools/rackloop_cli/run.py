@@ -34,7 +34,7 @@ from rackloop.units import counted
 from rackloop_fixtures import Observer, path_of
 
 if TYPE_CHECKING:
-    from rackloop_fixtures import Foreseen
+    from rackloop_fixtures import DryRunEntry
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _is_sound(arguments: list[str]) -> bool:
     """Whether the tests can be collected, which several processes would each complain of in their own way."""
     observer = Observer()
     _pytest_main([*arguments, *_DRY], observer)
-    return observer.foreseen is not None
+    return observer.dry_run is not None
 
 
 def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
@@ -172,18 +172,18 @@ def _pytest_main(arguments: list[str], *plugins: object) -> int:
 def _dry_run(arguments: list[str], lab: Lab, plan: Plan) -> int:
     observer = Observer()
     status = _pytest_main([*arguments, *_DRY], observer)
-    if observer.foreseen is None:
+    if observer.dry_run is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
-    _print_foreseen(observer.foreseen, plan, lab)
+    _print_dry_run(observer.dry_run, plan, lab)
     return EXIT_PASS
 
 
-def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
+def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
     if plan.provision is not None:
         console.print(f"Servers are provisioned first: playbook {escape(str(plan.provision))}")
-    for test in foreseen:
+    for test in entries:
         console.print(
             f"\n[bold]{escape(test.test)}[/bold]" + ("" if test.skipped else f"  about {test.estimate_s:.0f} s")
         )
@@ -199,12 +199,12 @@ def _print_foreseen(foreseen: list[Foreseen], plan: Plan, lab: Lab) -> None:
         else:
             console.print(f"  faults: {len(test.faults)}")
             console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
-    total_s = sum(test.estimate_s for test in foreseen)
-    erased = {drive for test in foreseen for drive in test.erases}
-    console.print(f"\n{counted(len(foreseen), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")
+    total_s = sum(test.estimate_s for test in entries)
+    erased = {drive for test in entries for drive in test.erases}
+    console.print(f"\n{counted(len(entries), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")
 
 
-def _disturbed(test: Foreseen, lab: Lab) -> list[str]:
+def _disturbed(test: DryRunEntry, lab: Lab) -> list[str]:
     """The drives that the faults of a test name and that it does not erase."""
     named = {word for fault in test.faults for word in _WORD.findall(fault)}
     return [drive for drive in lab.drives if drive in named and drive not in test.erases]

@@ -9,7 +9,7 @@ import pytest
 from rackloop.lab import load_lab
 from rackloop.plan import Plan
 from rackloop_cli import run
-from rackloop_fixtures import Foreseen
+from rackloop_fixtures import DryRunEntry
 
 PLAN = Plan("p", "It is tried.", (), None, Path("p.yaml"))
 
@@ -18,13 +18,13 @@ def test_drives_that_are_broken_and_not_erased_are_listed_beside_those_that_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     faults = ("1 hot_unplug of fast1", "1 hot_unplug of shelf1-0", "1 power_loss of node1")
-    broken = Foreseen("direct/it::it", "break it", ("fast1",), faults, 1.0)
-    run._print_foreseen([broken], PLAN, load_lab("direct-attached"))
+    broken = DryRunEntry("direct/it::it", "break it", ("fast1",), faults, 1.0)
+    run._print_dry_run([broken], PLAN, load_lab("direct-attached"))
     said = capsys.readouterr().out.splitlines()
     assert said[said.index("  drives erased: fast1") + 1] == "  drives disturbed, not erased: shelf1-0"
 
 
 def test_nothing_is_said_of_disturbed_drives_where_all_are_erased(capsys: pytest.CaptureFixture[str]) -> None:
-    erasing = Foreseen("direct/it::it", "break it", ("fast1",), ("hang of fast1",), 1.0)
-    run._print_foreseen([erasing], PLAN, load_lab("direct-attached"))
+    erasing = DryRunEntry("direct/it::it", "break it", ("fast1",), ("hang of fast1",), 1.0)
+    run._print_dry_run([erasing], PLAN, load_lab("direct-attached"))
     assert "disturbed" not in capsys.readouterr().out
