@@ -106,7 +106,7 @@ def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = N
     from rackloop_cli import run as verb
 
     raise typer.Exit(
-        verb.run(verb.Request(plan="smoke", lab="mock", out=out, seed=seed, settings=tuple(settings or ())))
+        verb.run(verb.RunRequest(plan="smoke", lab="mock", out=out, seed=seed, settings=tuple(settings or ())))
     )
 
 
@@ -156,7 +156,7 @@ def run(
     """
     from rackloop_cli import run as verb
 
-    request = verb.Request(
+    request = verb.RunRequest(
         plan=plan,
         lab=lab,
         out=out,

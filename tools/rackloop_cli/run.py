@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What the user asked to run."""
 
     plan: str
@@ -59,7 +59,7 @@ class Request:
     dry_run: bool = False
 
 
-def run(request: Request) -> int:
+def run(request: RunRequest) -> int:
     """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched.
 
     Raises LabError where the results could not be written: the rack is given back, and there is no report.
@@ -93,7 +93,7 @@ def _is_sound(arguments: list[str]) -> bool:
     return observer.dry_run is not None
 
 
-def _run_pytest(request: Request, arguments: list[str], directory: Path) -> int:
+def _run_pytest(request: RunRequest, arguments: list[str], directory: Path) -> int:
     observer = Observer()
     arguments = [
         *arguments,
@@ -121,7 +121,7 @@ _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _DRY = ("--rackloop-dry-run", "-qq", "--no-header")
 
 
-def _common_arguments(request: Request, files: list[str], tests_root: Path) -> list[str]:
+def _common_arguments(request: RunRequest, files: list[str], tests_root: Path) -> list[str]:
     arguments = [
         *dict.fromkeys(files),
         f"-c{data_path('testplans') / 'pytest.ini'}",
@@ -139,7 +139,7 @@ def _common_arguments(request: Request, files: list[str], tests_root: Path) -> l
     return arguments
 
 
-def _lease_arguments(request: Request) -> list[str]:
+def _lease_arguments(request: RunRequest) -> list[str]:
     arguments = [f"--rackloop-wait={request.wait_s:g}", f"--rackloop-priority={request.priority}"]
     if request.servers is not None:
         arguments.append(f"--rackloop-servers={request.servers}")
@@ -148,7 +148,7 @@ def _lease_arguments(request: Request) -> list[str]:
     return arguments
 
 
-def _steal_arguments(request: Request, lab: Lab, plan: Plan) -> list[str]:
+def _steal_arguments(request: RunRequest, lab: Lab, plan: Plan) -> list[str]:
     """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
     from rackloop.safety.leases import Leases, LeaseTerms
     from rackloop.safety.store import open_lab_store

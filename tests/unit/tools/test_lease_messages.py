@@ -64,4 +64,4 @@ def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
 )
 def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(term: str, said: str) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
-        lab_lease.take(lab_lease.Request("mock", term))
+        lab_lease.take(lab_lease.LeaseRequest("mock", term))

@@ -15,7 +15,7 @@ from rackloop.plan import find_testplans
 from rackloop.safety.maintenance import Gear, Upkeep
 from rackloop.safety.store import open_lab_store
 from rackloop_cli.schedule import shrink as schedule_shrink
-from rackloop_cli.schedule.show import Wanted, find, make, show
+from rackloop_cli.schedule.show import ScheduleRequest, find, make, show
 
 STORM = """\
 schedule: storm
@@ -27,26 +27,26 @@ random:
 
 
 @pytest.fixture
-def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
+def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScheduleRequest:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
     path = tmp_path / "storm.yaml"
     path.write_text(STORM)
-    return Wanted(path, "labs/mock.yaml", seed=7)
+    return ScheduleRequest(path, "labs/mock.yaml", seed=7)
 
 
-def test_a_drawn_schedule_is_written_to_a_file(storm: Wanted, tmp_path: Path) -> None:
+def test_a_drawn_schedule_is_written_to_a_file(storm: ScheduleRequest, tmp_path: Path) -> None:
     assert make(storm, out=tmp_path / "script.yaml") == 0
     assert (tmp_path / "script.yaml").read_text().startswith("schedule: storm\n")
 
 
-def test_a_drawn_schedule_replaces_no_file(storm: Wanted) -> None:
+def test_a_drawn_schedule_replaces_no_file(storm: ScheduleRequest) -> None:
     with pytest.raises(BadInput, match=r"storm\.yaml is there already: choose another file"):
         make(storm, out=storm.source)
     assert storm.source.read_text() == STORM
 
 
 def test_what_is_out_of_service_is_not_drawn_and_told(
-    storm: Wanted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    storm: ScheduleRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = replace(storm, source=tmp_path / "script.yaml")
     assert make(storm, out=script.source) == 0
@@ -63,9 +63,9 @@ def test_what_is_out_of_service_is_not_drawn_and_told(
 
 
 def test_a_test_that_fails_without_any_fault_is_said_to_fail_of_something_else(
-    storm: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    storm: ScheduleRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(schedule_shrink._Trials, "fails", lambda *_: True)
-    plan = Wanted(find_testplans() / "storm.yaml", "mock", seed=storm.seed)
+    plan = ScheduleRequest(find_testplans() / "storm.yaml", "mock", seed=storm.seed)
     assert schedule_shrink.run(plan, times=1, runs=5, out=tmp_path / "least.yaml") == 3
     assert "the faults are not the cause: look at the limit that was broken" in capsys.readouterr().out

@@ -98,7 +98,7 @@ def lab_lease(
     """
     from rackloop_cli.lab import lease as verb
 
-    request = verb.Request(
+    request = verb.LeaseRequest(
         lab=lab,
         term=term,
         servers=servers,
@@ -230,7 +230,7 @@ def lab_discover(
 
     raise typer.Exit(
         verb.run(
-            verb.Request(
+            verb.DiscoverRequest(
                 lab=lab,
                 name=name,
                 hosts=tuple(hosts or ()),
@@ -279,7 +279,7 @@ def lab_provision(
     """
     from rackloop_cli.lab import provision as verb
 
-    request = verb.Request(
+    request = verb.ProvisionRequest(
         lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
     )
     raise typer.Exit(verb.run(request))

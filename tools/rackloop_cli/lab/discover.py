@@ -27,7 +27,7 @@ _SSH_PORT = 22
 
 
 @dataclass(frozen=True)
-class Request:
+class DiscoverRequest:
     """What was asked for: a lab that is up, or servers as ``NAME=user@host:port`` and a switch."""
 
     lab: str | None
@@ -40,7 +40,7 @@ class Request:
     force: bool = False
 
 
-def run(request: Request) -> int:
+def run(request: DiscoverRequest) -> int:
     """Survey the servers and write the description; nothing is written where a server cannot be asked.
 
     A description that does not pass `lab check`, as where two drives share an identity, is exit 3.
@@ -88,7 +88,7 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
     return FirstDescription(name, servers, switch, with_paths(lab))
 
 
-def _of_hosts(request: Request, name: str, clock: Clock) -> FirstDescription:
+def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> FirstDescription:
     """What servers see that no description knows yet."""
     accesses = _accesses(request)
     deadline = Deadline.after(clock, _WITHIN_S)
@@ -118,7 +118,7 @@ def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
     return ("tcp", control.tcp) if control.tcp else ("serial", str(control.serial))
 
 
-def _accesses(request: Request) -> list[SshAccess]:
+def _accesses(request: DiscoverRequest) -> list[SshAccess]:
     known_hosts = request.known_hosts or Path("~/.ssh/known_hosts").expanduser()
     accesses: list[SshAccess] = []
     for text in request.hosts:

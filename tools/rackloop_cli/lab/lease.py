@@ -20,7 +20,7 @@ _LONGEST_S = 30 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Request:
+class LeaseRequest:
     """What the user asked for."""
 
     lab: str
@@ -33,7 +33,7 @@ class Request:
     yes: bool = False
 
 
-def take(request: Request) -> int:
+def take(request: LeaseRequest) -> int:
     """Take a lease that outlives the command. Raises RackLeased where somebody else has what it is for."""
     lab, clock = load_lab(request.lab), RealClock()
     term_s = _term_s(request.term)

@@ -30,7 +30,7 @@ _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UN
 
 
 @dataclass(frozen=True)
-class Request:
+class ProvisionRequest:
     """What the user asked for."""
 
     lab: str
@@ -41,7 +41,7 @@ class Request:
     timeout_s: float = 600.0
 
 
-def run(request: Request) -> int:
+def run(request: ProvisionRequest) -> int:
     """Run the playbook, saying what changes as it does; returns the exit status.
 
     Raises BadInput where the lab, a role or a setting is wrong, LabError where the lab is not up or a task fails.

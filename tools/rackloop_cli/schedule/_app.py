@@ -62,7 +62,7 @@ def schedule_make(
     """
     from rackloop_cli.schedule import show as verb
 
-    raise typer.Exit(verb.make(verb.Wanted(source, lab, seed, test, testplans), out=out))
+    raise typer.Exit(verb.make(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out))
 
 
 @schedule_app.command(
@@ -91,7 +91,7 @@ def schedule_show(
     """
     from rackloop_cli.schedule import show as verb
 
-    raise typer.Exit(verb.show(verb.Wanted(source, lab, seed, test, testplans), out=out))
+    raise typer.Exit(verb.show(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out))
 
 
 @schedule_app.command(
@@ -119,6 +119,6 @@ def schedule_shrink(
     reproduces the failure. Ctrl-C keeps the best so far. Where it does not fail at first, that is exit code 3.
     """
     from rackloop_cli.schedule import shrink as verb
-    from rackloop_cli.schedule.show import Wanted
+    from rackloop_cli.schedule.show import ScheduleRequest
 
-    raise typer.Exit(verb.run(Wanted(source, lab, seed, test, testplans), times=times, runs=runs, out=out))
+    raise typer.Exit(verb.run(ScheduleRequest(source, lab, seed, test, testplans), times=times, runs=runs, out=out))

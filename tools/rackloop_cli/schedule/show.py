@@ -41,7 +41,7 @@ _NAMES = 4
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScheduleRequest:
     """What the user named: a file or a directory, the lab, and which of several tests."""
 
     source: Path
@@ -68,9 +68,9 @@ class Found:
     not_now: tuple[str, ...] = ()
 
 
-def make(wanted: Wanted, *, out: Path | None) -> int:
+def make(request: ScheduleRequest, *, out: Path | None) -> int:
     """Draw the schedule and print it, or write it to ``out``."""
-    (found,) = find(wanted, load_lab(wanted.lab))[:1]
+    (found,) = find(request, load_lab(request.lab))[:1]
     text = schedule_yaml(found.schedule)
     if out is None:
         print(text, end="")
@@ -80,10 +80,10 @@ def make(wanted: Wanted, *, out: Path | None) -> int:
     return EXIT_PASS
 
 
-def show(wanted: Wanted, *, out: Path | None) -> int:
+def show(request: ScheduleRequest, *, out: Path | None) -> int:
     """Print the schedules as tables and time lines."""
-    lab = load_lab(wanted.lab)
-    schedules = find(wanted, lab)
+    lab = load_lab(request.lab)
+    schedules = find(request, lab)
     console = Console(highlight=False)
     for found in schedules:
         _show(console, found, lab)
@@ -94,23 +94,23 @@ def show(wanted: Wanted, *, out: Path | None) -> int:
     return EXIT_PASS
 
 
-def find(wanted: Wanted, lab: Lab) -> list[Found]:
+def find(request: ScheduleRequest, lab: Lab) -> list[Found]:
     """The schedules of a file or of a run, drawn. Raises BadInput where there is none."""
-    source = wanted.source
+    source = request.source
     if source.is_dir():
-        found = list(_played(wanted, lab))
+        found = list(_played(request, lab))
     elif _is_schedule(source):
-        seed = wanted.seed if wanted.seed is not None else choose_seed()
+        seed = request.seed if request.seed is not None else choose_seed()
         given = load_schedule(source, lab)
         one = _Chosen(lab).of(given, seed, str(source))
         found = [replace(one, seed=seed if one.schedule.seed is None else one.schedule.seed)]
     else:
-        found = list(_of_plan(wanted, source, lab))
-    if wanted.test is not None:
+        found = list(_of_plan(request, source, lab))
+    if request.test is not None:
         known = [each.title for each in found]
-        found = [each for each in found if wanted.test in {each.title, each.title.partition("::")[0]}]
+        found = [each for each in found if request.test in {each.title, each.title.partition("::")[0]}]
         if not found:
-            raise BadInput(f"{source} has no schedule of a test {wanted.test!r}; {guess(wanted.test, known)}")
+            raise BadInput(f"{source} has no schedule of a test {request.test!r}; {guess(request.test, known)}")
     if not found:
         raise BadInput(f"{source} has no schedule of faults")
     return found
@@ -123,18 +123,18 @@ def _is_schedule(source: Path) -> bool:
     return not (isinstance(written, dict) and "plan" in written)
 
 
-def _played(wanted: Wanted, lab: Lab) -> Iterator[Found]:
+def _played(request: ScheduleRequest, lab: Lab) -> Iterator[Found]:
     """What a run left of the schedules it played, those of tests that failed first."""
     from rackloop_fixtures import schedule_file_name
 
-    directory = wanted.source
+    directory = request.source
     plans = sorted((directory / FOLDER).glob("*.yaml"))
     if not plans:
         raise BadInput(f"{directory} has no {FOLDER}/: it is no directory of a run that played a schedule")
     verdicts = _verdicts(directory)
     tests = {schedule_file_name(test): test for test in verdicts}
     for path in sorted(plans, key=lambda path: (verdicts.get(tests.get(path.name, "")) != "fail", path.name)):
-        for found in _of_plan(replace(wanted, seed=None), path, lab):
+        for found in _of_plan(replace(request, seed=None), path, lab):
             yield replace(found, title=tests.get(path.name, found.title))
 
 
@@ -147,11 +147,11 @@ def _verdicts(directory: Path) -> dict[str, str]:
     return {event.test: event.verdict for event in events if isinstance(event, TestFinished)}
 
 
-def _of_plan(wanted: Wanted, source: Path, lab: Lab) -> Iterator[Found]:
+def _of_plan(request: ScheduleRequest, source: Path, lab: Lab) -> Iterator[Found]:
     """The schedules of a plan's tests, drawn as a run with this seed draws them."""
-    root = find_testplans(wanted.testplans)
+    root = find_testplans(request.testplans)
     plan = load_plan(source, root)
-    chosen = wanted.seed if wanted.seed is not None else plan.seed
+    chosen = request.seed if request.seed is not None else plan.seed
     seed = choose_seed() if chosen is None else chosen
     files = files_by_name(root)
     choose = _Chosen(lab)
@@ -278,7 +278,7 @@ def _draw(out: Path, name: str, found: Found) -> None:
 
 
 def write(out: Path, text: str, *, replacing: bool = True) -> None:
-    """Write a file. Raises BadInput where it cannot be, or is there already and ``replacing`` is not wanted."""
+    """Write a file. Raises BadInput where it cannot be, or is there already and not ``replacing``."""
     try:
         with out.open("w" if replacing else "x", encoding="utf-8") as file:
             file.write(text)

@@ -19,26 +19,26 @@ from rackloop.plan import plan_yaml
 from rackloop.record import Measured, RunFinished, TestFinished, read_events
 from rackloop.units import counted
 from rackloop_cli.run import terminate_as_interrupt
-from rackloop_cli.schedule.show import Found, Wanted, find, write
+from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
 
 # What failed where no measure broke its limit: the test said so.
 _THE_TEST_ITSELF = "the test itself"
 _SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
-def run(wanted: Wanted, *, times: int, runs: int, out: Path) -> int:
-    """Shrink the first schedule of what is wanted and write a plan with the least to ``out``."""
-    lab = load_lab(wanted.lab)
-    found = find(wanted, lab)[0]
+def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
+    """Shrink the first schedule of the request and write a plan with the least to ``out``."""
+    lab = load_lab(request.lab)
+    found = find(request, lab)[0]
     if found.plan is None or found.entry is None:
         raise BadInput(
-            f"{wanted.source} is a schedule without a test; name the plan or the run whose test fails with it"
+            f"{request.source} is a schedule without a test; name the plan or the run whose test fails with it"
         )
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{found.title}: {counted(len(found.schedule.unrolled().steps), 'fault')}, seed {found.seed}")
     taking = taking_of(lab)
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
-        trials = _Trials(found, wanted, Path(folder), console, out, times)
+        trials = _Trials(found, request, Path(folder), console, out, times)
         with terminate_as_interrupt():
             shrunk = shrink(
                 found.schedule,
@@ -65,7 +65,7 @@ class _Trials:
     """Runs of one test with other schedules, each by the command line in a process of its own."""
 
     found: Found
-    wanted: Wanted
+    request: ScheduleRequest
     folder: Path
     console: Console
     out: Path
@@ -102,9 +102,9 @@ class _Trials:
         plan = self.folder / f"candidate-{self._number}.yaml"
         plan.write_text(plan_yaml(self.found.plan, self.found.entry, candidate, self.found.seed), encoding="utf-8")
         out = self.folder / f"run-{self._number}"
-        command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.wanted.lab}"]
-        if self.wanted.testplans is not None:
-            command.append(f"--testplans={self.wanted.testplans.absolute()}")
+        command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.request.lab}"]
+        if self.request.testplans is not None:
+            command.append(f"--testplans={self.request.testplans.absolute()}")
         status, said = _run_to_its_end([*command, f"--out={out}", "--no-report"])
         if status == EXIT_INTERRUPTED:
             raise KeyboardInterrupt

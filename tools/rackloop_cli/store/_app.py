@@ -9,7 +9,6 @@ import typer
 
 from rackloop_cli.shared.help_examples import examples
 from rackloop_cli.shared.options import LabArgument
-from rackloop_cli.store.place import Place
 
 store_app = typer.Typer(
     no_args_is_help=True,
@@ -66,8 +65,11 @@ def store_format(
     What the drive holds is lost. Groups get as much redundancy as it takes to decode all but one in a million.
     """
     from rackloop_cli.store import verbs as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.make(Place(ctx.obj, drive), ph=ph, codeword=codeword, files=files, overwrite=overwrite))
+    raise typer.Exit(
+        verb.make(StoreRequest(ctx.obj, drive), ph=ph, codeword=codeword, files=files, overwrite=overwrite)
+    )
 
 
 @store_app.command("status", epilog=examples("rackloop store mock status d05"))
@@ -77,8 +79,9 @@ def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOp
     Its code, its room, and a line for each file.
     """
     from rackloop_cli.store import verbs as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.status(Place(ctx.obj, drive, take_over)))
+    raise typer.Exit(verb.status(StoreRequest(ctx.obj, drive, take_over)))
 
 
 @store_app.command(
@@ -104,8 +107,9 @@ def store_put(
     or is interrupted.
     """
     from rackloop_cli.store import copy as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.put(Place(ctx.obj, drive, take_over), source, name))
+    raise typer.Exit(verb.put(StoreRequest(ctx.obj, drive, take_over), source, name))
 
 
 @store_app.command(
@@ -131,8 +135,9 @@ def store_get(
     there once all of it was read. Standard output gets what could be read until then.
     """
     from rackloop_cli.store import copy as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.get(Place(ctx.obj, drive, take_over), name, target))
+    raise typer.Exit(verb.get(StoreRequest(ctx.obj, drive, take_over), name, target))
 
 
 @store_app.command("rm", epilog=examples("rackloop store mock rm d05 results.tar"))
@@ -147,8 +152,9 @@ def store_rm(
     All of them, or none where there is no file of one of the names.
     """
     from rackloop_cli.store import verbs as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.remove(Place(ctx.obj, drive, take_over), names))
+    raise typer.Exit(verb.remove(StoreRequest(ctx.obj, drive, take_over), names))
 
 
 @store_app.command("scrub", epilog=examples("rackloop store mock scrub d05", "rackloop store mock scrub d05 --check"))
@@ -164,8 +170,9 @@ def store_scrub(
     is 1 where something cannot be repaired, or with --check where something is wrong.
     """
     from rackloop_cli.store import verbs as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.scrub(Place(ctx.obj, drive, take_over), check=check))
+    raise typer.Exit(verb.scrub(StoreRequest(ctx.obj, drive, take_over), check=check))
 
 
 @store_app.command(
@@ -183,5 +190,6 @@ def store_mount(
     the drive; their redundancy follows when nobody asks for anything. It takes FUSE.
     """
     from rackloop_cli.store import verbs as verb
+    from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.mount(Place(ctx.obj, drive, take_over), directory))
+    raise typer.Exit(verb.mount(StoreRequest(ctx.obj, drive, take_over), directory))

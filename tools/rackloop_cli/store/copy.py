@@ -15,8 +15,17 @@ from rich.console import Console
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput
 from rackloop.units import counted
 from rackloop_cli.shared.interruption import interruptible
-from rackloop_cli.store.place import Place
-from rackloop_cli.store.session import HALF_PUT, Reached, opened, progress, remove_if_there, room_for_data, size, tell
+from rackloop_cli.store.session import (
+    HALF_PUT,
+    Reached,
+    StoreRequest,
+    opened,
+    progress,
+    remove_if_there,
+    room_for_data,
+    size,
+    tell,
+)
 from rackloop_models.local_erasure import LocalStore, NoRoom, NoSuchFile, require_name
 
 STANDARD = "-"
@@ -25,31 +34,33 @@ STANDARD = "-"
 _PIECE_BYTES = 4 << 20
 
 
-def put(place: Place, source: str, name: str | None) -> int:
+def put(request: StoreRequest, source: str, name: str | None) -> int:
     """Copy a file of this machine into a store, in place of one of that name once all of it is on the drive."""
     if name is None and source == STANDARD:
         raise BadInput("what comes from standard input has no name; give one with --name")
     name = Path(source).name if name is None else name
     with _source(source) as (reading, length):
         _require_name(name)
-        with opened(place, "store put") as (drive, store):
+        with opened(request, "store put") as (drive, store):
             _require_place(store, name)
             room = room_for_data(store)
             if length is not None and length > room:
-                raise NoRoom(f"{source} has {size(length)}, and {place.drive} has room for {size(room)}; remove files")
+                raise NoRoom(
+                    f"{source} has {size(length)}, and {request.drive} has room for {size(room)}; remove files"
+                )
             written = _put(drive, store, _reading(reading, source), length, name)
-    _say(f"{name}: {size(written)} are on {place.drive}")
+    _say(f"{name}: {size(written)} are on {request.drive}")
     return EXIT_PASS
 
 
-def get(place: Place, name: str, target: str) -> int:
+def get(request: StoreRequest, name: str, target: str) -> int:
     """Copy a file of a store to this machine; nothing is left there of one that cannot be read whole."""
     if target == STANDARD:
-        return _show(place, name)
+        return _show(request, name)
     with _writing_to(target):
         path = _target(target, name)
     with interruptible(), _half(path) as write:
-        written, degraded = _get(place, name, write)
+        written, degraded = _get(request, name, write)
     _say(f"{path}: {size(written)}{_of_degraded(degraded)}")
     return EXIT_PASS
 
@@ -80,11 +91,11 @@ def _put(drive: Reached, store: LocalStore, read: Callable[[], bytes], length: i
     return written
 
 
-def _show(place: Place, name: str) -> int:
+def _show(request: StoreRequest, name: str) -> int:
     """Copy a file to standard output, about which nothing else is said there."""
     sys.stdout.flush()
     try:
-        _, degraded = _get(place, name, _standard_output, is_watched=not sys.stdout.isatty())
+        _, degraded = _get(request, name, _standard_output, is_watched=not sys.stdout.isatty())
     except BrokenPipeError:
         return EXIT_INTERRUPTED
     if degraded:
@@ -92,9 +103,11 @@ def _show(place: Place, name: str) -> int:
     return EXIT_PASS
 
 
-def _get(place: Place, name: str, write: Callable[[bytes], object], *, is_watched: bool = True) -> tuple[int, int]:
+def _get(
+    request: StoreRequest, name: str, write: Callable[[bytes], object], *, is_watched: bool = True
+) -> tuple[int, int]:
     """Give all of a file to ``write``; how many bytes that were, and how often what failed had to be decoded."""
-    with opened(place, "store get") as (drive, store):
+    with opened(request, "store get") as (drive, store):
         file, written = store.open(name), 0
         with progress("get", file.size_bytes, is_shown=is_watched) as advance:
             while True:

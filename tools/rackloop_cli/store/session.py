@@ -17,7 +17,6 @@ from rackloop.units import counted, format_quantity
 from rackloop_cli.shared.interruption import Interruption, interruptible
 from rackloop_cli.store.drive_errors import DriveAtPort, named
 from rackloop_cli.store.drive_session import DriveByHand, drive_by_hand
-from rackloop_cli.store.place import Place
 from rackloop_drivers.drive_blocks import open_blocks
 from rackloop_models.local_erasure import (
     IN_FLIGHT_BYTES,
@@ -37,6 +36,15 @@ _IO_S = 60.0
 
 
 @dataclass(frozen=True)
+class StoreRequest:
+    """A drive of a lab, and whether its store may be taken from an owner that may be alive."""
+
+    lab: str
+    drive: str
+    take_over: bool = False
+
+
+@dataclass(frozen=True)
 class Reached:
     """A drive that may be written, and how a command that works on it is interrupted."""
 
@@ -53,12 +61,12 @@ class Reached:
 
 
 @contextmanager
-def reached(place: Place, purpose: str) -> Iterator[Reached]:
+def reached(request: StoreRequest, purpose: str) -> Iterator[Reached]:
     """The drive, leased and with the guard's permission. Raises as drive_by_hand and open_blocks do."""
-    lab, clock = load_lab(place.lab), RealClock()
+    lab, clock = load_lab(request.lab), RealClock()
     with interruptible() as interruption:
         try:
-            with drive_by_hand(lab, clock, place.drive, f"{purpose} {place.drive}") as at:
+            with drive_by_hand(lab, clock, request.drive, f"{purpose} {request.drive}") as at:
                 name, look = f"drive {at.drive} at {at.through}", _where_to_look(lab)
                 try:
                     session = open_blocks(at.permit, clock, within_s=_IO_S)
@@ -78,11 +86,11 @@ def reached(place: Place, purpose: str) -> Iterator[Reached]:
 
 
 @contextmanager
-def opened(place: Place, purpose: str) -> Iterator[tuple[Reached, LocalStore]]:
+def opened(request: StoreRequest, purpose: str) -> Iterator[tuple[Reached, LocalStore]]:
     """The store of the drive; what a put that was killed left there is gone. Raises also as LocalStore does."""
-    with reached(place, purpose) as drive:
+    with reached(request, purpose) as drive:
         with drive.in_order():
-            store = _opened(place, drive, purpose)
+            store = _opened(request, drive, purpose)
         try:
             drive.interruption.check()
             with drive.in_order():
@@ -143,21 +151,21 @@ def size(size_bytes: int) -> str:
     return format_quantity(size_bytes, "B")
 
 
-def _opened(place: Place, drive: Reached, purpose: str) -> LocalStore:
+def _opened(request: StoreRequest, drive: Reached, purpose: str) -> LocalStore:
     try:
         return LocalStore(
             drive.blocks,
             RealClock(),
-            take_over=place.take_over,
+            take_over=request.take_over,
             owner=purpose,
             in_flight_bytes=IN_FLIGHT_BYTES,
         )
     except NoStore:
         raise NoStore(
-            f"drive {place.drive} carries no store; make one: rackloop store {place.lab} format {place.drive}"
+            f"drive {request.drive} carries no store; make one: rackloop store {request.lab} format {request.drive}"
         ) from None
     except StoreInUse as error:
-        raise StoreInUse(f"drive {place.drive}: {error} (--take-over)") from None
+        raise StoreInUse(f"drive {request.drive}: {error} (--take-over)") from None
 
 
 def _where_to_look(lab: Lab) -> str:

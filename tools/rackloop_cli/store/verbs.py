@@ -14,8 +14,17 @@ from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, 
 from rackloop.units import counted
 from rackloop_cli.shared.interruption import as_ever
 from rackloop_cli.shared.tables import print_whole, table_of_figures
-from rackloop_cli.store.place import Place
-from rackloop_cli.store.session import Reached, described, opened, progress, reached, room_for_data, size, tell
+from rackloop_cli.store.session import (
+    Reached,
+    StoreRequest,
+    described,
+    opened,
+    progress,
+    reached,
+    room_for_data,
+    size,
+    tell,
+)
 from rackloop_models.local_erasure import (
     SECTOR_BYTES,
     Layout,
@@ -39,10 +48,10 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 12
 
 
-def make(place: Place, *, ph: float, codeword: int, files: int, overwrite: bool) -> int:
+def make(request: StoreRequest, *, ph: float, codeword: int, files: int, overwrite: bool) -> int:
     """Have a drive carry an empty store."""
     layout = Layout.for_failure_probability(ph, codeword)
-    with reached(place, "store format") as drive, drive.in_order():
+    with reached(request, "store format") as drive, drive.in_order():
         if not overwrite:
             _require_no_store(drive)
         drive.interruption.check()
@@ -52,33 +61,33 @@ def make(place: Place, *, ph: float, codeword: int, files: int, overwrite: bool)
                 room = room_for_data(store)
         except (NoStore, ReplicasDisagree) as error:
             raise LabError(
-                f"drive {place.drive} at {drive.at.through} was formatted, and does not give back what was written to "
-                "it; take another drive"
+                f"drive {request.drive} at {drive.at.through} was formatted, and does not give back what was written "
+                "to it; take another drive"
             ) from error
     Console().print(
-        f"{place.drive} carries a store: {described(layout)}; there is room for {size(room)}",
+        f"{request.drive} carries a store: {described(layout)}; there is room for {size(room)}",
         soft_wrap=True,
         highlight=False,
     )
     return EXIT_PASS
 
 
-def status(place: Place) -> int:
+def status(request: StoreRequest) -> int:
     """Say what a store is like, and list its files."""
-    with opened(place, "store status") as (drive, store), drive.in_order():
+    with opened(request, "store status") as (drive, store), drive.in_order():
         files = {name: store.stat(name) for name in store.names()}
         room, layout = room_for_data(store), store.layout
     console = Console(highlight=False)
-    console.print(f"{place.drive} at {drive.at.through}: {described(layout)}", soft_wrap=True)
+    console.print(f"{request.drive} at {drive.at.through}: {described(layout)}", soft_wrap=True)
     console.print(f"{counted(len(files), 'file')}, room for {size(room)}", soft_wrap=True)
     if files:
         print_whole(console, _listed(files))
     return EXIT_PASS
 
 
-def remove(place: Place, names: list[str]) -> int:
+def remove(request: StoreRequest, names: list[str]) -> int:
     """Remove files from a store, all or none."""
-    with opened(place, "store rm") as (drive, store), drive.in_order():
+    with opened(request, "store rm") as (drive, store), drive.in_order():
         for name in names:
             store.open(name)
         for name in dict.fromkeys(names):
@@ -87,9 +96,9 @@ def remove(place: Place, names: list[str]) -> int:
     return EXIT_PASS
 
 
-def scrub(place: Place, *, check: bool) -> int:
+def scrub(request: StoreRequest, *, check: bool) -> int:
     """Read all of a store and repair it; exit 1 where anything is lost, or with ``check`` where anything is wrong."""
-    with opened(place, "store scrub") as (drive, store), progress("scrub", None) as advance, drive.in_order():
+    with opened(request, "store scrub") as (drive, store), progress("scrub", None) as advance, drive.in_order():
 
         def step(done: int, of: int) -> None:
             drive.interruption.check()
@@ -101,7 +110,7 @@ def scrub(place: Place, *, check: bool) -> int:
     return EXIT_PASS if is_well else EXIT_PRODUCT_FAILED
 
 
-def mount(place: Place, directory: Path) -> int:
+def mount(request: StoreRequest, directory: Path) -> int:
     """Serve a store as a folder until it is unmounted; exit 3 where that was because drive, lab or lease were lost."""
     require_mount_point(directory)
     console = Console(highlight=False)
@@ -110,19 +119,19 @@ def mount(place: Place, directory: Path) -> int:
     def ready() -> None:
         is_ready.append(True)
         console.print(
-            f"{place.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it",
+            f"{request.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it",
             soft_wrap=True,
             markup=False,
         )
 
     try:
-        with opened(place, "store mount") as (drive, store), drive.at.watched() as watch:
+        with opened(request, "store mount") as (drive, store), drive.at.watched() as watch:
             with drive.in_order(), as_ever():
                 serve_files(
                     store,
                     directory,
                     RealClock(),
-                    name=f"{place.lab}/{place.drive}",
+                    name=f"{request.lab}/{request.drive}",
                     is_over=watch.is_over,
                     on_ready=ready,
                     on_trouble=tell,
@@ -135,7 +144,7 @@ def mount(place: Place, directory: Path) -> int:
         lost = lost or str(error)
     if lost:
         raise LabError(f"{directory} was unmounted, and what was not synced is lost: {lost}")
-    console.print(f"{place.drive} is unmounted, and all that was written is on it")
+    console.print(f"{request.drive} is unmounted, and all that was written is on it")
     return EXIT_PASS
 
 

@@ -84,7 +84,7 @@ def trace_convert(
     """
     from rackloop_cli.trace import convert as verb
 
-    request = verb.Request(
+    request = verb.ConvertRequest(
         trace=trace, out=out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
     )
     raise typer.Exit(verb.run(request))
@@ -154,7 +154,7 @@ def trace_make(
     """
     from rackloop_cli.trace import make as verb
 
-    request = verb.Request(
+    request = verb.SynthesisRequest(
         out=out,
         format=target,
         like=like,
@@ -221,7 +221,7 @@ def trace_replay(
     """
     from rackloop_cli.trace import replay as verb
 
-    request = verb.Request(
+    request = verb.ReplayRequest(
         trace=trace,
         lab=lab,
         drive=drive,

@@ -17,7 +17,7 @@ _SHOWN_RENAMES = 5
 
 
 @dataclass(frozen=True)
-class Request:
+class ConvertRequest:
     """What the command line asks for; what is None is recognised, or the default."""
 
     trace: Path
@@ -29,7 +29,7 @@ class Request:
     strict: bool = False
 
 
-def run(request: Request) -> int:
+def run(request: ConvertRequest) -> int:
     """Convert, print what became of it to standard output and what was wrong to standard error; returns 0.
 
     Raises BadInput where the trace cannot be read or written as asked; nothing is written then.

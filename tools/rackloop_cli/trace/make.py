@@ -27,7 +27,7 @@ _ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
 
 
 @dataclass(frozen=True)
-class Request:
+class SynthesisRequest:
     """What the command line asks for. None keeps what the trace that it is like, or the plain load, has."""
 
     out: Path
@@ -48,7 +48,7 @@ class Request:
     period_s: float | None = None
 
 
-def run(request: Request) -> int:
+def run(request: SynthesisRequest) -> int:
     """Make the trace and say what it is; returns 0. Raises BadInput for options that cannot be, before writing."""
     if request.requests and request.duration_s and request.rate:
         raise BadInput("--requests, --duration and --rate say one thing too many: give two of them")
@@ -66,7 +66,7 @@ def run(request: Request) -> int:
     return EXIT_PASS
 
 
-def _profile_like(like: Path, request: Request) -> TraceProfile:
+def _profile_like(like: Path, request: SynthesisRequest) -> TraceProfile:
     if request.swing_percent is not None or request.period_s is not None:
         raise BadInput(
             "--swing-percent and --period are for traces that are not --like another, which has its own course"
@@ -85,7 +85,7 @@ def _profile_like(like: Path, request: Request) -> TraceProfile:
     return TraceProfile.of(statistics)
 
 
-def _plain(request: Request) -> TraceProfile:
+def _plain(request: SynthesisRequest) -> TraceProfile:
     """The plain load; as long as the requests wanted take at the rate wanted."""
     plain = TraceProfile.plain()
     duration_s, rate = request.duration_s, request.rate
@@ -95,7 +95,7 @@ def _plain(request: Request) -> TraceProfile:
     return TraceProfile.plain(duration_s=duration_s, swing=(request.swing_percent or 0) / 100, period_s=period_s)
 
 
-def _changed(profile: TraceProfile, request: Request) -> TraceProfile:
+def _changed(profile: TraceProfile, request: SynthesisRequest) -> TraceProfile:
     """The profile with what the command line sets."""
     if request.duration_s is not None:
         profile = replace(profile, duration_s=request.duration_s)

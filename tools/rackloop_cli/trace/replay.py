@@ -10,7 +10,7 @@ from rackloop_cli import run as plan_run
 
 
 @dataclass(frozen=True)
-class Request:
+class ReplayRequest:
     """What the user asked to replay; None where the plan's own value is meant."""
 
     trace: str
@@ -27,7 +27,7 @@ class Request:
     dry_run: bool = False
 
 
-def run(request: Request) -> int:
+def run(request: ReplayRequest) -> int:
     """Run the plan; returns the exit status of a run. Raises BadInput before anything was touched."""
     # To the plan, nothing means all of the trace, the first drive, every volume: not what an option was given for.
     for option, value in (("--drive", request.drive), ("--volume", request.volume), ("--for", request.duration_s)):
@@ -45,7 +45,7 @@ def run(request: Request) -> int:
     }
     settings = tuple(f"{key}={value}" for key, value in asked.items() if value is not None)
     return plan_run.run(
-        plan_run.Request(
+        plan_run.RunRequest(
             plan="replay",
             lab=request.lab,
             out=request.out,
