@@ -11,7 +11,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Slice
 from rackloop.safety.store import open_store
-from rackloop_cli.lab import status as lab_holders
+from rackloop_cli.lab import status as lab_status
 from tests.unit.harness.sim_rack import described
 
 WHOLE, ANN = Slice(whole=True), Holder("ann", "here")
@@ -44,17 +44,17 @@ def test_the_status_of_a_lab_shows_the_last_attempts(
 ) -> None:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     clock = VirtualClock()
-    monkeypatch.setattr(lab_holders, "open_lab_store", lambda *_: open_store(tmp_path / "store.sqlite", clock))
+    monkeypatch.setattr(lab_status, "open_lab_store", lambda *_: open_store(tmp_path / "store.sqlite", clock))
     lease = leased(leases)
     leases.record_attempt(lease, "d01", ["it is the boot drive", "it is in use"])
     leases.record_attempt(lease, "d02", [])
     lab = described(tmp_path)
-    held = lab_holders.holders(lab, clock)
+    held = lab_status.holders(lab, clock)
     assert [(one["drive"], one["lease"], one["reasons"]) for one in held["attempts"]] == [
         ("d02", lease.id, []),
         ("d01", lease.id, ["it is the boot drive", "it is in use"]),
     ]
-    lab_holders.print_holders(lab, held)
+    lab_status.print_holders(lab, held)
     said = capsys.readouterr().out
     assert f": d02 by ann@here under lease {lease.id}, granted\n" in said
     assert f": d01 by ann@here under lease {lease.id}, refused: it is the boot drive; it is in use\n" in said

@@ -17,10 +17,9 @@ from rackloop.portmap import Full, Open, PortMap
 from rackloop.safety.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
 from rackloop.safety.maintenance import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
 from rackloop.safety.store import open_store
-from rackloop_cli.lab import maintenance as lab_upkeep
+from rackloop_cli.lab import maintenance as lab_maintenance
 from rackloop_cli.lab import provision as lab_provision
-from rackloop_cli.shared import lab_session as by_hand
-from rackloop_cli.shared import own_lease
+from rackloop_cli.shared import lab_session, own_lease
 from rackloop_labs import retest
 from tests.unit.harness.sim_rack import BASELINE, SimRack, described
 
@@ -67,10 +66,10 @@ class Work:
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     work = Work(tmp_path)
-    for module in (own_lease, lab_upkeep):
+    for module in (own_lease, lab_maintenance):
         monkeypatch.setattr(module, "open_lab_store", work.opened_store)
     monkeypatch.setattr(own_lease, "open_leased", work.bench)
-    monkeypatch.setattr(lab_upkeep, "load_lab", lambda _name: work.lab)
+    monkeypatch.setattr(lab_maintenance, "load_lab", lambda _name: work.lab)
     monkeypatch.setattr(retest, "retest", work.retest)
     with closing(work.store):
         yield work
@@ -90,21 +89,21 @@ def test_nothing_is_done_by_hand_to_what_somebody_works_on(work: Work, part: str
     work.maintain(D01, SRV2)
     with (
         pytest.raises(BadInput, match=r"is in maintenance since .*, by ada@bench: new memory; leave it alone, or end"),
-        by_hand.acting(work.lab, work.clock, _parts(work)[part], "power"),
+        lab_session.acting(work.lab, work.clock, _parts(work)[part], "power"),
     ):
         pytest.fail("it was let through")
 
 
 def test_what_nobody_works_on_is_acted_on_by_hand(work: Work) -> None:
     work.maintain(D01, SRV2)
-    with by_hand.acting(work.lab, work.clock, slice_of_ports(work.lab, [2, 102]), "fabric map") as equipment:
+    with lab_session.acting(work.lab, work.clock, slice_of_ports(work.lab, [2, 102]), "fabric map") as equipment:
         equipment.fabric.apply(Open(frozenset({2})), work.soon)
     assert work.rack.switch.live == BASELINE.without({2})
 
 
 def test_a_whole_map_by_hand_leaves_the_circuits_of_what_somebody_works_on(work: Work) -> None:
     work.maintain(SRV2)
-    with by_hand.acting(work.lab, work.clock, slice_of(work.lab), "fabric map") as equipment:
+    with lab_session.acting(work.lab, work.clock, slice_of(work.lab), "fabric map") as equipment:
         equipment.fabric.apply(Full(PortMap.of([(1, 102)])), work.soon)
         with pytest.raises(BadInput, match="ports 5 belong to what is out of service"):
             equipment.fabric.apply(Full(PortMap.of([(5, 101)])), work.soon)
@@ -116,7 +115,7 @@ def test_what_the_user_leased_before_is_acted_on_within_that_lease(
 ) -> None:
     leases, wanted = Leases(work.store, work.lab.name), slice_of_ports(work.lab, [2, 102])
     mine = leases.request(slice_of(work.lab, ["srv1"]), Holder.here(bound=False), term_s=60.0)
-    with by_hand.acting(work.lab, work.clock, wanted, "fabric map") as equipment:
+    with lab_session.acting(work.lab, work.clock, wanted, "fabric map") as equipment:
         equipment.fabric.apply(Open(frozenset({2})), work.soon)
         assert {lease.within for lease in leases.held()} == {None, mine.id}
     assert work.rack.switch.live == BASELINE.without({2})
@@ -126,7 +125,7 @@ def test_what_the_user_leased_before_is_acted_on_within_that_lease(
 def test_a_retest_goes_on_within_the_lease_that_the_user_took_before(work: Work) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     Leases(work.store, work.lab.name).request(slice_of(work.lab), Holder.here(bound=False), term_s=60.0)
-    assert lab_upkeep.retest("bench", "srv1") == EXIT_PASS
+    assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_no_other_lease_is_worked_within(work: Work, holder: Holder | None) -> N
     wanted = slice_of_ports(work.lab, [2, 102])
     part = slice_of(work.lab) if holder else slice_of_ports(work.lab, [2])
     Leases(work.store, work.lab.name).request(part, holder or Holder.here(bound=False), term_s=60.0)
-    with pytest.raises(RackLeased), by_hand.acting(work.lab, work.clock, wanted, "fabric map"):
+    with pytest.raises(RackLeased), lab_session.acting(work.lab, work.clock, wanted, "fabric map"):
         pytest.fail("it was let through")
 
 
@@ -148,7 +147,7 @@ def test_a_server_is_lifted_once_every_drive_there_works(
 ) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     work.broken = broken
-    assert lab_upkeep.retest("bench", "srv1") == status
+    assert lab_maintenance.retest("bench", "srv1") == status
     assert work.tried == ["d01", "d02"]
     assert (SRV1 in work.upkeep.standing()) == bool(broken)
     said = capsys.readouterr().out
@@ -158,14 +157,14 @@ def test_a_server_is_lifted_once_every_drive_there_works(
 
 def test_a_port_is_tried_by_the_drive_there(work: Work) -> None:
     work.upkeep.quarantine(Gear.port("srv1", "p1"), "it trains slowly", "run r1")
-    assert lab_upkeep.retest("bench", "srv1.p1") == EXIT_PASS
+    assert lab_maintenance.retest("bench", "srv1.p1") == EXIT_PASS
     assert work.tried == ["d02"]
 
 
 def test_a_retest_moves_no_drive_that_somebody_works_on(work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     work.maintain(D01)
-    assert lab_upkeep.retest("bench", "srv1") == EXIT_PASS
+    assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
     assert (work.tried, work.seen) == (["d02"], [{"d02", "d03", "d04"}])
     assert "d01 is not tried: somebody works on it" in capsys.readouterr().out
 
@@ -174,17 +173,17 @@ def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work:
     work.upkeep.quarantine(Gear.drive("d03"), "it fails", "run r1")
     work.maintain(SRV2)
     with pytest.raises(BadInput, match="server srv2 is in maintenance since"):
-        lab_upkeep.retest("bench", "d03")
+        lab_maintenance.retest("bench", "d03")
     assert work.tried == []
 
 
 def test_servers_that_somebody_works_on_are_not_provisioned(work: Work) -> None:
     console = Console(record=True, width=200)
     work.maintain(SRV2, D02)
-    out: dict[Gear, OutOfService] = lab_upkeep.in_maintenance(work.lab, work.store)
+    out: dict[Gear, OutOfService] = lab_maintenance.in_maintenance(work.lab, work.store)
     assert all(one.state is State.MAINTENANCE for one in out.values())
     assert list(lab_provision._in_service(work.lab, out, console).servers) == ["srv1"]
     assert "left alone: server srv2 is in maintenance since" in console.export_text()
     work.maintain(SRV1)
     with pytest.raises(BadInput, match="server srv1 is in maintenance since"):
-        lab_provision._in_service(work.lab, lab_upkeep.in_maintenance(work.lab, work.store), console)
+        lab_provision._in_service(work.lab, lab_maintenance.in_maintenance(work.lab, work.store), console)
