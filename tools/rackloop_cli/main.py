@@ -104,10 +104,9 @@ def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = N
     Brings a simulated rack up, runs the plan, leaves an Allure report and takes the rack down.
     """
     from rackloop_cli import run as verb
+    from rackloop_fixtures import RunRequest
 
-    raise typer.Exit(
-        verb.run(verb.RunRequest(plan="smoke", lab="mock", out=out, seed=seed, settings=tuple(settings or ())))
-    )
+    raise typer.Exit(verb.run(RunRequest("smoke", "mock", out=out, seed=seed, settings=tuple(settings or ()))))
 
 
 @app.command(
@@ -154,27 +153,23 @@ def run(
     A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
     --servers of it, is leased first.
     """
+    from rackloop.names import names_in
+    from rackloop.safety.leases import LeaseTerms
     from rackloop_cli import run as verb
+    from rackloop_fixtures import RunRequest
 
-    request = verb.RunRequest(
-        plan=plan,
-        lab=lab,
+    request = RunRequest(
+        plan,
+        lab,
         out=out,
-        seed=seed,
-        expression=expression,
-        workers=workers,
         testplans=testplans,
         settings=tuple(settings or ()),
-        servers=servers,
-        lease=lease,
-        wait_s=wait_s,
-        priority=priority,
-        steal=steal,
-        yes=yes,
-        with_report=not no_report,
+        seed=seed,
         dry_run=dry_run,
+        terms=LeaseTerms(servers=names_in(servers), priority=priority, wait_s=wait_s, within=lease),
     )
-    raise typer.Exit(verb.run(request))
+    status = verb.run(request, expression=expression, workers=workers, steal=steal, yes=yes, with_report=not no_report)
+    raise typer.Exit(status)
 
 
 @app.command(epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,140 +27,100 @@ from rackloop.errors import (
     LabError,
     RackloopError,
 )
-from rackloop.lab import Lab, LabKind, LabState, load_lab
-from rackloop.names import names_in
-from rackloop.plan import Plan, find_testplans, load_plan, override, require_parts
+from rackloop.lab import Lab, LabKind, LabState
+from rackloop.plan import Plan
 from rackloop.units import counted
-from rackloop_fixtures import Observer, path_of
+from rackloop_fixtures import PlannedSession, path_of
 
 if TYPE_CHECKING:
-    from rackloop_fixtures import DryRunEntry
+    from rackloop_fixtures import DryRunEntry, PreparedRun, RunRequest
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """What the user asked to run."""
+def run(
+    request: RunRequest,
+    *,
+    expression: str | None = None,
+    workers: int = 1,
+    steal: bool = False,
+    yes: bool = False,
+    with_report: bool = True,
+) -> int:
+    """Run what is asked for; returns the exit status of the interface. Raises BadInput before anything was touched.
 
-    plan: str
-    lab: str
-    out: Path | None = None
-    seed: int | None = None
-    expression: str | None = None
-    workers: int = 1
-    testplans: Path | None = None
-    settings: tuple[str, ...] = ()
-    servers: str | None = None
-    lease: str | None = None
-    wait_s: float = 0.0
-    priority: int = 0
-    steal: bool = False
-    yes: bool = False
-    with_report: bool = True
-    dry_run: bool = False
-
-
-def run(request: RunRequest) -> int:
-    """Run the plan; returns the exit status of the interface. Raises BadInput before anything was touched.
-
-    Raises LabError where the results could not be written: the rack is given back, and there is no report.
+    ``expression`` selects tests as pytest's ``-k`` does. With ``steal`` the rack is taken from whoever holds it, once
+    the user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be written: the rack is
+    given back, and there is no report.
     """
-    tests_root = find_testplans(request.testplans)
-    lab = load_lab(request.lab)
-    plan = override(load_plan(request.plan, tests_root), request.settings, tests_root)
-    require_parts(plan, lab, tests_root)
-    files = [str(path_of(tests_root, entry.file)) for entry in plan.tests]
-    if request.workers > 1 and lab.kind is not LabKind.MOCK:
-        raise BadInput(f"-n {request.workers} needs as many racks, and lab {lab.name} is one: leave -n out")
-    names_in(request.servers)
-    if request.workers > 1 and (request.servers or request.lease or request.steal):
-        raise BadInput(f"-n {request.workers} makes a rack for each worker: leave --servers, --lease and --steal out")
-    arguments = _common_arguments(request, files, tests_root)
+    prepared = request.read()
+    lab, terms = prepared.rack, request.terms
+    if workers > 1 and lab.kind is not LabKind.MOCK:
+        raise BadInput(f"-n {workers} needs as many racks, and lab {lab.name} is one: leave -n out")
+    if workers > 1 and (terms.servers or terms.within or steal):
+        raise BadInput(f"-n {workers} makes a rack for each worker: leave --servers, --lease and --steal out")
+    arguments = _pytest_arguments(prepared, expression)
     if request.dry_run:
-        return _dry_run(arguments, lab, plan)
-    if request.workers > 1 and not _is_sound(arguments):
+        return _dry_run(prepared, arguments)
+    if workers > 1 and not _is_sound(prepared, arguments):
         return EXIT_BAD_INPUT
-    if request.steal:
-        arguments += _steal_arguments(request, lab, plan)
-    with _fresh_directory(request.out, plan, lab) as directory:
-        status = _run_pytest(request, arguments, directory)
-    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status, request.with_report)
+    if steal:
+        prepared = _agreed_to_steal(prepared, yes=yes)
+    with _fresh_directory(request.out, prepared.plan, lab) as directory:
+        prepared = replace(prepared, request=replace(prepared.request, out=directory))
+        arguments += [f"--alluredir={directory / 'allure-results'}", *([f"-n{workers}"] if workers > 1 else [])]
+        status = _run_pytest(prepared, arguments, directory)
+    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status, with_report)
 
 
-def _is_sound(arguments: list[str]) -> bool:
+def _is_sound(prepared: PreparedRun, arguments: list[str]) -> bool:
     """Whether the tests can be collected, which several processes would each complain of in their own way."""
-    observer = Observer()
-    _pytest_main([*arguments, *_DRY], observer)
-    return observer.dry_run is not None
+    return _dry_session(prepared, arguments)[0].dry_run is not None
 
 
-def _run_pytest(request: RunRequest, arguments: list[str], directory: Path) -> int:
-    observer = Observer()
-    arguments = [
-        *arguments,
-        f"--rackloop-out={directory}",
-        f"--alluredir={directory / 'allure-results'}",
-        *([f"-n{request.workers}"] if request.workers > 1 else []),
-    ]
+def _run_pytest(prepared: PreparedRun, arguments: list[str], directory: Path) -> int:
+    session = PlannedSession(prepared)
     with terminate_as_interrupt():
-        pytest_status = _pytest_main(arguments, observer)
+        pytest_status = _pytest_main(arguments, session)
     if pytest_status == _USAGE_ERROR:
         _empty(directory)
         return EXIT_BAD_INPUT
-    if observer.problem is not None:
+    if session.problem is not None:
         # Neither would a report of what there is find room.
-        raise LabError(observer.problem)
-    if observer.interrupted:
+        raise LabError(session.problem)
+    if session.interrupted:
         return EXIT_INTERRUPTED
     # What pytest holds against the session, a plugin that broke for one, is never green.
-    return observer.status or (EXIT_LAB_FAILED if pytest_status or observer.status is None else EXIT_PASS)
+    return session.status or (EXIT_LAB_FAILED if pytest_status or session.status is None else EXIT_PASS)
 
 
 _USAGE_ERROR = 4
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
-_DRY = ("--rackloop-dry-run", "-qq", "--no-header")
 
 
-def _common_arguments(request: RunRequest, files: list[str], tests_root: Path) -> list[str]:
-    arguments = [
+def _pytest_arguments(prepared: PreparedRun, expression: str | None) -> list[str]:
+    files = [str(path_of(prepared.tests_root, entry.file)) for entry in prepared.plan.tests]
+    return [
         *dict.fromkeys(files),
         f"-c{data_path('testplans') / 'pytest.ini'}",
-        f"--rootdir={tests_root}",
-        f"--rackloop-testplans={tests_root}",
-        f"--rackloop-plan={request.plan}",
-        f"--rackloop-lab={request.lab}",
+        f"--rootdir={prepared.tests_root}",
+        *([f"-k={expression}"] if expression else []),
     ]
-    arguments += (f"--rackloop-set={setting}" for setting in request.settings)
-    if request.seed is not None:
-        arguments.append(f"--rackloop-seed={request.seed}")
-    arguments += _lease_arguments(request)
-    if request.expression:
-        arguments.append(f"-k={request.expression}")
-    return arguments
 
 
-def _lease_arguments(request: RunRequest) -> list[str]:
-    arguments = [f"--rackloop-wait={request.wait_s:g}", f"--rackloop-priority={request.priority}"]
-    if request.servers is not None:
-        arguments.append(f"--rackloop-servers={request.servers}")
-    if request.lease is not None:
-        arguments.append(f"--rackloop-lease={request.lease}")
-    return arguments
-
-
-def _steal_arguments(request: RunRequest, lab: Lab, plan: Plan) -> list[str]:
-    """Why the rack is taken, and from which leases, once the user has agreed; none where nobody has it."""
-    from rackloop.safety.leases import Leases, LeaseTerms
+def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
+    """The run with why the rack is taken, and from which leases, once the user agrees; as it is where nobody has it."""
+    from rackloop.safety.leases import Leases
     from rackloop.safety.store import open_lab_store
     from rackloop_cli.shared.steal_prompt import agree_to_steal
 
+    lab, terms = prepared.rack, prepared.terms
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)
-        wanted = LeaseTerms(servers=names_in(request.servers), within=request.lease).part_of(lab, leases)
-        agreed = agree_to_steal(leases, wanted, f"plan {plan.plan}", yes=request.yes, within=request.lease)
+        agreed = agree_to_steal(leases, terms.part_of(lab, leases), terms.purpose, yes=yes, within=terms.within)
     if agreed.why is None:
-        return []
-    return [f"--rackloop-steal={agreed.why}", f"--rackloop-steal-from={','.join(sorted(agreed.leases))}"]
+        return prepared
+    stealing = replace(prepared.request.terms, steal_why=agreed.why, robbing=frozenset(agreed.leases))
+    return replace(prepared, request=replace(prepared.request, terms=stealing))
 
 
 def _pytest_main(arguments: list[str], *plugins: object) -> int:
@@ -169,13 +129,18 @@ def _pytest_main(arguments: list[str], *plugins: object) -> int:
     return int(pytest.main(arguments, plugins=list(plugins)))
 
 
-def _dry_run(arguments: list[str], lab: Lab, plan: Plan) -> int:
-    observer = Observer()
-    status = _pytest_main([*arguments, *_DRY], observer)
-    if observer.dry_run is None:
+def _dry_run(prepared: PreparedRun, arguments: list[str]) -> int:
+    session, status = _dry_session(prepared, arguments)
+    if session.dry_run is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
-    _print_dry_run(observer.dry_run, plan, lab)
+    _print_dry_run(session.dry_run, prepared.plan, prepared.rack)
     return EXIT_PASS
+
+
+def _dry_session(prepared: PreparedRun, arguments: list[str]) -> tuple[PlannedSession, int]:
+    """A session that ends before its first test, and pytest's status."""
+    session = PlannedSession(replace(prepared, request=replace(prepared.request, dry_run=True)))
+    return session, _pytest_main([*arguments, "-qq", "--no-header"], session)
 
 
 def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:

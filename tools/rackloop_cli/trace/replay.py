@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rackloop.errors import BadInput
 from rackloop_cli import run as plan_run
+from rackloop_fixtures import RunRequest
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ def run(request: ReplayRequest) -> int:
     }
     settings = tuple(f"{key}={value}" for key, value in asked.items() if value is not None)
     return plan_run.run(
-        plan_run.RunRequest(
-            plan="replay",
-            lab=request.lab,
+        RunRequest(
+            "replay",
+            request.lab,
             out=request.out,
             seed=request.seed,
             settings=settings,
