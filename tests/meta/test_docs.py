@@ -5,6 +5,8 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from command_line_reference import PAGE, page
 from rackloop_cli.main import app
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
-from tests.meta.tree import ROOT, files, shown
+from tests.meta.tree import ROOT, check, files, shown
 
 PAGES = files(".md")
 DECISIONS = ROOT / "docs" / "explanations" / "decisions"
@@ -22,6 +24,7 @@ RECORDS = sorted(DECISIONS.glob("[0-9]*.md"))
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 CONSOLE = re.compile(r"^ *```console\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^ *\$ (.+)$", re.MULTILINE)
+DECISION_HEADINGS = ["Status", "Context", "Decision", "Consequences"]
 FRAGMENT = re.compile(r"\+[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
 
 
@@ -31,19 +34,32 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_links_lead_somewhere(page: Path) -> None:
-    broken = []
-    for link in LINK.findall(page.read_text(encoding="utf-8")):
-        if re.match(r"[a-z]+:", link):
-            continue
-        target, _, anchor = link.partition("#")
-        path = (page.parent / target).resolve() if target else page
-        if not path.exists() or (anchor and anchor not in anchors(path)):
-            broken.append(link)
-    assert not broken
+def broken_links(pages: Iterable[Path]) -> Iterator[str]:
+    """Links within the checkout whose file or heading does not exist."""
+    for source in pages:
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            for link in LINK.findall(line):
+                target, _, anchor = link.partition("#")
+                path = (source.parent / target).resolve() if target else source
+                exists = path.exists() and (not anchor or anchor in anchors(path))
+                if not exists and not re.match(r"[a-z]+:", link):
+                    yield f"{shown(source)}:{number}: {link}: no such file or heading"
 
 
+def test_links_lead_somewhere() -> None:
+    check(broken_links(PAGES))
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# The rack\n[a](#the-rack) [b](#rack)\n[c](page.md) [d](other.md) [e](https://x)\n")
+    assert [found.split(": ")[:2] for found in broken_links([page])] == [
+        ["page.md:2", "#rack"],
+        ["page.md:3", "other.md"],
+    ]
+
+
+@cache
 def tox_verbs() -> set[str]:
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
@@ -70,12 +86,15 @@ def wrong_with(words: list[str]) -> str:
     return ""
 
 
+command_line = cache(lambda: get_command(app))
+
+
 def wrong_verb(arguments: list[str]) -> str:
     if arguments[:1] == ["test"]:
         verbs = arguments[1].split(",") if len(arguments) > 1 and not arguments[1].startswith("-") else []
         unknown = sorted(set(verbs) - tox_verbs())
         return f"tox.ini has no {unknown}" if unknown else ""
-    command, words = get_command(app), list(arguments)
+    command, words = command_line(), list(arguments)
     while (children := getattr(command, "commands", None)) is not None:
         del words[: sum(parameter.param_type_name == "argument" for parameter in command.params)]
         if not words or words[0].startswith("-"):
@@ -91,8 +110,20 @@ def wrong_verb(arguments: list[str]) -> str:
 def test_commands_in_documents_exist() -> None:
     shown_commands = commands_shown()
     assert shown_commands
-    wrong = [f"{page}: {fault}" for page, words in shown_commands if (fault := wrong_with(words))]
-    assert not wrong
+    check(f"{page}: {fault}" for page, words in shown_commands if (fault := wrong_with(words)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./rackloop test no-such-verb",
+        "rackloop no-such-command",
+        "rackloop run smoke --no-such-option",
+        "tools/no-such-file x",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(command: str) -> None:
+    assert wrong_with(shlex.split(command))
 
 
 def test_every_verb_is_documented() -> None:
@@ -115,15 +146,33 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert numbers == list(range(1, len(RECORDS) + 1))
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.name)
-def test_a_decision_has_its_form_and_its_line_in_the_index(record: Path) -> None:
-    text = record.read_text(encoding="utf-8")
-    title = text.splitlines()[0]
-    assert title.startswith(f"# {record.name[:4]}: ")
-    assert re.search(r"^Date: \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Status", "Context", "Decision", "Consequences"]
-    index = (DECISIONS / "index.md").read_text(encoding="utf-8")
-    assert f"- [{title.removeprefix('# ')}]({record.name})" in index
+def formless_decisions(records: Iterable[Path], index: str) -> Iterator[str]:
+    """What decision records lack of their form, and records that the index lacks."""
+    for record in records:
+        text = record.read_text(encoding="utf-8")
+        title = text.splitlines()[0]
+        if not title.startswith(f"# {record.name[:4]}: "):
+            yield f"{shown(record)}:1: begin the title with '# {record.name[:4]}: '"
+        if not re.search(r"^Date: \d{4}-\d{2}-\d{2}$", text, re.MULTILINE):
+            yield f"{shown(record)}: add a line 'Date: YYYY-MM-DD'"
+        if re.findall(r"^## (.+)$", text, re.MULTILINE) != DECISION_HEADINGS:
+            yield f"{shown(record)}: the headings are {DECISION_HEADINGS}"
+        if f"- [{title.removeprefix('# ')}]({record.name})" not in index:
+            yield f"{shown(record)}: add its line to the index"
+
+
+def test_decisions_have_their_form_and_their_lines_in_the_index() -> None:
+    check(formless_decisions(RECORDS, (DECISIONS / "index.md").read_text(encoding="utf-8")))
+
+
+def test_a_formless_decision_is_found(tmp_path: Path) -> None:
+    whole, formless = tmp_path / "0001-whole.md", tmp_path / "0002-formless.md"
+    headings = "\n".join(f"## {heading}" for heading in DECISION_HEADINGS)
+    whole.write_text(f"# 0001: Whole\n\nDate: 2024-01-02\n\n{headings}\n")
+    formless.write_text("# Formless\n\n## Decision\n")
+    found = list(formless_decisions([whole, formless], "- [0001: Whole](0001-whole.md)"))
+    assert len(found) == 4
+    assert all(offence.startswith("0002-formless.md:") for offence in found)
 
 
 def test_changelog_fragments_have_their_names() -> None:

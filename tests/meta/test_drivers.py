@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from inspect import get_annotations
 from pathlib import Path
-
-import pytest
 
 from rackloop.abilities import (
     BlockDevice,
@@ -21,7 +20,7 @@ from rackloop.abilities import (
     Sanitizer,
     SystemEventLog,
 )
-from tests.meta.tree import ROOT
+from tests.meta.tree import ROOT, check, parsed
 
 # For each kind of driver its ability, and the module of its contract.
 ABILITIES: dict[str, tuple[type, str]] = {
@@ -47,7 +46,7 @@ NAMES = {entry.name for entry in DRIVERS}
 def modules_imported(path: Path) -> set[str]:
     """Every module that a test names in an import, by its full name."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -62,24 +61,45 @@ def test_drivers_are_registered() -> None:
     assert {"block.nbd", "drive.rackd", "fabric.flexfabric", "phy.flexfabric", "power.rackd"} <= NAMES
 
 
-@pytest.mark.parametrize("entry", DRIVERS, ids=lambda entry: entry.name)
-def test_a_registered_driver_has_the_ability_of_its_kind(entry: EntryPoint) -> None:
-    kind = entry.name.partition(".")[0]
-    assert kind in ABILITIES, f"{entry.name} is to be named KIND.NAME, with KIND one of {sorted(ABILITIES)}"
-    ability, _ = ABILITIES[kind]
-    asked = {name for name in vars(ability) if not name.startswith("_")}
-    driver = entry.load()
-    # A field of a dataclass is an annotation until there is an instance.
-    missing = sorted(asked - {*dir(driver), *get_annotations(driver)})
-    assert not missing, f"{entry.value} lacks {missing}"
+def without_ability(drivers: Iterable[EntryPoint]) -> Iterator[str]:
+    """Drivers that lack a method of the ability of their kind."""
+    for entry in drivers:
+        kind = entry.name.partition(".")[0]
+        if kind not in ABILITIES:
+            yield f"{entry.name}: name it KIND.NAME, with KIND one of {sorted(ABILITIES)}"
+            continue
+        driver = entry.load()
+        # A field of a dataclass is an annotation until there is an instance.
+        existing = {*dir(driver), *get_annotations(driver)}
+        if missing := sorted(name for name in vars(ABILITIES[kind][0]) if name[0] != "_" and name not in existing):
+            yield f"{entry.name}: {entry.value} lacks {missing}"
 
 
-@pytest.mark.parametrize("entry", DRIVERS, ids=lambda entry: entry.name)
-def test_a_registered_driver_has_a_contract_test(entry: EntryPoint) -> None:
-    _, contract = ABILITIES[entry.name.partition(".")[0]]
-    keeping = [
-        path.name
-        for path, modules in TESTS.items()
-        if f"rackloop.contracts.{contract}" in modules and f"{entry.module}.{entry.attr}" in modules
+def without_contract(drivers: Iterable[EntryPoint], tests: Mapping[Path, set[str]]) -> Iterator[str]:
+    """Drivers that no test file imports together with the contract of their ability."""
+    for entry in drivers:
+        contract = f"rackloop.contracts.{ABILITIES[entry.name.partition('.')[0]][1]}"
+        if not any({contract, f"{entry.module}.{entry.attr}"} <= modules for modules in tests.values()):
+            yield f"{entry.name}: no file in tests/contracts imports both {contract} and {entry.value}: write its test"
+
+
+def test_registered_drivers_have_the_ability_of_their_kind() -> None:
+    check(without_ability(DRIVERS))
+
+
+def test_registered_drivers_have_a_contract_test() -> None:
+    check(without_contract(DRIVERS, TESTS))
+
+
+def test_a_driver_without_its_ability_or_contract_is_found() -> None:
+    stray = EntryPoint("power.fraction", "fractions:Fraction", "rackloop.drivers")
+    nameless = EntryPoint("plug.fraction", "fractions:Fraction", "rackloop.drivers")
+    assert _names(without_ability([*DRIVERS, stray, nameless])) == [
+        "power.fraction",
+        "plug.fraction",
     ]
-    assert keeping, f"no file in tests/contracts imports both rackloop.contracts.{contract} and {entry.value}"
+    assert _names(without_contract([*DRIVERS, stray], TESTS)) == ["power.fraction"]
+
+
+def _names(offenders: Iterable[str]) -> list[str]:
+    return [offender.partition(":")[0] for offender in offenders]

@@ -1,11 +1,11 @@
-"""Packages: their doors, and the places where each has to be named."""
+"""Packages: their exports, imports and requirements, and the places that name each."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from import_circles import circles, imports
-from tests.meta.tree import ROOT, files, project, shown
+from tests.meta.tree import ROOT, check, files, parsed, project, shown
 
 WHEEL = project()["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
 PACKAGES = [ROOT / folder for folder in WHEEL if (ROOT / folder / "py.typed").is_file()]
@@ -21,12 +21,12 @@ NAMES = {package.name for package in PACKAGES}
 INITS = [path for package in PACKAGES for path in sorted(package.rglob("__init__.py"))]
 
 
-def door(path: Path) -> tuple[set[str], list[str] | None]:
+def exports(path: Path) -> tuple[set[str], list[str] | None]:
     """The public names that a package's ``__init__.py`` makes, and its ``__all__``.
 
-    A door that opens late (``rackloop.lazy_exports``) makes what it promises the type checker.
+    With lazy exports (``rackloop.lazy_exports``) these are the names in its ``TYPE_CHECKING`` block.
     """
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = parsed(path).body
     if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__getattr__" for node in body):
         promises = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
         making = [promise for node in promises for promise in node.body]
@@ -49,16 +49,42 @@ def door(path: Path) -> tuple[set[str], list[str] | None]:
     return {name for name in names if not name.startswith("_")}, ast.literal_eval(exported[0]) if exported else None
 
 
-@pytest.mark.parametrize("path", INITS, ids=shown)
-def test_the_door_of_a_package_is_complete(path: Path) -> None:
-    names, exported = door(path)
-    if exported is None:
-        assert not names, f"{shown(path)} makes {sorted(names)} and has no __all__"
-    else:
-        assert set(exported) == names  # that it is sorted is ruff's to say (RUF022)
-        assert len(exported) == len(names)
+def incomplete_exports(inits: Iterable[Path]) -> Iterator[str]:
+    """Packages whose ``__all__`` is not the list of the public names in their ``__init__.py``."""
+    for path in inits:
+        names, exported = exports(path)
+        if differing := set(exported or ()) ^ names:
+            yield f"{shown(path)}: {sorted(differing)}: a public name stands in __all__, and nothing else does"
+        elif len(exported or ()) != len(names):  # that it is sorted is ruff's to say (RUF022)
+            yield f"{shown(path)}: __all__ has a name twice"
+
+
+def missing_exports(inits: Iterable[Path]) -> Iterator[str]:
+    """Names of ``__all__`` that the imported package does not have."""
+    for path in inits:
         package = import_module(".".join(path.relative_to(ROOT).parent.parts[1:]))
-        assert all(hasattr(package, name) for name in exported)
+        if missing := [name for name in exports(path)[1] or () if not hasattr(package, name)]:
+            yield f"{shown(path)}: importing the package does not make {missing}"
+
+
+def test_packages_export_their_public_names() -> None:
+    check(incomplete_exports(INITS))
+    check(missing_exports(INITS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from rack import Rack\n",
+        "from rack import Rack\n__all__ = []\n",
+        "__all__ = ['Rack']\n",
+        "from rack import Rack\n__all__ = ['Rack', 'Rack']\n",
+    ],
+)
+def test_an_incomplete_export_is_found(tmp_path: Path, text: str) -> None:
+    init = tmp_path / "__init__.py"
+    init.write_text(text)
+    assert len(list(incomplete_exports([init]))) == 1
 
 
 def test_every_package_is_typed_and_named_everywhere() -> None:
@@ -89,7 +115,7 @@ def test_every_kind_of_driver_is_kept_apart() -> None:
 
 def imported(path: Path) -> Iterator[str]:
     """The top-level packages that a module imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -101,33 +127,57 @@ def canonical(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=shown)
-def test_what_is_imported_is_required(package: Path) -> None:
+def unrequired_imports(paths: Iterable[Path], required: set[str]) -> Iterator[str]:
+    """Imports of what is neither Python's, nor ours, nor of a required distribution."""
+    owners = packages_distributions()
+    for path in paths:
+        for name in sorted(set(imported(path)) - sys.stdlib_module_names - NAMES - {"rackloop_native"}):
+            if not required & {canonical(owner) for owner in owners.get(name, [name])}:
+                yield f"{shown(path)}: imports {name}: add it to the dependencies in pyproject.toml"
+
+
+def private_imports(folders: Iterable[Path], names: set[str]) -> Iterator[str]:
+    """Imports of another package's private module."""
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            for number, module in modules_of(path):
+                if module[0] in names and not _may_import(path.relative_to(folder.parent), module):
+                    yield f"{shown(path)}:{number}: {'.'.join(module)}: import it from the package, not its module"
+
+
+def modules_of(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The modules that a file imports from, as line number and parts of the name."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module.split(".")
+
+
+def test_what_is_imported_is_required() -> None:
     extras = project()["project"].get("optional-dependencies", {})
     shipped = [required for extra, names in extras.items() if extra != "dev" for required in names]
     required = {canonical(name) for name in [*project()["project"]["dependencies"], *shipped]}
-    owners = packages_distributions()
-    missing = {
-        f"{shown(path)} imports {name}"
-        for path in package.rglob("*.py")
-        for name in imported(path)
-        if name not in sys.stdlib_module_names
-        and name not in NAMES | {"rackloop_native"}
-        and not required & {canonical(owner) for owner in owners.get(name, [name])}
-    }
-    assert not missing, "in pyproject.toml these are no dependencies: " + "; ".join(sorted(missing))
+    check(unrequired_imports((path for package in PACKAGES for path in sorted(package.rglob("*.py"))), required))
+
+
+def test_an_unrequired_import_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "plot.py"
+    path.write_text("import os\nimport numpy.linalg\ndef draw():\n    from no_such_package import x\n")
+    assert [found.split(": ")[1] for found in unrequired_imports([path], {"numpy"})] == ["imports no_such_package"]
 
 
 def test_no_package_imports_a_private_module_of_another() -> None:
-    offenders = [
-        f"{shown(path)}:{node.lineno}: {node.module}"
-        for package in PACKAGES
-        for path in sorted(package.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in NAMES
-        if not _may_import(path.relative_to(package.parent), node.module.split("."))
+    check(private_imports(PACKAGES, NAMES))
+
+
+def test_a_private_import_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "harness" / "rackloop"
+    for name in ("lab", "plan"):
+        (package / name).mkdir(parents=True)
+    (package / "lab" / "__init__.py").write_text("from rackloop.lab._rack import Rack\n")
+    (package / "plan" / "plan.py").write_text("import os\nfrom rackloop.lab._rack import Rack\n")
+    assert [found.split(": ")[:2] for found in private_imports([package], {"rackloop"})] == [
+        ["plan.py:2", "rackloop.lab._rack"]
     ]
-    assert offenders == []
 
 
 def _may_import(importer: Path, module: list[str]) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from rackloop.plan import find_playbook, roles_of
-from tests.meta.tree import ROOT, shown
+from tests.meta.tree import ROOT, check, shown
 
 PLAYBOOKS = ROOT / "playbooks"
 ROLES = sorted(path for path in (PLAYBOOKS / "roles").iterdir() if path.is_dir())
@@ -48,34 +49,78 @@ def test_what_is_made_is_taken_back_in_reverse_order() -> None:
     assert roles_of(find_playbook("undo")) == CHOSEN[::-1]
 
 
-@pytest.mark.parametrize("role", ROLES, ids=shown)
-def test_a_role_says_what_it_takes(role: Path) -> None:
-    options = read(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
-    defaults = read(role / "defaults" / "main.yml") or {}
-    assert set(options) >= set(defaults)
-    for name, option in options.items():
-        assert option["description"].endswith("."), name
-        written = defaults.get(name)
-        # One that is made of other variables is described in words.
-        if not (isinstance(written, str) and "{{" in written):
-            assert option.get("default") == written, name
+def undeclared_variables(roles: Iterable[Path]) -> Iterator[str]:
+    """Variables that a role's ``argument_specs.yml`` lacks, does not describe or gives another default."""
+    for role in roles:
+        specs = role / "meta" / "argument_specs.yml"
+        options = read(specs)["argument_specs"]["main"]["options"]
+        defaults = read(role / "defaults" / "main.yml") or {}
+        for name in sorted(set(defaults) - set(options)):
+            yield f"{shown(specs)}: {name}: declare it"
+        for name, option in options.items():
+            written = defaults.get(name)
+            # One that is made of other variables is described in words.
+            computed = isinstance(written, str) and "{{" in written
+            if not option["description"].endswith("."):
+                yield f"{shown(specs)}: {name}: describe it in a sentence"
+            if not computed and option.get("default") != written:
+                yield f"{shown(specs)}: {name}: defaults/main.yml has {written!r}"
 
 
-@pytest.mark.parametrize("role", ROLES, ids=shown)
-def test_a_role_is_in_the_reference_with_each_variable(role: Path) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    if role.name in CHOSEN:
-        assert f"### `{role.name}`" in page
+def undocumented_variables(roles: Iterable[Path], page: str) -> Iterator[str]:
+    """Roles and variables that the page does not explain."""
+    for role in roles:
+        if f"### `{role.name}`" not in page:
+            yield f"{shown(PAGE)}: add a heading ### `{role.name}`"
         for name in read(role / "defaults" / "main.yml"):
-            assert f"| `{name}` |" in page, name
+            if f"| `{name}` |" not in page:
+                yield f"{shown(PAGE)}: {role.name}: add a row | `{name}` |"
 
 
-@pytest.mark.parametrize("path", sorted(PLAYBOOKS.glob("roles/*/tasks/*.yml")), ids=shown)
-def test_tasks_have_sentences_for_names(path: Path) -> None:
+def nameless_tasks(paths: Iterable[Path]) -> Iterator[str]:
+    """Tasks whose names are no sentences."""
+
     def named(tasks: list[dict[str, Any]]) -> list[str]:
         return [name for task in tasks for name in (task["name"], *named(task.get("block", [])))]
 
-    assert [name for name in named(read(path)) if not SENTENCE.fullmatch(name)] == []
+    for path in paths:
+        yield from (
+            f"{shown(path)}: {name!r}: a sentence" for name in named(read(path)) if not SENTENCE.fullmatch(name)
+        )
+
+
+def test_roles_declare_their_variables() -> None:
+    check(undeclared_variables(ROLES))
+
+
+def test_roles_are_in_the_reference_with_each_variable() -> None:
+    check(undocumented_variables([role for role in ROLES if role.name in CHOSEN], PAGE.read_text(encoding="utf-8")))
+
+
+def test_tasks_have_sentences_for_names() -> None:
+    check(nameless_tasks(sorted(PLAYBOOKS.glob("roles/*/tasks/*.yml"))))
+
+
+def test_what_a_role_lacks_is_found(tmp_path: Path) -> None:
+    role = tmp_path / "tuning"
+    for folder, text in {
+        "defaults": "a: 1\nb: 2\nc: '{{ a }}'\n",
+        "meta": "argument_specs: {main: {options: {a: {description: First}, c: {description: Third.}}}}\n",
+    }.items():
+        (role / folder).mkdir(parents=True)
+        (role / folder / {"meta": "argument_specs.yml"}.get(folder, "main.yml")).write_text(text)
+    assert [found.partition(": ")[2] for found in undeclared_variables([role])] == [
+        "b: declare it",
+        "a: describe it in a sentence",
+        "a: defaults/main.yml has 1",
+    ]
+    assert len(list(undocumented_variables([role], "### `tuning`\n| `a` |\n"))) == 2
+
+
+def test_a_nameless_task_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "main.yml"
+    path.write_text("- name: Set the governor\n  block: [{name: governor}]\n")
+    assert list(nameless_tasks([path])) == ["main.yml: 'governor': a sentence"]
 
 
 def test_what_is_left_out_is_something_that_is_found_out() -> None:

@@ -6,6 +6,7 @@ import math
 import runpy
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 
 from rackloop.errors import BadInput, NotSupported
 from rackloop.lab import Lab, load_lab
-from rackloop.parameters import Parameter, default_of
-from tests.meta.tree import ROOT
+from rackloop.parameters import Parameter, default_of, number, whole
+from tests.meta.tree import ROOT, check
 
 PLANS = ROOT / "testplans"
 SAYINGS = ("check", "drives_erased", "faults", "needs", "estimate_s")
+UNITS = {"bytes": "B", "_per_s": "", "_ms": "ms", "_s": "s"}
 LABS = ("mock", "mock-direct", "disaggregation", "erasure")
 
 module_of = cache(runpy.run_path)
@@ -69,53 +71,96 @@ def _at_the_edge(declared: Parameter) -> Iterator[Any]:
         yield from [""] if default_of(declared) in ("", [""]) else []
 
 
-@pytest.mark.parametrize(("file", "name"), ALL)
-def test_a_parameter_declares_its_type_range_and_meaning(file: str, name: str) -> None:
-    declared = _declared(file, name)
-    assert isinstance(declared, Parameter), "declare it with a function of rackloop.parameters"
-    assert declared.meaning
-    if declared.type in (int, float):
-        assert math.isfinite(declared.most), "a number has an upper bound"
-        assert declared.least >= 0
-    assert {"_s": "s", "_ms": "ms", "bytes": "B"}.get(name[-5:] if name.endswith("bytes") else name[-3:], "") in {
-        "",
-        declared.unit,
-    }
+def undeclared(name: str, declared: object) -> Iterator[str]:
+    """What a parameter does not declare: its type, its bounds, its meaning, its unit."""
+    if not isinstance(declared, Parameter):
+        yield "declare it with a function of rackloop.parameters"
+        return
+    if not declared.meaning:
+        yield "say what it means"
+    if declared.type in (int, float) and not (declared.least >= 0 and math.isfinite(declared.most)):
+        yield "a number is not negative and has an upper bound"
+    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+    if unit and declared.unit != unit:
+        yield f"by its name its unit is {unit}, not {declared.unit!r}"
 
 
-@pytest.mark.parametrize(("file", "name"), ALL)
-def test_what_is_just_outside_is_refused_where_it_is_read(file: str, name: str) -> None:
-    declared = _declared(file, name)
-    for written in _just_outside(declared):
+def accepted(declared: Parameter) -> Iterator[str]:
+    """Values that a parameter may not have and reads, or refuses in other words than 'expected ...'."""
+    outside: list[Any] = [[text] if declared.is_list else text for text in _just_outside(declared)]
+    for written in [*outside, {}, None, *([[], "x"] if declared.is_list else [["1"], []])]:
         problems: dict[tuple[int, ...], str] = {}
-        declared.read([written] if declared.is_list else written, problems)
-        assert problems, f"{written!r} is accepted"
-        assert all(problem.startswith("expected ") and "\n" not in problem for problem in problems.values())
-    wrongs: list[Any] = [{}, None, *([[], "x"] if declared.is_list else [["1"], []])]
-    for wrong in wrongs:
-        problems = {}
-        declared.read(wrong, problems)
-        assert problems, f"{wrong!r} is accepted"
+        declared.read(written, problems)
+        if not problems:
+            yield f"{written!r} is accepted"
+        if any("\n" in problem for problem in problems.values()):
+            yield f"{written!r} is refused in several lines"
+        if written in outside and not all(problem.startswith("expected ") for problem in problems.values()):
+            yield f"{written!r} is refused without saying what is expected"
 
 
-@pytest.mark.parametrize("lab", LABS)
-@pytest.mark.parametrize(("file", "name"), ALL)
-def test_what_is_at_the_edge_is_foreseen_or_refused_in_a_sentence(file: str, name: str, lab: str) -> None:
-    declared, described = _declared(file, name), lab_of(lab)
+def badly_foreseen(file: str, name: str, lab: Lab) -> Iterator[str]:
+    """Values at a parameter's edge that it refuses, or with which its test plan's estimate is no time."""
+    declared = _declared(file, name)
     for edge in _at_the_edge(declared):
-        assert declared.problem(edge) is None
-        _foresee(PLANS / file, described, {name: [edge] if declared.is_list else edge})
+        if (problem := declared.problem(edge)) is not None:
+            yield f"{edge!r} is refused: {problem}"
+        estimate = _foreseen(PLANS / file, lab, {name: [edge] if declared.is_list else edge})
+        if not 0 <= estimate < math.inf:
+            yield f"with {edge!r} the estimate is {estimate}"
 
 
-def _foresee(path: Path, lab: Lab, given: dict[str, Any]) -> None:
+def _foreseen(path: Path, lab: Lab, given: dict[str, Any]) -> float:
+    """The estimate of a test plan that was asked for everything it foresees, 0 where it says none."""
     module = module_of(str(path))
     parameters = {name: default_of(declared) for name, declared in module["PARAMETERS"].items()} | given
+    answers = {}
     with suppress(NotSupported, BadInput):
         for saying in SAYINGS:
             if saying in module:
-                found = module[saying](lab, parameters)
-                if saying == "estimate_s":
-                    assert 0 <= found < math.inf
+                answers[saying] = module[saying](lab, parameters)
+    return float(answers.get("estimate_s", 0.0))
+
+
+def test_parameters_declare_their_type_range_and_meaning() -> None:
+    check(f"{file}: {name}: {wrong}" for file, name in ALL for wrong in undeclared(name, _declared(file, name)))
+
+
+def test_what_is_just_outside_is_refused_where_it_is_read() -> None:
+    check(f"{file}: {name}: {wrong}" for file, name in ALL for wrong in accepted(_declared(file, name)))
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_what_is_at_the_edge_is_foreseen_or_refused_in_a_sentence(lab: str) -> None:
+    described = lab_of(lab)
+    check(f"{file}: {name}: {wrong}" for file, name in ALL for wrong in badly_foreseen(file, name, described))
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("blocks", 4096),
+        ("blocks", replace(whole(1, "how many", most=9), meaning="")),
+        ("blocks", replace(whole(1, "how many", most=9), most=math.inf)),
+        ("pause_s", number(1.0, "the pause", most=9.0, unit="ms")),
+        ("pause_ms", number(1.0, "the pause", most=9.0, unit="s")),
+        ("block_bytes", whole(1, "the size", most=9)),
+    ],
+)
+def test_an_undeclared_parameter_is_found(name: str, declared: object) -> None:
+    assert len(list(undeclared(name, declared))) == 1
+
+
+def test_a_parameter_that_accepts_what_it_may_not_have_is_found() -> None:
+    class Lax(Parameter):
+        def read(self, written: object, problems: dict[tuple[int, ...], str]) -> Any:
+            problems |= {(): "expected less"} if written == "10" else {}
+
+    lax = whole(1, "how many", most=9)
+    assert list(accepted(lax)) == []
+    found = list(accepted(Lax(**vars(lax))))
+    assert "None is accepted" in found
+    assert "'10' is accepted" not in found
 
 
 @pytest.mark.parametrize(

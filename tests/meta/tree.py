@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 @cache
 def files(*endings: str) -> tuple[Path, ...]:
-    """The files that people write, whose names end so; nothing that a program makes."""
+    """The files written by hand whose names have one of these endings; generated folders are left out."""
     return tuple(path for path in _walk(ROOT) if path.name.endswith(endings))
 
 
@@ -34,6 +35,18 @@ def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a Python file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def shown(path: Path) -> str:
-    """``path`` as a test's id."""
-    return str(path.relative_to(ROOT))
+    """``path`` relative to the checkout, or the file name of one outside it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+
+def check(offenders: Iterable[str]) -> None:
+    """Fail with all offenders, one a line: where, what and what to do."""
+    found = list(offenders)
+    assert not found, f"{len(found)} offenders:\n" + "\n".join(found)
