@@ -9,20 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
 from rackloop_labs.labd_control import HostState, LabdControl
+from tests.deadlines import soon
 
 CLOCK = RealClock()
 _COMMAND_S = 30.0
 _POLL_NS = 5_000_000
-
-
-def soon() -> Deadline:
-    """Far more time than anything here takes."""
-    return Deadline.after(CLOCK, _COMMAND_S)
 
 
 class MockRack:
@@ -71,8 +67,8 @@ class MockRack:
         self._wait(server, lambda now: (now is not HostState.OFF) is is_on)
 
     def _wait(self, server: str, fits: Callable[[HostState], bool]) -> None:
-        deadline = soon()
-        while not fits(now := self.control.states(soon())[server]):
+        deadline = soon(30)
+        while not fits(now := self.control.states(soon(30))[server]):
             assert not deadline.is_over(), f"{server} is still {now}"
             CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.lab import FileSecret
 from rackloop_drivers.login import Account, Login
 from rackloop_drivers.power.ipmi import IpmiBmc, Ipmitool
@@ -25,10 +25,6 @@ READ_COMMUNITY = "may look"
 OUTLETS = 4
 FEEDING = 2
 """The outlet that feeds the server; no other feeds anything."""
-
-
-def soon(seconds: float = 20.0) -> Deadline:
-    return Deadline.after(CLOCK, seconds)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from rackloop.clock import RealClock
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.rackd import RackdControl
+from tests.deadlines import soon
 
 STOP_S = 10.0
 
@@ -108,3 +109,12 @@ def running_rackd(directory: Path, config: Mapping[str, Any] | None = None) -> I
         finally:
             process.terminate()
             process.communicate(timeout=STOP_S)
+
+
+def tell(rackd: RunningRackd, op: str, **fields: Any) -> None:
+    """Have rackd do ``op`` by a control connection of its own."""
+    control = rackd.connect()
+    try:
+        control.request(op, soon(10), **fields)
+    finally:
+        control.close()

@@ -1,13 +1,15 @@
-"""Servers that several files have tests of."""
+"""Racks and servers under test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import LocalExecutor, SshHost
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.rack_session import Start, rack_starter
 from tests.sshd_process import Sshd, running_sshd
 
 
@@ -30,3 +32,17 @@ def host(sshd: Sshd) -> Iterator[SshHost]:
     """That server, by SSH."""
     with SshHost(sshd.access(), CLOCK) as opened:
         yield opened
+
+
+@pytest.fixture
+def executor() -> Iterator[LocalExecutor]:
+    """This machine."""
+    with LocalExecutor(CLOCK) as executor:
+        yield executor
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """A function that starts a small rackd."""
+    with rack_starter(tmp_path) as start:
+        yield start

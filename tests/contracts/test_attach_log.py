@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rackloop.clock import Deadline
 from rackloop.record import Stage
 from rackloop_labs.attach_log import AttachLog
 from tests.nbd_wire import READ
-from tests.rack_session import CLOCK, SLOW_S, Rack, rack_starter
+from tests.rack_session import CLOCK, SLOW_S, Rack, Start
 
 
 @pytest.fixture
-def rack(tmp_path: Path) -> Iterator[Rack]:
-    with rack_starter(tmp_path) as start:
-        yield start()
+def rack(start: Start) -> Rack:
+    return start()
 
 
 def test_it_has_the_stages_of_each_circuit_in_order_of_time(rack: Rack) -> None:

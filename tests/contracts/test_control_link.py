@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackloop.abilities import LiveMap
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import LabError
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import stream
@@ -26,16 +26,13 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_labs.mock import MockBench
+from tests.deadlines import soon
 from tests.mock_rack import MockRack
 
 CLOCK = RealClock()
 ONE = PortMap.of([(1, 17), (2, 18)])
 OTHER = PortMap.of([(1, 18), (2, 17)])
 SPARE_PORTS = (50, 51)
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 def remaps_in_trouble(rule: Rule, seed: int, remaps: int, answer_within_s: float) -> tuple[int, int]:

@@ -20,7 +20,8 @@ from rackloop.safety.leases import HeldLease, _one_store, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
+from tests.deadlines import soon
+from tests.mock_rack import CLOCK, MockRack, running_mock_rack
 
 PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 
@@ -82,7 +83,7 @@ class Real:
         return Faults(self.lab, self.bench.equipment, CLOCK, recorder)
 
     def serials(self, server: str) -> set[str]:
-        return set(self.bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split())
+        return set(self.bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon(30)).stdout.split())
 
 
 @pytest.fixture
@@ -128,30 +129,30 @@ def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Real) -> None:
 def test_what_nobody_mended_is_healed(real: Real) -> None:
     """Another process heals: it has the journal, and the servers have their notes."""
     # A link that a test before gave back is up before the kernel has found the drive behind it.
-    once_online(real.bench.drive("node1", "p2"), soon())
+    once_online(real.bench.drive("node1", "p2"), soon(30))
     with leased(real.lab, real.store) as lease:
         lost = real.faults(lease)
         for spec in (FaultSpec("hot_unplug", "sas1"), FaultSpec("phy_drop", "node2.p1", {"down_s": 600})):
             lost.begin(spec)
-        assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.DOWN}
-        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
+        assert real.bench.equipment.fabric.port_states([5], soon(30)) == {5: PortState.DOWN}
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease)
     assert (report.problems, len(report.undone)) == ((), 2)
     assert real.lab.drives["sas1"].serial in real.serials("node1")
-    assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.UP}
+    assert real.bench.equipment.fabric.port_states([5], soon(30)) == {5: PortState.UP}
 
 
 def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Real) -> None:
     """Whoever broke it kept another journal; it is the server that remembers."""
     slot = real.bench.equipment.breakable["slot:node1/p2"]
-    slot.break_as("other/1", {"kind": "removed"}, soon())
+    slot.break_as("other/1", {"kind": "removed"}, soon(30))
     with leased(real.lab, real.store) as lease:
-        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease)
         assert report.problems == (
             "slot:node1/p2 stands broken as removed and no journal entry says why; mend it by hand",
         )
-        assert set(slot.standing(soon())) == {"other/1"}
-        slot.mend("other/1", soon())
-        assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease).problems == ()
+        assert set(slot.standing(soon(30))) == {"other/1"}
+        slot.mend("other/1", soon(30))
+        assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease).problems == ()
 
 
 def test_what_no_server_can_do_is_skipped_with_the_reason(real: Real) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
 from rackloop.data import data_path
 from rackloop.errors import BadInput
 from rackloop.lab import Profile, load_profile, profile_names
@@ -36,27 +35,17 @@ from rackloop_models.drives import (
     SeekResult,
     published_checks,
 )
+from tests.deadlines import soon
 
-CLOCK = RealClock()
 GIB = 1 << 30
 # A hard disk costs as little at any size; an SSD costs memory and time by its size.
 SIZES = {True: 8 * GIB, False: 4 * GIB}
 
 
-@pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
-    with LocalExecutor(CLOCK) as executor:
-        yield executor
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 300)
-
-
 def missed(executor: LocalExecutor, profile: Profile) -> dict[str, str]:
     """The published figures that the profile's model misses, and by how much."""
     sim = DriveSim(executor, profile, size_bytes=SIZES[profile.is_rotational], seed=1)
-    checks = published_checks(sim, soon())
+    checks = published_checks(sim, soon(300))
     assert len(checks) == len(profile.published)
     return {check.published.figure: f"{check.deviation:+.1%}" for check in checks if not check.is_met}
 
@@ -109,7 +98,7 @@ LIFE = (
 
 def test_a_life_gives_a_result_for_each_experiment(executor: LocalExecutor) -> None:
     sim = DriveSim(executor, load_profile("sata-hdd"), size_bytes=8 * GIB, seed=5)
-    fill, busy, rest, arm, new = results = sim.run(LIFE, soon())
+    fill, busy, rest, arm, new = results = sim.run(LIFE, soon(300))
     assert [result.name for result in results] == ["fill", "busy", "rest", "arm", "as new"]
     assert isinstance(fill, LoadResult)
     assert (fill.writes.bytes, fill.reads.requests) == (GIB, 0)
@@ -129,7 +118,7 @@ def test_a_life_gives_a_result_for_each_experiment(executor: LocalExecutor) -> N
 def test_a_seed_decides_everything(executor: LocalExecutor) -> None:
     profile = load_profile("sata-hdd")
     first, again, other = (
-        DriveSim(executor, profile, size_bytes=8 * GIB, seed=seed).run(LIFE, soon()) for seed in (5, 5, 6)
+        DriveSim(executor, profile, size_bytes=8 * GIB, seed=seed).run(LIFE, soon(300)) for seed in (5, 5, 6)
     )
     assert first == again
     assert first != other
@@ -141,7 +130,7 @@ def test_more_load_waits_longer_and_depth_serves_more(executor: LocalExecutor) -
     def random_reads(arrivals: Depth | Rate) -> Load:
         return Load(name="x", pattern="random", block_bytes=4096, arrivals=arrivals, until=Requests(3000))
 
-    alone, deep, slow, fast = sim.run([random_reads(a) for a in (Depth(1), Depth(32), Rate(10), Rate(60))], soon())
+    alone, deep, slow, fast = sim.run([random_reads(a) for a in (Depth(1), Depth(32), Rate(10), Rate(60))], soon(300))
     assert isinstance(alone, LoadResult)
     assert isinstance(deep, LoadResult)
     assert isinstance(slow, LoadResult)
@@ -158,7 +147,7 @@ def test_a_parameter_that_no_drive_has_is_named(executor: LocalExecutor) -> None
     profile = load_profile("sata-hdd").with_parameters({"rpm": "0"})
     sim = DriveSim(executor, profile, size_bytes=8 * GIB, seed=1)
     with pytest.raises(BadInput, match=r"profile sata-hdd: timing: rpm is 0"):
-        sim.run(LIFE, soon())
+        sim.run(LIFE, soon(300))
 
 
 def drivesim(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import WritableDrive
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab, load_lab, once_online
 from rackloop.safety import Guard
@@ -23,6 +23,7 @@ from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Fio, FioJob, FioRun, RackProbe, ReadWrite
+from tests.deadlines import soon
 from tests.leased import EverythingLeased
 from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
@@ -49,10 +50,6 @@ baseline: {srv1: {p0: d01}}
 """
 
 
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 30)
-
-
 @dataclass
 class ExchangedRack:
     """A server port with one of two drives behind it, and a hand that exchanges them."""
@@ -68,7 +65,7 @@ class ExchangedRack:
 
     def exchange(self, drive: str) -> None:
         """Have this drive behind the port; returns when the map is changed, before the drive is online."""
-        self.control.request("map", soon(), pairs=[[PORT, SWITCH_PORTS[drive]]])
+        self.control.request("map", soon(30), pairs=[[PORT, SWITCH_PORTS[drive]]])
         self.there = drive
 
     def other(self, drive: str) -> str:
@@ -79,9 +76,9 @@ class ExchangedRack:
         if self.there != drive:
             self.exchange(drive)
         at = RackdDrive(self.control, server="srv1", port="p0")
-        once_online(at, soon())
+        once_online(at, soon(30))
         device = NbdExport(self.rackd.nbd, "srv1.p0", BYTES, knows_drives=self.knows_drives)
-        return Guard(self.lab, EverythingLeased()).writable(drive, at, device, soon())
+        return Guard(self.lab, EverythingLeased()).writable(drive, at, device, soon(30))
 
     def holds(self, drive: str, at: int) -> bytes:
         """What the drive itself has there, read beside the fabric."""
@@ -152,12 +149,12 @@ def test_without_a_name_for_one_drive_the_neighbour_is_written(rack: ExchangedRa
 
 
 def rackprobe(executor: LocalExecutor, permit: WritableDrive) -> None:
-    RackProbe(executor, CLOCK).write(permit, soon(), sectors=8)
+    RackProbe(executor, CLOCK).write(permit, soon(30), sectors=8)
 
 
 def fio(executor: LocalExecutor, permit: WritableDrive) -> None:
     job = FioJob(name="w", device=permit, rw=ReadWrite.WRITE, size_bytes=1 << 20)
-    assert Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon()).total_err == 0
+    assert Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon(30)).total_err == 0
 
 
 @pytest.mark.parametrize(
@@ -173,7 +170,7 @@ def test_programs_that_write_refuse_the_neighbour(
         assert rack.holds("d01", 0) != bytes(BLOCK)
         with rack.permit("d01") as permit:
             rack.exchange("d02")
-            once_online(RackdDrive(rack.control, server="srv1", port="p0"), soon())
+            once_online(RackdDrive(rack.control, server="srv1", port="p0"), soon(30))
             with pytest.raises(RackloopError):
                 write(executor, permit)
     assert rack.holds("d02", 0) == bytes(BLOCK)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import BoxIdentity, LiveMap
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import (
     BadInput,
     DeadlineExceeded,
@@ -37,15 +37,12 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_drivers.fabric.flexfabric._session import HISTORY_LENGTH
+from tests.deadlines import soon
 
 CLOCK = RealClock()
 BEFORE = PortMap.of([(1, 17), (2, 18), (3, 19)])
 CHANGE = Partial(PortMap.of([(1, 18)]))
 AFTER = PortMap.of([(1, 18), (3, 19)])
-
-
-def soon(seconds: float = 20) -> Deadline:
-    return Deadline.after(CLOCK, seconds)
 
 
 @contextmanager

@@ -16,10 +16,10 @@ from tests.contracts.test_flexfabric_recovery import (
     WIRES,
     connect,
     install,
-    soon,
     switch,
     tcp,
 )
+from tests.deadlines import soon
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LockedOut, NotConnected
 from rackloop.portmap import Full, PortMap
 from rackloop.seed import stream
@@ -25,13 +25,10 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
+from tests.deadlines import soon
 
 CLOCK = RealClock()
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from rackloop.contracts import executor, host
 from rackloop.errors import NotSupported
 from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
-from tests.mock_rack import MockRack, running_mock_rack, soon
+from tests.deadlines import soon
+from tests.mock_rack import MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import TcpRelay, relaying
 
@@ -71,19 +72,19 @@ class MockServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        self._rack.control.crash(_SERVER, soon())
+        self._rack.control.crash(_SERVER, soon(30))
         try:
             yield
         finally:
-            self._rack.control.boot(_SERVER, soon())
+            self._rack.control.boot(_SERVER, soon(30))
 
     @contextmanager
     def hung(self) -> Iterator[None]:
-        self._rack.control.hang(_SERVER, soon())
+        self._rack.control.hang(_SERVER, soon(30))
         try:
             yield
         finally:
-            self._rack.control.resume(_SERVER, soon())
+            self._rack.control.resume(_SERVER, soon(30))
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import HostKeyUnknown, LoginRefused, NotConnected
 from rackloop_drivers.host import SshAccess, SshHost
+from tests.deadlines import soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
 CLOCK = RealClock()
@@ -26,10 +27,6 @@ def gate() -> Iterator[Sshd]:
 def inner() -> Iterator[Sshd]:
     with running_sshd() as running:
         yield running
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 def through(gate: Sshd, inner: Sshd) -> SshAccess:

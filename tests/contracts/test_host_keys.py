@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import BadInput, HostKeyMismatch, HostKeyUnknown
 from rackloop_drivers.host import SshAccess, SshHost
+from tests.deadlines import soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
 CLOCK = RealClock()
@@ -19,10 +20,6 @@ CLOCK = RealClock()
 def say_hello(access: SshAccess) -> str:
     with SshHost(access, CLOCK) as host:
         return host.run(("echo", "hello"), soon()).stdout
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 def fingerprint(key: Path) -> str:

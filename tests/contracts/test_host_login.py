@@ -15,10 +15,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LoginRefused, NotConnected
 from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
+from tests.deadlines import soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
 CLOCK = RealClock()
@@ -39,10 +40,6 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 def say_hello(access: SshAccess) -> str:
     with SshHost(access, CLOCK) as host:
         return host.run(("echo", "hello"), soon()).stdout
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 @contextmanager

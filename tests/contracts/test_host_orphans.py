@@ -21,8 +21,9 @@ from rackloop.seed import stream
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs import open_leased, ssh_accesses
 from rackloop_labs.in_service import BenchInService
+from tests.deadlines import soon
 from tests.fio_victim import FioNursery, fio_nursery, labelled
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
+from tests.mock_rack import CLOCK, MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import relaying
 
@@ -34,7 +35,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not i
 
 def await_none(working_for: str) -> None:
     """Return once nothing runs for this lab and lease any more."""
-    deadline = soon()
+    deadline = soon(30)
     while left := labelled(working_for):
         assert not deadline.is_over(), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
         CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
@@ -73,7 +74,7 @@ def rage(nursery: FioNursery, access: SshAccess, kills: int, seed: int) -> None:
         begun += nursery.kill_after(access, working_for, file, chance.uniform(0.0, 0.8))
         await_none(working_for)
     with SshHost(access, CLOCK) as host:
-        host.run(("rm", "-f", file), soon())
+        host.run(("rm", "-f", file), soon(30))
     assert begun > kills // 4
 
 
@@ -91,7 +92,7 @@ def test_a_storm_of_kills_leaves_no_writer(nursery: FioNursery, access: SshAcces
 def test_commands_end_with_the_sshd_that_they_came_by(sshd: Sshd) -> None:
     with SshHost(sshd.access(), CLOCK, "lab/alone") as host:
         process = host.start(("sh", "-c", _LOOP))
-        shell = process.read_line(soon())
+        shell = process.read_line(soon(30))
         wrapper = Path(f"/proc/{shell}/stat").read_text().rpartition(")")[2].split()[1]
         parent = Path(f"/proc/{wrapper}/stat").read_text().rpartition(")")[2].split()[1]
         assert Path(f"/proc/{parent}/comm").read_text().startswith("sshd")
@@ -106,7 +107,7 @@ def test_a_network_that_is_cut_ends_commands_before_a_lease_can_be_anothers(sshd
         known.write_text(access.known_hosts.read_text().replace(f":{access.port}", f":{relay.port}"))
         host = SshHost(replace(access, port=relay.port, known_hosts=known), CLOCK, "lab/cut-off")
         process = host.start(("sh", "-c", _LOOP))
-        assert process.read_line(soon())
+        assert process.read_line(soon(30))
         with relay.cut():
             await_none("lab/cut-off")
         host.close()
@@ -130,7 +131,7 @@ def left(*labels: str) -> Iterator[list[subprocess.Popen[bytes]]]:
 def test_commands_of_leases_that_are_over_are_ended_and_named(host: SshHost) -> None:
     lab = f"lab{os.getpid()}"
     with left(f"{lab}/over/1.1", f"{lab}/held/2.1", f"{lab}x/over/3.1") as (over, held, another):
-        ended, problems = end_orphans(lab, [host], lambda: ["held"], soon())
+        ended, problems = end_orphans(lab, [host], lambda: ["held"], soon(30))
         assert {(orphan.server, orphan.lease) for orphan in ended} == {("srv1", "over")}
         assert over.pid in {orphan.pid for orphan in ended}
         assert "sleep 1000" in " ".join(map(str, ended))
@@ -138,15 +139,15 @@ def test_commands_of_leases_that_are_over_are_ended_and_named(host: SshHost) -> 
         assert over.wait(30) == -signal.SIGKILL
         assert (held.poll(), another.poll()) == (None, None)
         assert labelled(f"{lab}/over") == []
-        assert end_orphans(lab, [host], lambda: ["held"], soon()) == ((), [])
-        end_orphans(lab, [host], list, soon())
-        end_orphans(f"{lab}x", [host], list, soon())
+        assert end_orphans(lab, [host], lambda: ["held"], soon(30)) == ((), [])
+        end_orphans(lab, [host], list, soon(30))
+        end_orphans(f"{lab}x", [host], list, soon(30))
         assert (held.wait(30), another.wait(30)) == (-signal.SIGKILL, -signal.SIGKILL)
 
 
 def test_a_server_that_cannot_be_asked_is_passed_over(sshd: Sshd) -> None:
     nobody = SshHost(replace(sshd.access("gone"), port=1), CLOCK)
-    assert end_orphans("lab", [nobody], list, soon()) == ((), [])
+    assert end_orphans("lab", [nobody], list, soon(30)) == ((), [])
 
 
 def test_heal_ends_what_a_run_left_and_leaves_what_is_its_own(rack: MockRack) -> None:
@@ -157,9 +158,9 @@ def test_heal_ends_what_a_run_left_and_leaves_what_is_its_own(rack: MockRack) ->
     ):
         rack.says("srv2", "RACKLOOP_COMMAND=mock/0badcafe/1.1 nohup sleep 1000 >/dev/null 2>&1 & echo")
         own = opened.host("srv2").start(("sh", "-c", "echo up; read -r line; echo still here"))
-        assert own.read_line(soon()) == "up"
+        assert own.read_line(soon(30)) == "up"
         report = BenchInService(opened, ()).heal(Journal(store), held)
         assert [(orphan.server, orphan.lease) for orphan in report.ended] == [("srv2", "0badcafe")]
         assert (report.problems, report.found_in_order) == ((), False)
         own.write_line("go on")
-        assert own.read_line(soon()) == "still here"
+        assert own.read_line(soon(30)) == "still here"

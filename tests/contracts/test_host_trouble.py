@@ -18,6 +18,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError, ToolError
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
+from tests.deadlines import soon
 from tests.sshd_process import Sshd, running_sshd
 
 CLOCK = RealClock()
@@ -30,10 +31,6 @@ GRACE_S = 10.0
 def sshd() -> Iterator[Sshd]:
     with running_sshd() as running:
         yield running
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 def shortly() -> Deadline:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
@@ -24,6 +24,7 @@ from rackloop_drivers.workload import (
     RackProbe,
     ReadWrite,
 )
+from tests.deadlines import soon
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
 from tests.sshd_process import Sshd, running_sshd
@@ -40,15 +41,11 @@ def drive(tmp_path: Path) -> DevicePath:
     return DevicePath(path)
 
 
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 50)
-
-
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_writes_and_reads_a_drive_of_the_server(host: SshHost, drive: DevicePath) -> None:
     with minted(drive, SERIAL) as writable:
         job = FioJob(name="job", device=writable, rw=ReadWrite.WRITE, block_size_bytes=MIB, verify="crc32c")
-        written = Fio(host, CLOCK).run(FioRun(jobs=(job,), seed=1), soon()).jobs[0]
+        written = Fio(host, CLOCK).run(FioRun(jobs=(job,), seed=1), soon(50)).jobs[0]
     assert written.total_err == 0
     assert {direction: transfer.io_bytes for direction, transfer in written.transfers.items()} == {
         "write": 8 * MIB,
@@ -59,9 +56,9 @@ def test_fio_writes_and_reads_a_drive_of_the_server(host: SshHost, drive: Device
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_is_followed_and_stopped_from_afar(host: SshHost, drive: DevicePath) -> None:
     job = FioJob(name="job", device=drive, rw=ReadWrite.READ, runtime_s=1000.0)
-    with Fio(host, CLOCK).start(FioRun(jobs=(job,), seed=1), soon()) as running:
-        running.wait_for_io(soon())
-        result = running.stop(soon())
+    with Fio(host, CLOCK).start(FioRun(jobs=(job,), seed=1), soon(50)) as running:
+        running.wait_for_io(soon(50))
+        result = running.stop(soon(50))
     assert result.jobs[0].transfers["read"].io_bytes > 0
 
 
@@ -71,34 +68,34 @@ def test_rackprobe_verifies_what_it_wrote_through_nbd(host: SshHost, tmp_path: P
         export = NbdExport(socket, "", MIB)
         probe = RackProbe(host, CLOCK)
         with minted(export, SERIAL) as writable:
-            probe.write(writable, soon(), sectors=8, generation=3)
-        verified = probe.verify(export, Expected(SERIAL, generation=3), soon(), sectors=8)
+            probe.write(writable, soon(50), sectors=8, generation=3)
+        verified = probe.verify(export, Expected(SERIAL, generation=3), soon(50), sectors=8)
     assert verified.is_right
 
 
 def test_rackprobe_talks_while_it_runs(host: SshHost, drive: DevicePath) -> None:
     probe = RackProbe(host, CLOCK)
     with minted(drive, SERIAL) as writable:
-        probe.write(writable, soon(), generation=1)
+        probe.write(writable, soon(50), generation=1)
     targets = [ProbeTarget("p0", drive.probe_target())]
-    with probe.remap_session(targets, soon(), spin=False) as session:
-        arm = session.arm("p0", Expected(SERIAL, generation=1), soon())
-        read = session.wait_verified(arm, soon())
+    with probe.remap_session(targets, soon(50), spin=False) as session:
+        arm = session.arm("p0", Expected(SERIAL, generation=1), soon(50))
+        read = session.wait_verified(arm, soon(50))
     assert read.verdicts["right"] == 1
 
 
 def test_a_program_is_delivered_once_and_checked_each_time(sshd: Sshd, host: SshHost) -> None:
     binary = find_binary("rackprobe")
     digest = hashlib.sha256(binary.read_bytes()).hexdigest()
-    path = Path(deliver(host, binary, soon()))
+    path = Path(deliver(host, binary, soon(50)))
     assert path == sshd.folder / "home" / ".cache" / "rackloop" / f"rackprobe-{digest[:16]}"
     assert path.read_bytes() == binary.read_bytes()
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o755, 0o700)
     first = path.stat().st_ino
-    assert deliver(host, binary, soon()) == str(path)
+    assert deliver(host, binary, soon(50)) == str(path)
     assert path.stat().st_ino == first
     path.write_bytes(b"#!/bin/sh\necho impostor\n")
-    assert deliver(host, binary, soon()) == str(path)
+    assert deliver(host, binary, soon(50)) == str(path)
     assert path.read_bytes() == binary.read_bytes()
 
 
@@ -106,12 +103,12 @@ def test_a_home_that_cannot_be_written_has_a_place_beside_it(tmp_path: Path) -> 
     program = tmp_path / f"program-{os.getpid()}"
     program.write_text("#!/bin/sh\necho delivered\n")
     with running_sshd(home="/proc/nowhere") as sshd, SshHost(sshd.access(), CLOCK) as host:
-        path = deliver(host, program, soon())
+        path = deliver(host, program, soon(50))
         assert Path(path).parent == Path(f"/var/tmp/rackloop-{os.getuid()}")
-        assert host.run((path,), soon()).stdout == "delivered\n"
+        assert host.run((path,), soon(50)).stdout == "delivered\n"
     Path(path).unlink()
 
 
 def test_a_program_that_is_not_there_cannot_be_delivered(host: SshHost, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"missing cannot be read: No such file.*native/build"):
-        deliver(host, tmp_path / "missing", soon())
+        deliver(host, tmp_path / "missing", soon(50))

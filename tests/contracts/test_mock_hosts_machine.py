@@ -17,7 +17,8 @@ from rackloop.errors import LabError
 from rackloop.lab import LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack, soon
+from tests.deadlines import soon
+from tests.mock_rack import CLOCK, MockRack, running_mock_rack
 
 LINK_RATE = "/sys/class/sas_phy/phy-0:0/negotiated_linkrate"
 
@@ -82,12 +83,12 @@ def phy(rack: MockRack) -> Iterator[RackdControl]:
     """What drops the PHY of ``srv1.p0``, which is up again after the test."""
     with rack.rackd() as rackd:
         yield rackd
-        rackd.request("phy_drop", soon(), ports=[1], down_ms=0.001)
+        rackd.request("phy_drop", soon(30), ports=[1], down_ms=0.001)
 
 
 def test_sys_is_current_when_a_command_starts(rack: MockRack, phy: RackdControl) -> None:
     before = rack.says("srv1", f"cat {LINK_RATE}")
-    phy.request("phy_drop", soon(), ports=[1], down_ms=1e6)
+    phy.request("phy_drop", soon(30), ports=[1], down_ms=1e6)
     assert (before, rack.says("srv1", f"cat {LINK_RATE}")) == ("6.0 Gbit", "Link Rate failed")
 
 
@@ -96,8 +97,8 @@ def test_sys_follows_the_rack_while_a_command_looks(rack: MockRack, phy: RackdCo
     with subprocess.Popen(rack.ssh_argv("srv1", looks), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as looking:
         assert looking.stdout is not None
         assert looking.stdout.readline() == b"looking\n"
-        phy.request("phy_drop", soon(), ports=[1], down_ms=1e6)
-        assert looking.wait(timeout=soon().remaining_s()) == 0
+        phy.request("phy_drop", soon(30), ports=[1], down_ms=1e6)
+        assert looking.wait(timeout=soon(30).remaining_s()) == 0
 
 
 def test_a_tool_that_nobody_emulates_is_not_found(rack: MockRack) -> None:
@@ -124,7 +125,7 @@ def test_a_lab_that_is_killed_takes_its_servers_with_it(tmp_path: Path) -> None:
     rack = MockRack(lab, state)
     rack.says("srv1", "echo stale > ~/file; nohup sleep 600 > /dev/null 2>&1 &")
     os.kill(rack.endpoints["pid"], signal.SIGKILL)
-    deadline = soon()
+    deadline = soon(30)
     while state.is_held() or sandboxes(state):
         assert not deadline.is_over()
     memory = (state.directory / "memory").readlink()

@@ -11,7 +11,8 @@ from pathlib import Path
 from rackloop.errors import DeadlineExceeded
 from rackloop.lab import LabState, load_lab
 from rackloop_labs import MockLab
-from tests.mock_rack import CLOCK, soon
+from tests.deadlines import soon
+from tests.mock_rack import CLOCK
 
 
 def children(pid: int) -> dict[str, int]:
@@ -25,7 +26,7 @@ def children(pid: int) -> dict[str, int]:
 
 def ends(descriptor: int) -> None:
     """Wait until the process of a pidfd has ended."""
-    if not select.select([descriptor], [], [], soon().remaining_s())[0]:
+    if not select.select([descriptor], [], [], soon(30).remaining_s())[0]:
         raise DeadlineExceeded("the process goes on")
 
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, main_thread
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
-from tests.rackd_process import RunningRackd, running_rackd
+from tests.rackd_process import RunningRackd, running_rackd, tell
 
 CLOCK = RealClock()
 MIB = 1 << 20
@@ -28,14 +27,6 @@ EIO = 5
 
 def export(rackd: RunningRackd, name: str = "drive.d01") -> NbdExport:
     return NbdExport(rackd.nbd, name, 64 * MIB)
-
-
-def tell(rackd: RunningRackd, op: str, **fields: Any) -> None:
-    control = rackd.connect()
-    try:
-        control.request(op, Deadline.after(CLOCK, 10), **fields)
-    finally:
-        control.close()
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

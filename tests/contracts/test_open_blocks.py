@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from rackloop_drivers.block.path_session import PathSession
 from rackloop_drivers.drive_blocks import open_blocks
 from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
-from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack
+from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack, tell
 
 CLOCK = RealClock()
 MIB = 1 << 20
@@ -88,14 +87,6 @@ def content(length: int, seed: int = 1) -> bytes:
     """Bytes that differ from block to block, so that a piece in the wrong place shows."""
     blocks = (bytes([(seed + number) % 251]) * BLOCK_BYTES for number in range(-(-length // BLOCK_BYTES)))
     return b"".join(blocks)[:length]
-
-
-def tell(rackd: RunningRackd, op: str, **fields: Any) -> None:
-    control = rackd.connect()
-    try:
-        control.request(op, Deadline.after(CLOCK, 10), **fields)
-    finally:
-        control.close()
 
 
 def spoil(rackd: RunningRackd, *offsets: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.portmap import Open
@@ -20,13 +20,10 @@ from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
 from rackloop_cli.main import main
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab, open_lab, open_leased
+from tests.deadlines import soon
 
 CLOCK = RealClock()
 SRV1 = LeaseTerms(servers=("srv1",))
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 60)
 
 
 @pytest.fixture(autouse=True)
@@ -74,9 +71,9 @@ def named(lab: Lab, serial: str) -> str:
 def refused(lab: Lab, held: HeldLease | None, bench: Bench, server: str) -> tuple[str, ...]:
     """Why the drive at the server's first port may not be written; none where it may be."""
     drive = bench.drive(server, "p0")
-    name = named(lab, once_online(drive, soon()).serial)
+    name = named(lab, once_online(drive, soon(60)).serial)
     try:
-        Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon()).close()
+        Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon(60)).close()
     except GuardRefused as error:
         return error.reasons
     return ()
@@ -87,12 +84,12 @@ def test_nothing_is_disturbed_without_a_lease(lab: Lab, store: Store) -> None:
     with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
         acting = journalled(bench.equipment, ActRecorder(lab, journal, "run"))
         with pytest.raises(BadInput, match=r"found is physical: nothing is written .* without a lease"):
-            acting.fabric.apply(Open(frozenset({1})), soon())
+            acting.fabric.apply(Open(frozenset({1})), soon(60))
         with pytest.raises(BadInput, match="without a lease"):
-            heal(lab, journal, bench.equipment, CLOCK, soon())
+            heal(lab, journal, bench.equipment, CLOCK, soon(60))
         [reason] = refused(lab, None, bench, "srv1")
         assert reason == "it is not leased; lease the rack, or the server that has it"
-        assert bench.equipment.fabric.live_map(soon()).pairs == lab.baseline_map()
+        assert bench.equipment.fabric.live_map(soon(60)).pairs == lab.baseline_map()
     assert journal.standing(lab.name) == []
 
 
@@ -102,13 +99,13 @@ def test_under_a_lease_it_is_disturbed_and_given_back(lab: Lab, store: Store, te
     with ExitStack() as stack:
         held = stack.enter_context(leased(lab, store, terms))
         bench = bench_of(stack, lab, held)
-        before = bench.equipment.fabric.live_map(soon()).pairs
+        before = bench.equipment.fabric.live_map(soon(60)).pairs
         recorder = ActRecorder(bench.lab, journal, "run", lease=held)
         with undoing(bench.equipment, recorder, CLOCK) as acting:
-            acting.fabric.apply(Open(frozenset({1})), soon())
-            assert acting.fabric.live_map(soon()).pairs == before.without([1])
-        assert bench.equipment.fabric.live_map(soon()).pairs == before
-        assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(), lease=held).undone == ()
+            acting.fabric.apply(Open(frozenset({1})), soon(60))
+            assert acting.fabric.live_map(soon(60)).pairs == before.without([1])
+        assert bench.equipment.fabric.live_map(soon(60)).pairs == before
+        assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(60), lease=held).undone == ()
     assert journal.standing(lab.name) == []
 
 
@@ -141,22 +138,22 @@ def test_a_permit_is_for_the_drive_that_was_checked_and_no_other(lab: Lab, store
         stack.callback(hand.close)
         name = named(lab, "RL000001")
         drive, device = bench.drive("srv1", "p0"), bench.device("srv1", "p0")
-        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
+        with Guard(lab, held).writable(name, drive, device, soon(60)) as permit:
             assert permit.is_claimed
             assert permit.device.probe_target() == "/dev/disk/by-id/wwn-0x5000c500a0000001"
             with pytest.raises(GuardRefused, match="somebody holds it"):
-                Guard(lab, held).writable(name, drive, device, soon())
+                Guard(lab, held).writable(name, drive, device, soon(60))
             other = lab.drives[named(lab, "RL000003")].port
             assert other is not None
-            hand.request("map", soon(), pairs=[[1, other]])
-            once_online(drive, soon())
+            hand.request("map", soon(60), pairs=[[1, other]])
+            once_online(drive, soon(60))
             with pytest.raises(GuardRefused, match=r"does not lead to it any more|is gone|its serial is RL000003"):
                 _ = permit.device
-            hand.request("map", soon(), pairs=[list(pair) for pair in lab.baseline_map()])
-            once_online(drive, soon())
-        assert host.run(["sh", "-c", HOLDERS], soon()).stdout == ""
-        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
-            [holder] = host.run(["sh", "-c", HOLDERS], soon()).stdout.split()
-            host.run(["kill", "-9", holder], soon())
+            hand.request("map", soon(60), pairs=[list(pair) for pair in lab.baseline_map()])
+            once_online(drive, soon(60))
+        assert host.run(["sh", "-c", HOLDERS], soon(60)).stdout == ""
+        with Guard(lab, held).writable(name, drive, device, soon(60)) as permit:
+            [holder] = host.run(["sh", "-c", HOLDERS], soon(60)).stdout.split()
+            host.run(["kill", "-9", holder], soon(60))
             with pytest.raises(LabError):
                 _ = permit.device

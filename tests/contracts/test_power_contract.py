@@ -16,7 +16,8 @@ from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet
 from rackloop_labs.power_ports import RackPower
-from tests.power_boxes import FEEDING, USER, PowerBoxes, power_boxes, soon
+from tests.deadlines import soon
+from tests.power_boxes import FEEDING, USER, PowerBoxes, power_boxes
 
 REAL_POWER = "RACKLOOP_REAL_POWER"
 """A lab description and the name of a power port in it that may be switched at any moment, as ``FILE#server:srv1``."""

@@ -30,8 +30,9 @@ from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, Redfi
 from rackloop_drivers.power.redfish._codec import service_root
 from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet, SnmpAgent
+from tests.deadlines import soon
 from tests.loop_thread import loop_thread
-from tests.power_boxes import FEEDING, OUTLETS, PASSWORD, READ_COMMUNITY, USER, PowerBoxes, power_boxes, soon
+from tests.power_boxes import FEEDING, OUTLETS, PASSWORD, READ_COMMUNITY, USER, PowerBoxes, power_boxes
 
 WRONG = "wrong horse"
 

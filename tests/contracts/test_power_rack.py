@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
 from rackloop.errors import LabError
@@ -16,6 +16,7 @@ from rackloop.lab import Lab, load_lab
 from rackloop_drivers.rackd_link import RackdLink
 from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.power_ports import RackPower
+from tests.deadlines import soon
 from tests.loop_thread import LoopThread, loop_thread
 from tests.rack_session import Rack, rack_starter
 
@@ -41,10 +42,6 @@ SERVERS = {
     for number, name in enumerate(("srv1", "srv2", "srv3", "srv4"))
 }
 FED_BY = {"server:srv1": "outlet:apc1/2", "server:srv2": "outlet:cyber1/1", "server:srv3": "outlet:redfish1/3"}
-
-
-def soon(seconds: float = 20.0) -> Deadline:
-    return Deadline.after(CLOCK, seconds)
 
 
 class Powered:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rackloop.clock import Deadline
 from tests.nbd_wire import EIO, READ, WRITE
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern, rack_starter
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with rack_starter(tmp_path) as start:
-        yield start
+from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
 
 
 @pytest.fixture

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rackloop.clock import Deadline
 from tests.nbd_wire import EIO, READ
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern, rack_starter
+from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 SECTOR = 512
 NOTHING: dict[str, Any] = {"stuck": [], "miswired": [], "training": {}, "dropped": []}
 LATENT = {"kind": "media_error", "lba": 8, "sectors": 4, "mode": "until_rewritten", "on": "read"}
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with rack_starter(tmp_path) as start:
-        yield start
 
 
 @pytest.fixture

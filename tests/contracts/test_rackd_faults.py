@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.nbd_wire import EIO, ENOSPC, FLUSH, FUA, NO_HOLE, READ, TRIM, WRITE_ZEROES
-from tests.rack_session import CLOCK, Rack, Start, mark_drives, pattern, rack_starter
+from tests.rack_session import CLOCK, Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 SECTOR = 512
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with rack_starter(tmp_path) as start:
-        yield start
 
 
 @pytest.fixture

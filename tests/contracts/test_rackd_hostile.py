@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,10 @@ from rackloop.native import find_binary
 from rackloop.seed import stream
 from tests import nbd_wire
 from tests.nbd_wire import EINVAL, ENOSPC, NbdWire, info_data
-from tests.rack_session import SLOW_S, Rack, Start, rack_starter
+from tests.rack_session import SLOW_S, Rack, Start
 from tests.rackd_process import drive, small_rack
 
 LARGEST = 64 << 20
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with rack_starter(tmp_path) as start:
-        yield start
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from rackloop.lab import load_profile
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.rackd import RecordedRequest
 from tests.nbd_wire import EIO, FLUSH, FUA, READ, WRITE, NbdWire
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern, rack_starter
+from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 # Far more than a hard disk serves before a map change that follows at once.
@@ -33,12 +32,6 @@ def hard_disk(**changes: Any) -> dict[str, Any]:
 
 def flash() -> dict[str, Any]:
     return dict(load_profile("nvme-ssd").timing)
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with rack_starter(tmp_path) as start:
-        yield start
 
 
 @pytest.fixture

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RecordedIo
 from tests.nbd_wire import EIO, FLUSH, READ, TRIM
-from tests.rack_session import CLOCK, SLOW_S, Rack, pattern, rack_starter
+from tests.rack_session import CLOCK, SLOW_S, Rack, Start, pattern
 
 
 @pytest.fixture
-def rack(tmp_path: Path) -> Iterator[Rack]:
-    with rack_starter(tmp_path) as start:
-        yield start()
+def rack(start: Start) -> Rack:
+    return start()
 
 
 def record(rack: Rack, drive: str = "d01", *, on: bool = True) -> None:

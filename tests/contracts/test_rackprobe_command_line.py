@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from rackloop_drivers.host import LocalExecutor
 CLOCK = RealClock()
 SUBCOMMANDS = ["write", "verify", "remap", "watch", "swap", "bench"]
 CONFIG = '{"targets":[]}\n'
-
-
-@pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
-    with LocalExecutor(CLOCK) as executor:
-        yield executor
 
 
 @pytest.fixture

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import BlockDevice
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.errors import GuardRefused, LabError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, Fio, FioJob, FioRun, RackProbe, ReadWrite
+from tests.deadlines import soon
 from tests.minted_drive import minted
 
 CLOCK = RealClock()
@@ -33,16 +34,6 @@ class LookAlike:
     device: BlockDevice
     drive_id: str = "d1"
     is_claimed: bool = True
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 30)
-
-
-@pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
-    with LocalExecutor(CLOCK) as executor:
-        yield executor
 
 
 @pytest.fixture
@@ -86,9 +77,9 @@ def test_only_what_the_guard_minted_is_written(
     device = DevicePath(image)
     drive = forge(device)
     with pytest.raises(GuardRefused, match="WritableDrive, which the guard alone can mint"):
-        probe.write(drive, soon())
+        probe.write(drive, soon(30))
     with pytest.raises(GuardRefused, match="WritableDrive, which the guard alone can mint"):
-        probe.watch(device, Expected(SERIAL), soon(), write_to=drive)
+        probe.watch(device, Expected(SERIAL), soon(30), write_to=drive)
     assert image.read_bytes() == bytes(BYTES)
 
 
@@ -99,7 +90,7 @@ def test_a_permission_for_one_device_writes_no_other(probe: RackProbe, image: Pa
         minted(DevicePath(image), SERIAL) as drive,
         pytest.raises(GuardRefused, match=f"the permission is not for {other}"),
     ):
-        probe.watch(DevicePath(other), Expected(SERIAL), soon(), write_to=drive)
+        probe.watch(DevicePath(other), Expected(SERIAL), soon(30), write_to=drive)
     assert image.read_bytes() == other.read_bytes() == bytes(BYTES)
 
 
@@ -108,12 +99,12 @@ def test_a_permission_that_was_given_back_writes_nothing(probe: RackProbe, image
     drive = minted(DevicePath(image), SERIAL)
     drive.close()
     with pytest.raises(LabError, match="given back"):
-        probe.write(drive, soon())
+        probe.write(drive, soon(30))
     assert image.read_bytes() == bytes(BYTES)
 
 
 def test_a_claim_alone_is_no_permission(executor: LocalExecutor, image: Path) -> None:
-    done = executor.run((str(find_binary("rackprobe")), "write", str(image), "--serial=A", "--claimed"), soon())
+    done = executor.run((str(find_binary("rackprobe")), "write", str(image), "--serial=A", "--claimed"), soon(30))
     assert (done.status, done.stdout) == (2, "")
     assert "--allow-write" in done.stderr
     assert image.read_bytes() == bytes(BYTES)
@@ -123,11 +114,11 @@ def test_a_device_that_the_guard_holds_is_written(probe: RackProbe, node: Path) 
     device = DevicePath(node)
     with minted(device, SERIAL) as drive:
         assert drive.is_claimed
-        probe.write(drive, soon(), sectors=8)
-        assert probe.verify(device, Expected(SERIAL), soon(), sectors=8).is_right
+        probe.write(drive, soon(30), sectors=8)
+        assert probe.verify(device, Expected(SERIAL), soon(30), sectors=8).is_right
         expected = Expected(SERIAL, generation=2)
-        with probe.watch(device, expected, soon(), write_to=drive, sectors=8, duration_s=0.02) as watch:
-            result = watch.result(soon(), stop=False)
+        with probe.watch(device, expected, soon(30), write_to=drive, sectors=8, duration_s=0.02) as watch:
+            result = watch.result(soon(30), stop=False)
     assert result.errors == 0
     assert result.verdicts["right"] >= 1
 
@@ -136,7 +127,7 @@ def test_a_device_that_the_guard_holds_is_written(probe: RackProbe, node: Path) 
 def test_fio_writes_a_device_that_the_guard_holds(executor: LocalExecutor, node: Path) -> None:
     with minted(DevicePath(node), SERIAL) as drive:
         job = FioJob(name="w", device=drive, rw=ReadWrite.WRITE, verify="crc32c")
-        result = Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon())
+        result = Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon(30))
     assert result.total_err == 0
     assert result.job("w").transfers["write"].io_bytes == BYTES
 
@@ -144,7 +135,7 @@ def test_fio_writes_a_device_that_the_guard_holds(executor: LocalExecutor, node:
 def test_a_device_that_somebody_else_holds_is_not_written(executor: LocalExecutor, node: Path, image: Path) -> None:
     with minted(DevicePath(node), SERIAL):
         argv = (str(find_binary("rackprobe")), "write", str(node), f"--serial={SERIAL}", f"--allow-write={SERIAL}")
-        done = executor.run(argv, soon())
+        done = executor.run(argv, soon(30))
     assert (done.status, done.stdout) == (3, "")
     assert "somebody holds the device" in done.stderr
     assert image.read_bytes() == bytes(BYTES)

@@ -8,22 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.recovery import BlockSystem, Content, Outcome, RecoveryOracle
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Expected, RackProbe
+from tests.deadlines import soon
 from tests.minted_drive import minted
 from tests.rackd_process import running_rackd
 
 CLOCK = RealClock()
 BLOCKS = 64
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 60)
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         control = rackd.connect()
         with minted(export) as drive, NbdSession(drive, CLOCK) as session:
             system = BlockSystem(session, "d01", size_bytes=BLOCKS * 4096)
-            with RecoveryOracle(system, soon(), seed=7, batch_bytes=16 * 4096) as oracle:
+            with RecoveryOracle(system, soon(60), seed=7, batch_bytes=16 * 4096) as oracle:
                 assert oracle.write(0, BLOCKS) == BLOCKS
                 assert oracle.flush()
                 yield Bench(oracle, control, export)
@@ -51,13 +48,13 @@ def test_rackprobe_finds_right_what_the_oracle_wrote(bench: Bench) -> None:
     with LocalExecutor(CLOCK) as executor:
         # The first requests have 16 blocks each, and each request is a generation.
         expected = Expected("d01", generation=1, seed=7)
-        assert RackProbe(executor, CLOCK).verify(bench.export, expected, soon(), sectors=16).is_right
+        assert RackProbe(executor, CLOCK).verify(bench.export, expected, soon(60), sectors=16).is_right
     assert bench.oracle.verify_all().observations == []
 
 
 def test_unreadable_sectors_are_loud_one_by_one(bench: Bench) -> None:
     bench.control.add_fault(
-        "d01", {"kind": "media_error", "lba": 8 * 20, "sectors": 16, "mode": "until_rewritten"}, soon()
+        "d01", {"kind": "media_error", "lba": 8 * 20, "sectors": 16, "mode": "until_rewritten"}, soon(60)
     )
     found = bench.oracle.judge(bench.oracle.verify_all("two sectors bad"))
     assert [(one.observation.block, one.outcome) for one in found] == [(20, Outcome.LOUD), (21, Outcome.LOUD)]
@@ -66,7 +63,7 @@ def test_unreadable_sectors_are_loud_one_by_one(bench: Bench) -> None:
 
 
 def test_flipped_bits_are_wrong(bench: Bench) -> None:
-    bench.control.add_fault("d01", {"kind": "corrupt", "lba": 8 * 40, "sectors": 8}, soon())
+    bench.control.add_fault("d01", {"kind": "corrupt", "lba": 8 * 40, "sectors": 8}, soon(60))
     (one,) = bench.oracle.judge(bench.oracle.verify_all())
     assert (one.observation.block, one.outcome) == (40, Outcome.WRONG)
     assert one.observation.founds[0][1].content in {Content.CORRUPT, Content.FOREIGN}

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ToolError
 from rackloop_cli.main import main
@@ -20,6 +20,7 @@ from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, Run
 from rackloop_fixtures import find_trace
 from rackloop_fixtures.rack.replays import at_the_drive
 from rackloop_traces import Op, open_trace
+from tests.deadlines import soon
 from tests.minted_drive import minted
 from tests.rackd_process import running_rackd, small_rack
 
@@ -35,22 +36,12 @@ NEAR_S = 1.0
 REAL_TRACE = Path(__file__).parents[3] / "shared" / "data" / "cloudphysics_vm.csv.gz"
 
 
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 50)
-
-
-@pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
-    with LocalExecutor(CLOCK) as executor:
-        yield executor
-
-
 @pytest.fixture
 def export(executor: LocalExecutor) -> Iterator[NbdExport]:
     with tempfile.TemporaryDirectory(prefix="replay-", dir="/tmp") as folder:
         socket = Path(folder) / "nbd.sock"
         executor.start(("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), "memory", "64M"))
-        deadline = soon()
+        deadline = soon(50)
         while not socket.exists():
             assert not deadline.is_over()
             CLOCK.sleep_until_ns(CLOCK.now_ns() + 10_000_000)
@@ -65,8 +56,8 @@ def planned(count: int, gap_us: int, *, writes: bool = False, region_bytes: int 
 
 
 def replayed(executor: LocalExecutor, replay: FioReplay) -> ReplayResult:
-    with RunningReplay(Fio(executor, CLOCK), replay, soon()) as running:
-        return running.wait(soon())
+    with RunningReplay(Fio(executor, CLOCK), replay, soon(50)) as running:
+        return running.wait(soon(50))
 
 
 def test_every_request_comes_once_and_near_its_time(executor: LocalExecutor, export: NbdExport) -> None:
@@ -121,10 +112,10 @@ def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Pa
 def test_a_simulated_drive_says_when_each_request_came(executor: LocalExecutor, tmp_path: Path) -> None:
     with running_rackd(tmp_path, small_rack()) as rackd, minted(NbdExport(rackd.nbd, "drive.d01", 64 * MIB)) as drive:
         control = rackd.connect()
-        control.record_io("d01", soon())
+        control.record_io("d01", soon(50))
         plan = planned(200, 2000, writes=True)
         result = replayed(executor, FioReplay(device=drive, planned=plan))
-        recorded = control.recorded_io("d01", soon())
+        recorded = control.recorded_io("d01", soon(50))
         control.close()
     lateness = at_the_drive(plan, recorded, result.began_ns)
     assert (lateness.due, lateness.missing, lateness.unexpected) == (200, 0, 0)

@@ -11,7 +11,8 @@ from rackloop.safety.maintenance import Finding, Gear, Seen
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab
 from rackloop_labs.retest import retest, try_drive
-from tests.mock_rack import CLOCK, MockRack, soon
+from tests.deadlines import soon
+from tests.mock_rack import CLOCK, MockRack
 
 D01, P0 = Gear.drive("d01"), Gear.port("srv1", "p0")
 HERE = ("srv1", "p0")
@@ -21,7 +22,7 @@ HERE = ("srv1", "p0")
 def bench(rack: MockRack) -> Iterator[Bench]:
     with closing(MockLab(rack.lab, CLOCK, rack.state).open(None)) as bench:
         yield bench
-        assert bench.equipment.fabric.live_map(soon()).pairs == rack.lab.baseline_map()
+        assert bench.equipment.fabric.live_map(soon(30)).pairs == rack.lab.baseline_map()
 
 
 @pytest.fixture
@@ -29,47 +30,47 @@ def broken(rack: MockRack) -> Iterator[RackdControl]:
     """The rack's own control; what was broken by it is mended."""
     with rack.rackd() as control:
         yield control
-        control.request("clear_fault", soon(), drive="d01")
-        control.request("stick", soon(), port=1, stuck=False)
-        control.slow_training([1], 1.0, soon())
+        control.request("clear_fault", soon(30), drive="d01")
+        control.request("stick", soon(30), port=1, stuck=False)
+        control.slow_training([1], 1.0, soon(30))
 
 
 @contextmanager
 def _miswired(control: RackdControl, *ports: int) -> Iterator[None]:
-    control.request("miswire", soon(), ports=list(ports))
+    control.request("miswire", soon(30), ports=list(ports))
     try:
         yield
     finally:
-        control.request("miswire", soon(), ports=list(ports))
+        control.request("miswire", soon(30), ports=list(ports))
 
 
 def test_a_drive_that_cannot_be_read_anywhere_is_at_fault_itself(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "media_error", "lba": 8, "sectors": 8, "mode": "until_rewritten"}, soon())
+    broken.add_fault("d01", {"kind": "media_error", "lba": 8, "sectors": 8, "mode": "until_rewritten"}, soon(30))
     assert try_drive(bench, "d01", HERE).seen is Seen.UNREADABLE
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.DRIVE, (D01,)), found
 
 
 def test_a_sector_far_away_is_read_where_it_is_said_to_be_bad(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "media_error", "lba": 800_000, "sectors": 8, "mode": "until_rewritten"}, soon())
+    broken.add_fault("d01", {"kind": "media_error", "lba": 800_000, "sectors": 8, "mode": "until_rewritten"}, soon(30))
     assert try_drive(bench, "d01", HERE).seen is Seen.WORKS
     assert retest(bench, bench.equipment, "d01", [100_000]).finding is Finding.DRIVE
 
 
 def test_a_drive_that_is_slow_everywhere_is_at_fault_itself(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "slow", "extra_us": 1_500_000}, soon())
+    broken.add_fault("d01", {"kind": "slow", "extra_us": 1_500_000}, soon(30))
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.DRIVE, (D01,)), found
 
 
 def test_a_port_that_keeps_its_circuit_is_at_fault(bench: Bench, broken: RackdControl) -> None:
-    broken.request("stick", soon(), port=1, stuck=True)
+    broken.request("stick", soon(30), port=1, stuck=True)
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.PORT, (P0,)), found
 
 
 def test_a_port_where_links_train_slowly_is_at_fault(bench: Bench, broken: RackdControl) -> None:
-    broken.slow_training([1], 12.0, soon())
+    broken.slow_training([1], 12.0, soon(30))
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.PORT, (P0,)), found
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.drive import RackdDrive, survey
+from tests.deadlines import soon
 from tests.rackd_process import drive, running_rackd, small_rack
 
 CLOCK = RealClock()
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 20)
 
 
 def test_the_drives_in_an_expander_are_told_apart_by_slot(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline
 from rackloop.data import data_path
 from rackloop_drivers.rackd import RackdControl
+from tests.deadlines import soon
 from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Results
 
 TESTS = '''
@@ -109,11 +109,6 @@ def bench(rackloop: CommandLine) -> Iterator[Bench]:
     assert rackloop("lab", "down", lab).status == 0
 
 
-def soon() -> Deadline:
-    """Later than anything here takes."""
-    return Deadline.after(CLOCK, SLOW_S)
-
-
 def test_a_drive_that_fails_is_found_put_in_quarantine_done_without_and_used_again_once_it_passes(
     bench: Bench,
 ) -> None:
@@ -138,7 +133,7 @@ def test_a_drive_that_fails_is_found_put_in_quarantine_done_without_and_used_aga
 
     assert "stays in quarantine" in bench("quarantine", "--retest", "d01", status=3)
     with bench.rackd() as rackd:
-        rackd.request("clear_fault", soon(), drive="d01")
+        rackd.request("clear_fault", soon(SLOW_S), drive="d01")
     assert "drive d01 is in service again: it passed with d01" in bench("quarantine", "--retest", "d01")
     assert bench.run(GIVEN, status=0).tests()["one/drive::given"]["verdict"] == "pass"
 
@@ -148,8 +143,8 @@ def test_what_somebody_works_on_is_not_used_not_written_not_healed_and_whoever_n
     bench("maintain", "srv4", "--reason", "memory", "--until", "2126-01-01")
     assert "srv4 is in maintenance since" in bench("status")
     with bench.rackd() as rackd:
-        rackd.request("power", soon(), target="server:srv4", on=False)
-        rackd.request("power", soon(), target="drive:d01", on=False)
+        rackd.request("power", soon(SLOW_S), target="server:srv4", on=False)
+        rackd.request("power", soon(SLOW_S), target="drive:d01", on=False)
     results = bench.run(READ, GIVEN, {"test": "one/drive::again", "with": {"drive": "d07"}}, status=0)
     tests = results.tests()
     assert tests["one/drive::read"]["verdict"] == "pass"

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline
 from rackloop.lab import load_lab
 from rackloop.native import find_binary
 from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
+from tests.deadlines import soon
 from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Results
 from tests.e2e.entries import IDENTITY, REMAP, UNDISTURBED
 from tests.e2e.test_bad_input import LAB
@@ -57,22 +57,17 @@ def servers_without_fio(rackloop: CommandLine) -> Iterator[list[SshHost]]:
             accesses = ssh_accesses(load_lab("mock"), endpoints).values()
             hosts = [stack.enter_context(SshHost(access, CLOCK)) for access in accesses]
             for host in hosts:
-                assert host.run(("sh", "-c", _WITHOUT_FIO), soon()).status == 0
+                assert host.run(("sh", "-c", _WITHOUT_FIO), soon(SLOW_S)).status == 0
             yield hosts
     finally:
         rackloop("lab", "down", "mock")
-
-
-def soon() -> Deadline:
-    """Later than anything here takes."""
-    return Deadline.after(CLOCK, SLOW_S)
 
 
 def test_fio_is_missing_or_fails(rackloop: CommandLine) -> None:
     with servers_without_fio(rackloop) as hosts:
         found = run(rackloop, UNDISTURBED, REMAP)
         for host in hosts:
-            host.write_file("/opt/only/fio", _FAILING_FIO, soon(), mode=0o755)
+            host.write_file("/opt/only/fio", _FAILING_FIO, soon(SLOW_S), mode=0o755)
         (failed,) = run(rackloop, UNDISTURBED, out="again").values()
     missed = found["fabric/undisturbed_io::undisturbed_io"]
     assert (missed["verdict"], missed["cause"]) == ("unknown", "harness")

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import RealClock
 from rackloop_drivers.rackd import RackdControl
+from tests.deadlines import soon
 from tests.e2e.command_line import CommandLine, Results
 from tests.e2e.entries import IDENTITY, REMAP
 
 CLOCK = RealClock()
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 30)
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def rackd(rackloop: CommandLine) -> Iterator[RackdControl]:
 
 
 def test_swapped_cables_block_a_run_before_anything_is_written(rackloop: CommandLine, rackd: RackdControl) -> None:
-    rackd.request("miswire", soon(), ports=[101, 103])
+    rackd.request("miswire", soon(30), ports=[101, 103])
     ended = rackloop("run", rackloop.plan(IDENTITY, REMAP), "--lab", "mock", "--out", "out")
     ended.refused(3)
     tests = Results(rackloop.directory / "out").tests().values()
@@ -38,4 +35,4 @@ def test_swapped_cables_block_a_run_before_anything_is_written(rackloop: Command
     assert {(test["verdict"], test["cause"]) for test in tests} == {("blocked", "lab")}
     told = "the cables of d01 and d03 are swapped (switch ports 101 and 103)"
     assert all(told in test["reason"] for test in tests), tests
-    assert rackd.request("stats", soon())["writes"] == 0
+    assert rackd.request("stats", soon(30))["writes"] == 0

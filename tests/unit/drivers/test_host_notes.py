@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 
 from rackloop.abilities import Completed, Host
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import LabError
 from rackloop_drivers import host_faults
 from rackloop_drivers.host_faults import HostFaults
+from tests.deadlines import soon
 
 # Each notes that it was called, and with what, before it does it.
 SPY = """#!/bin/sh
@@ -75,14 +76,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def soon() -> Deadline:
-    return Deadline.after(RealClock(), 60)
-
-
 def test_a_note_is_on_the_disk_before_anything_is_broken(folder: Path) -> None:
     """A server that loses its power at once must still know what it did."""
     server = ThisMachine(folder)
-    HostFaults(cast("Host", server), "lamp", Lamp(server.log)).break_as("run/1", {"kind": "out"}, soon())
+    HostFaults(cast("Host", server), "lamp", Lamp(server.log)).break_as("run/1", {"kind": "out"}, soon(60))
     notes = folder / "faults/lamp"
     assert server.log.read_text().splitlines() == [
         f"sync {notes}/.run%2F1.json.new",
@@ -97,7 +94,7 @@ def test_nothing_is_broken_where_the_note_does_not_reach_the_disk(folder: Path) 
     (folder / "bin/sync").write_text("#!/bin/sh\necho no space >&2\nexit 1\n")
     lamp = Lamp(server.log)
     with pytest.raises(LabError, match=r"srv9: the note of a fault in .* failed: no space"):
-        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", {"kind": "out"}, soon())
+        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", {"kind": "out"}, soon(60))
     assert not lamp.is_out
 
 
@@ -106,11 +103,11 @@ def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text:
     server = ThisMachine(folder)
     lamp = Lamp(server.log)
     part = HostFaults(cast("Host", server), "lamp", lamp)
-    part.break_as("run/1", {"kind": "out"}, soon())
+    part.break_as("run/1", {"kind": "out"}, soon(60))
     half = folder / "faults/lamp/run%2F2.json"
     half.write_text(text)
-    assert part.standing(soon()) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": str(half)}}
+    assert part.standing(soon(60)) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": str(half)}}
     with pytest.raises(LabError, match="cannot be read"):
-        part.mend("run/2", soon())
-    part.mend("run/1", soon())
-    assert (lamp.is_out, set(part.standing(soon()))) == (False, {"run/2"})
+        part.mend("run/2", soon(60))
+    part.mend("run/1", soon(60))
+    assert (lamp.is_out, set(part.standing(soon(60)))) == (False, {"run/2"})

@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Completed
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused
 from rackloop_drivers.slot import HostSlot
+from tests.deadlines import soon
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
 
 SERIAL = "SATA0001"
 REMOVED = {"kind": "removed"}
-
-
-def soon() -> Deadline:
-    return Deadline.after(RealClock(), 10)
 
 
 def server(**fields: Any) -> RecordedServer:
@@ -54,7 +51,7 @@ def test_a_drive_that_somebody_uses_stays(child: dict[str, Any], reason: str) ->
     host = server(children=[child])
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
     with pytest.raises(GuardRefused, match=f"drive d01.*{reason}"):
-        slot.prepare(REMOVED, soon())
+        slot.prepare(REMOVED, soon(10))
     assert len(host.ran) == 1, "it was looked at, and nothing else was done"
 
 
@@ -62,13 +59,13 @@ def test_another_drive_than_the_described_one_stays() -> None:
     host = server()
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial="OTHER")
     with pytest.raises(GuardRefused, match=f"described as OTHER, the drive at srv9:/dev/sdb has {serial_of(host)}"):
-        slot.prepare(REMOVED, soon())
+        slot.prepare(REMOVED, soon(10))
 
 
 def test_a_parameter_that_it_does_not_have_is_named() -> None:
     slot = HostSlot(server(), "/dev/sdb", drive_id="d01", serial=SERIAL)
     with pytest.raises(BadInput, match="removed of srv9:/dev/sdb takes no colour"):
-        slot.prepare({**REMOVED, "colour": "red"}, soon())
+        slot.prepare({**REMOVED, "colour": "red"}, soon(10))
 
 
 @dataclass
@@ -123,7 +120,7 @@ def test_what_goes_with_a_drive_is_looked_at_too(kind: str, second: str, folder:
     serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
     slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
     if not refused:
-        assert slot.prepare({"kind": kind}, soon())
+        assert slot.prepare({"kind": kind}, soon(10))
         return
     with pytest.raises(GuardRefused, match=f"/dev/{node} goes with it and is in use: {node} is mounted at /srv"):
-        slot.prepare({"kind": kind}, soon())
+        slot.prepare({"kind": kind}, soon(10))

@@ -12,6 +12,7 @@ from rackloop.abilities import SystemEvent
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, NotSupported, ProtocolError
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishPowerPort, RedfishService
+from tests.deadlines import soon
 
 V1 = "/redfish/v1"
 
@@ -38,10 +39,6 @@ def link(path: str) -> dict[str, str]:
 
 def members(*paths: str) -> dict[str, Any]:
     return {"Members": [link(path) for path in paths]}
-
-
-def soon() -> Deadline:
-    return Deadline.after(VirtualClock(), 5)
 
 
 def system(**fields: Any) -> Resources:
@@ -73,58 +70,58 @@ LOG_OF_A_MANAGER: dict[str, dict[str, Any]] = {
 
 def test_a_log_that_the_manager_keeps_in_pages_newest_first_as_links() -> None:
     log = RedfishEventLog(cast(RedfishService, Resources(LOG_OF_A_MANAGER)))
-    assert log.events(soon()) == [
+    assert log.events(soon(5, VirtualClock())) == [
         SystemEvent(3, None, "", "Fan 1 failed.", "Warning"),
         SystemEvent(12, datetime(2026, 11, 21, 4, tzinfo=UTC), "Power Unit", "On."),
     ]
-    assert log.now(soon()) == datetime(2026, 11, 21, 4, tzinfo=UTC)
+    assert log.now(soon(5, VirtualClock())) == datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("created", ["1970-01-01T00:00:05Z", "2026-11-21T04:00:00", "yesterday", None])
 def test_a_time_nobody_can_know_is_none(created: str | None) -> None:
     entry = LOG_OF_A_MANAGER["Entries/12"] | {"Created": created}
     log = RedfishEventLog(cast(RedfishService, Resources(LOG_OF_A_MANAGER | {"Entries/12": entry})))
-    assert log.events(soon())[1].at is None
+    assert log.events(soon(5, VirtualClock()))[1].at is None
 
 
 def test_an_entry_without_a_number_is_an_error() -> None:
     entry = LOG_OF_A_MANAGER["Entries/12"] | {"Id": "newest"}
     log = RedfishEventLog(cast(RedfishService, Resources(LOG_OF_A_MANAGER | {"Entries/12": entry})))
     with pytest.raises(ProtocolError, match="'newest' has no number"):
-        log.events(soon())
+        log.events(soon(5, VirtualClock()))
 
 
 @pytest.mark.parametrize(
     ("state", "is_on"), [("On", True), ("PoweringOff", True), ("Off", False), ("PoweringOn", False)]
 )
 def test_what_is_on_its_way_is_not_there_yet(state: str, is_on: bool) -> None:
-    assert power(system(PowerState=state)).is_on(soon()) is is_on
+    assert power(system(PowerState=state)).is_on(soon(5, VirtualClock())) is is_on
 
 
 def test_a_state_that_is_none_is_an_error() -> None:
     with pytest.raises(ProtocolError, match="has the power state Dozing; expected On or Off"):
-        power(system(PowerState="Dozing")).is_on(soon())
+        power(system(PowerState="Dozing")).is_on(soon(5, VirtualClock()))
 
 
 def test_what_is_told_and_does_not_become_so_is_waited_for() -> None:
     resources = system(PowerState="On")
     with pytest.raises(DeadlineExceeded, match="Systems/A was told to be Off and is not"):
-        power(resources).turn_off(soon())
+        power(resources).turn_off(soon(5, VirtualClock()))
     assert resources.posted == [("/reset", {"ResetType": "ForceOff"})]
 
 
 def test_what_is_so_already_is_not_told_again() -> None:
     resources = system(PowerState="On")
-    power(resources).turn_on(soon())
+    power(resources).turn_on(soon(5, VirtualClock()))
     assert resources.posted == []
 
 
 def test_several_systems_behind_one_controller_are_not_guessed_among() -> None:
     blades = Resources({"": {"Systems": link("Systems")}, "Systems": members("Systems/A", "Systems/B")})
     with pytest.raises(NotSupported, match="controls 2 systems"):
-        power(blades).turn_off(soon())
+        power(blades).turn_off(soon(5, VirtualClock()))
 
 
 def test_a_system_that_cannot_be_reset_says_so() -> None:
     with pytest.raises(NotSupported, match=r"has no action #ComputerSystem\.Reset"):
-        power(system(PowerState="On", Actions={})).turn_off(soon())
+        power(system(PowerState="On", Actions={})).turn_off(soon(5, VirtualClock()))

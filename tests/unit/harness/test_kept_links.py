@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, VirtualClock
+from rackloop.clock import VirtualClock
 from rackloop.errors import FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, load_lab
@@ -17,14 +17,11 @@ from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, LinkKept, journalled, undo
 from rackloop.seed import stream
 from rackloop_fixtures import Moving
+from tests.deadlines import soon
 from tests.unit.harness.sim_rack import SimRack, described
 
 CLOCK = VirtualClock()
 ARCHIVE = {"d03"}
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 9)
 
 
 class World:
@@ -56,20 +53,20 @@ def dealt_anew(world: World) -> Partial:
 @pytest.mark.parametrize(
     "act",
     [
-        lambda world, acting: acting.fabric.apply(dealt_anew(world), soon()),
-        lambda world, acting: acting.fabric.apply(Full(PortMap()), soon()),
-        lambda world, acting: acting.fabric.apply(Open(frozenset({103})), soon()),
-        lambda world, acting: acting.phy.drop([103], 0.01, soon(), request_id=1),
-        lambda world, acting: acting.phy.flap([103], 0.01, 0.01, 2, soon(), request_id=1),
+        lambda world, acting: acting.fabric.apply(dealt_anew(world), soon(clock=CLOCK)),
+        lambda world, acting: acting.fabric.apply(Full(PortMap()), soon(clock=CLOCK)),
+        lambda world, acting: acting.fabric.apply(Open(frozenset({103})), soon(clock=CLOCK)),
+        lambda world, acting: acting.phy.drop([103], 0.01, soon(clock=CLOCK), request_id=1),
+        lambda world, acting: acting.phy.flap([103], 0.01, 0.01, 2, soon(clock=CLOCK), request_id=1),
     ],
     ids=["shuffled", "opened all", "opened", "dropped", "flapped"],
 )
 def test_a_drive_that_is_not_scratch_keeps_its_link(world: World, act: Callable[[World, Equipment], object]) -> None:
-    before = world.rack.equipment.fabric.live_map(soon())
+    before = world.rack.equipment.fabric.live_map(soon(clock=CLOCK))
     with pytest.raises(LinkKept, match=r"d03 would lose the link.*disturbs: \[d03\]") as raised:
         act(world, world.acting())
     assert (raised.value.drives, raised.value.exit_code) == (("d03",), 2)
-    assert world.rack.equipment.fabric.live_map(soon()) == before
+    assert world.rack.equipment.fabric.live_map(soon(clock=CLOCK)) == before
     assert world.journal.since(0) == []
     act(world, world.acting(ARCHIVE))
 
@@ -79,19 +76,20 @@ def test_a_port_at_the_other_end_is_no_way_around_it(world: World) -> None:
     phy = world.acting().phy
     assert phy is not None
     with pytest.raises(LinkKept, match="d03"):
-        phy.drop([peer], 0.01, soon(), request_id=1)
+        phy.drop([peer], 0.01, soon(clock=CLOCK), request_id=1)
 
 
 def test_the_baseline_can_always_be_given_back(world: World) -> None:
-    world.rack.equipment.fabric.apply(dealt_anew(world), soon())
-    world.acting().fabric.apply(Full(world.lab.baseline_map()), soon())
-    assert world.rack.equipment.fabric.live_map(soon()).pairs == world.lab.baseline_map()
+    world.rack.equipment.fabric.apply(dealt_anew(world), soon(clock=CLOCK))
+    world.acting().fabric.apply(Full(world.lab.baseline_map()), soon(clock=CLOCK))
+    assert world.rack.equipment.fabric.live_map(soon(clock=CLOCK)).pairs == world.lab.baseline_map()
 
 
 def test_what_a_plan_disturbed_is_undone(world: World) -> None:
-    world.acting(ARCHIVE).fabric.apply(Open(frozenset({103})), soon())
-    assert undo(world.journal.standing(world.lab.name), world.rack.equipment, world.journal, soon()).problems == ()
-    assert world.rack.equipment.fabric.live_map(soon()).pairs == world.lab.baseline_map()
+    world.acting(ARCHIVE).fabric.apply(Open(frozenset({103})), soon(clock=CLOCK))
+    standing = world.journal.standing(world.lab.name)
+    assert undo(standing, world.rack.equipment, world.journal, soon(clock=CLOCK)).problems == ()
+    assert world.rack.equipment.fabric.live_map(soon(clock=CLOCK)).pairs == world.lab.baseline_map()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
+from tests.deadlines import soon
 from tests.unit.harness.sim_rack import BASELINE, described
 
 CLOCK = RealClock()
@@ -49,10 +50,6 @@ class Rack:
         self.folder = folder
         self.url = url
         self.lab: Lab = described(folder)
-
-    @property
-    def soon(self) -> Deadline:
-        return Deadline.after(CLOCK, 20)
 
     def store(self) -> Store:
         return self._stack.enter_context(closing(open_store(self.folder / "store.sqlite", CLOCK)))
@@ -68,7 +65,7 @@ class Rack:
 
     def fabric(self, token: int | None = None) -> tuple[FlexFabric, FlexFabricPhy]:
         """The switch, by a session of its own."""
-        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, self.soon, token=token)))
+        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, soon(), token=token)))
         return FlexFabric(session), FlexFabricPhy(session)
 
     def acting(self, held: HeldLease) -> Equipment:
@@ -95,14 +92,14 @@ def part_of(rack: Rack, server: str) -> Slice:
 
 def test_a_stale_holder_of_the_rack_is_refused_at_the_switch(rack: Rack) -> None:
     stale = rack.equipment(rack.holding(slice_of(rack.lab)))
-    stale.fabric.apply(Open(frozenset({1})), rack.soon)
+    stale.fabric.apply(Open(frozenset({1})), soon())
     thief = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="an outage"))
     with pytest.raises(LockedOut) as refused:
-        stale.fabric.apply(Open(frozenset({2})), rack.soon)
+        stale.fabric.apply(Open(frozenset({2})), soon())
     assert refused.value.code == -203
     with pytest.raises(LockedOut):
-        open_flexfabric(rack.url, CLOCK, rack.soon, token=1)
-    assert thief.fabric.live_map(rack.soon).pairs == BASELINE.without([1])
+        open_flexfabric(rack.url, CLOCK, soon(), token=1)
+    assert thief.fabric.live_map(soon()).pairs == BASELINE.without([1])
 
 
 def test_a_stale_holder_of_the_rack_is_refused_in_the_journal_before(rack: Rack) -> None:
@@ -110,45 +107,45 @@ def test_a_stale_holder_of_the_rack_is_refused_in_the_journal_before(rack: Rack)
     stale = rack.acting(held)
     rack.holding(part_of(rack, "srv2"), steal_why="an outage")
     with pytest.raises(LeaseLost, match=r"stolen by .* \(an outage\)"):
-        stale.fabric.apply(Open(frozenset({1})), rack.soon)
+        stale.fabric.apply(Open(frozenset({1})), soon())
     assert Journal(held.leases.store).standing(rack.lab.name) == []
-    assert stale.fabric.live_map(rack.soon).pairs == BASELINE
+    assert stale.fabric.live_map(soon()).pairs == BASELINE
 
 
 def test_holders_of_parts_share_the_switch_and_see_their_part_alone(rack: Rack) -> None:
     first, second = (rack.acting(rack.holding(part_of(rack, name))) for name in ("srv1", "srv2"))
     for _ in range(3):
-        first.fabric.apply(Partial(PortMap.of([(1, 102)])), rack.soon)
-        second.fabric.apply(Full(PortMap.of([(5, 104), (6, 103)])), rack.soon)
-        assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
-        assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
-        first.fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), rack.soon)
-    assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 104), (6, 103)])
+        first.fabric.apply(Partial(PortMap.of([(1, 102)])), soon())
+        second.fabric.apply(Full(PortMap.of([(5, 104), (6, 103)])), soon())
+        assert first.fabric.live_map(soon()).pairs == PortMap.of([(1, 102)])
+        assert second.fabric.live_map(soon()).pairs == PortMap.of([(5, 104), (6, 103)])
+        first.fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), soon())
+    assert second.fabric.live_map(soon()).pairs == PortMap.of([(5, 104), (6, 103)])
 
 
 def test_a_part_is_staged_ahead_and_goes_stale_when_another_acts(rack: Rack) -> None:
     first, second = (rack.acting(rack.holding(part_of(rack, name))) for name in ("srv1", "srv2"))
     fabric = stager(first.fabric)
-    fabric.trigger(fabric.stage(Full(PortMap.of([(1, 102)])), rack.soon), rack.soon)
-    assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
-    assert second.fabric.live_map(rack.soon).pairs == PortMap.of([(5, 103), (6, 104)])
-    staged = fabric.stage(Partial(PortMap.of([(1, 101)])), rack.soon)
-    second.fabric.apply(Open(frozenset({5})), rack.soon)
+    fabric.trigger(fabric.stage(Full(PortMap.of([(1, 102)])), soon()), soon())
+    assert first.fabric.live_map(soon()).pairs == PortMap.of([(1, 102)])
+    assert second.fabric.live_map(soon()).pairs == PortMap.of([(5, 103), (6, 104)])
+    staged = fabric.stage(Partial(PortMap.of([(1, 101)])), soon())
+    second.fabric.apply(Open(frozenset({5})), soon())
     with pytest.raises(StaleGeneration):
-        fabric.trigger(staged, rack.soon)
-    assert first.fabric.live_map(rack.soon).pairs == PortMap.of([(1, 102)])
+        fabric.trigger(staged, soon())
+    assert first.fabric.live_map(soon()).pairs == PortMap.of([(1, 102)])
     for change in (Open(frozenset({5})), Partial(PortMap.of([(1, 103)]))):
         with pytest.raises(BadInput, match=r"not in the lease|is not in lease"):
-            fabric.stage(change, rack.soon)
+            fabric.stage(change, soon())
 
 
 def test_who_lost_the_rack_cannot_trigger_what_it_staged(rack: Rack) -> None:
     mine = rack.holding(part_of(rack, "srv1"))
     fabric = stager(rack.acting(mine).fabric)
-    staged = fabric.stage(Open(frozenset({1})), rack.soon)
+    staged = fabric.stage(Open(frozenset({1})), soon())
     rack.holding(part_of(rack, "srv1"), steal_why="an outage")
     with pytest.raises(LeaseLost, match="stolen"):
-        fabric.trigger(staged, rack.soon)
+        fabric.trigger(staged, soon())
     assert Journal(mine.leases.store).standing(rack.lab.name) == []
 
 
@@ -162,15 +159,15 @@ def test_nothing_outside_the_part_is_touched(rack: Rack) -> None:
             Full(PortMap.of([(1, 101), (2, 104)])),
         ):
             with pytest.raises(BadInput, match=r"not in the lease|is not in lease"):
-                fabric.apply(change, rack.soon)
+                fabric.apply(change, soon())
         with pytest.raises(NotSupported, match="shared with other leases"):
-            fabric.save_boot_map(rack.soon)
+            fabric.save_boot_map(soon())
     assert acting.phy
     with pytest.raises(BadInput, match="is not in lease"):
-        acting.phy.drop([5], 0.01, rack.soon, request_id=1)
+        acting.phy.drop([5], 0.01, soon(), request_id=1)
     assert Journal(held.leases.store).standing(rack.lab.name) == []
     whole = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="to look"))
-    assert whole.fabric.live_map(rack.soon).pairs == BASELINE
+    assert whole.fabric.live_map(soon()).pairs == BASELINE
 
 
 def test_who_stops_in_its_turn_is_stepped_over_and_refused_and_asks_again(rack: Rack) -> None:
@@ -184,7 +181,7 @@ def test_who_stops_in_its_turn_is_stepped_over_and_refused_and_asks_again(rack: 
 
     def act(change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
         if not refused:
-            others.drop([5], 0.01, rack.soon, request_id=1)
+            others.drop([5], 0.01, soon(), request_id=1)
         try:
             return FlexFabric.apply(fabric, change, deadline, if_generation=if_generation)
         except LockedOut as error:
@@ -192,9 +189,9 @@ def test_who_stops_in_its_turn_is_stepped_over_and_refused_and_asks_again(rack: 
             raise
 
     fabric.apply = act  # type: ignore[method-assign]
-    fenced(fabric, None, stopped)[0].apply(Open(frozenset({1})), rack.soon)
+    fenced(fabric, None, stopped)[0].apply(Open(frozenset({1})), soon())
     assert [error.code for error in refused] == [-203]
-    assert fabric.live_map(rack.soon).pairs == BASELINE.without([1])
+    assert fabric.live_map(soon()).pairs == BASELINE.without([1])
 
 
 def test_an_act_that_is_not_its_turn_in_time_says_so(rack: Rack) -> None:
@@ -205,19 +202,19 @@ def test_an_act_that_is_not_its_turn_in_time_says_so(rack: Rack) -> None:
         pytest.raises(LockedOut, match=r"the switch of lab bench was not free for this act in time.* lease the whole"),
     ):
         rack.equipment(mine).fabric.apply(Open(frozenset({1})), deadline)
-    assert rack.equipment(mine).fabric.live_map(rack.soon).pairs == PortMap.of([(1, 101), (2, 102)])
+    assert rack.equipment(mine).fabric.live_map(soon()).pairs == PortMap.of([(1, 101), (2, 102)])
 
 
 def test_a_part_is_undone_without_what_others_did(rack: Rack) -> None:
     mine, theirs = rack.holding(part_of(rack, "srv1")), rack.holding(part_of(rack, "srv2"))
     other = rack.acting(theirs)
     with undoing(rack.equipment(mine), rack.recorder(mine), CLOCK) as acting:
-        acting.fabric.apply(Partial(PortMap.of([(1, 102)])), rack.soon)
-        other.fabric.apply(Open(frozenset({5})), rack.soon)
+        acting.fabric.apply(Partial(PortMap.of([(1, 102)])), soon())
+        other.fabric.apply(Open(frozenset({5})), soon())
         assert acting.phy
-        acting.phy.drop([2], 0.05, rack.soon, request_id=7)
-    assert rack.equipment(mine).fabric.live_map(rack.soon).pairs == PortMap.of([(1, 101), (2, 102)])
-    assert other.fabric.live_map(rack.soon).pairs == PortMap.of([(6, 104)])
+        acting.phy.drop([2], 0.05, soon(), request_id=7)
+    assert rack.equipment(mine).fabric.live_map(soon()).pairs == PortMap.of([(1, 101), (2, 102)])
+    assert other.fabric.live_map(soon()).pairs == PortMap.of([(6, 104)])
     assert [entry.run for entry in Journal(theirs.leases.store).standing(rack.lab.name)] == [f"run {theirs.lease.id}"]
 
 
@@ -226,7 +223,7 @@ def test_who_lost_the_rack_leaves_it_as_it_is_for_who_has_it(rack: Rack) -> None
 
     def work() -> None:
         with undoing(rack.equipment(mine), rack.recorder(mine), CLOCK) as acting:
-            acting.fabric.apply(Open(frozenset({1})), rack.soon)
+            acting.fabric.apply(Open(frozenset({1})), soon())
             rack.holding(part_of(rack, "srv1"), steal_why="an outage")
 
     with pytest.raises(LeaseLost, match="stolen"):
@@ -245,23 +242,23 @@ def test_a_lease_that_is_lost_between_the_journal_and_the_switch_leaves_nothing_
 
     mine.fresh_token = robbed  # type: ignore[method-assign]
     with pytest.raises(LeaseLost, match="stolen"):
-        acting.fabric.apply(Open(frozenset({1})), rack.soon)
+        acting.fabric.apply(Open(frozenset({1})), soon())
     assert Journal(mine.leases.store).standing(rack.lab.name) == []
 
 
 def test_heal_of_a_part_whose_circuit_leads_outside_says_to_heal_the_whole_rack(rack: Rack) -> None:
     leases = Leases(rack.store(), rack.lab.name)
     with holding(leases, slice_of(rack.lab)) as whole:
-        rack.equipment(whole).fabric.apply(Partial(PortMap.of([(1, 103)])), rack.soon)
+        rack.equipment(whole).fabric.apply(Partial(PortMap.of([(1, 103)])), soon())
     mine = rack.holding(part_of(rack, "srv1"))
     journal = Journal(leases.store)
     lab, equipment = reduced(rack.lab, mine.slice), rack.equipment(mine)
-    report = heal(lab, journal, equipment, CLOCK, rack.soon, lease=mine)
+    report = heal(lab, journal, equipment, CLOCK, soon(), lease=mine)
     (problem,) = report.problems
     assert "ports 103 are not in the lease" in problem
     assert "`rackloop heal bench` heals the whole rack" in problem
     journal.intend("bench", "run", "fabric", "switch", what={}, inverse=[{"act": "join", "pairs": [[1, 101]]}])
-    report = heal(lab, journal, equipment, CLOCK, rack.soon, lease=mine)
+    report = heal(lab, journal, equipment, CLOCK, soon(), lease=mine)
     assert [problem.partition(":")[0] for problem in report.problems] == ["port map", "switch"]
     assert len(journal.standing("bench")) == 1
 
@@ -279,9 +276,9 @@ def fence_off(rack: Rack, *, holds: bool) -> int:
     """Show the switch a token that no store of the lab gave, as one that was replaced did; it."""
     foreign = Leases(rack.store(), rack.lab.name).last_token() + 10**9
     fabric, _ = rack.fabric()
-    fabric.take_lock(foreign, rack.soon)
+    fabric.take_lock(foreign, soon())
     if not holds:
-        fabric.release_lock(foreign, rack.soon)
+        fabric.release_lock(foreign, soon())
     return foreign
 
 
@@ -295,7 +292,7 @@ def test_a_switch_that_has_seen_a_higher_token_says_so_and_no_tokens_are_burnt(r
     with pytest.raises(
         HigherToken, match=f"lower than {foreign}, which the switch has granted.*See that nobody works on it.*{way_out}"
     ):
-        acting.fabric.apply(Open(frozenset({1})), rack.soon)
+        acting.fabric.apply(Open(frozenset({1})), soon())
     assert mine.leases.last_token() <= before + 2
     assert Journal(mine.leases.store).standing(rack.lab.name) == []
 
@@ -307,7 +304,7 @@ def test_a_token_above_one_that_is_given_opens_the_switch_again(rack: Rack) -> N
         rack.equipment(mine)
     assert (refused.value.highest, refused.value.holder) == (foreign, foreign)
     fabric, _ = rack.fabric(mine.fresh_token(foreign))
-    fabric.apply(Open(frozenset({1})), rack.soon)
+    fabric.apply(Open(frozenset({1})), soon())
     # Those who come after have higher ones still.
     assert mine.fresh_token() > foreign + 1
 

@@ -7,17 +7,17 @@ cannot be seen; and as parts of a person's lease.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
-from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, Slice, Ticket, _holder
 from rackloop.safety.store import open_store
+from tests.unit.harness.set_clock import SetClock
 
 # No sum of the steps of time below is a multiple of it: whether a moment is over is never a matter of rounding.
 TERM_S = 15.0125
@@ -30,15 +30,6 @@ UNSEEN = Holder("bob", "there", Process(1, 1, "pid:[1]", HERE.boot_id))
 NUMBERS = [1, 2]
 SERVERS = st.sets(st.sampled_from(["srv1", "srv2", "srv3"]), min_size=1).map(frozenset)
 SLICES = st.one_of(SERVERS.map(lambda names: Slice(servers=names)), st.just(Slice(whole=True)))
-
-
-class SetClock(VirtualClock):
-    """A clock whose time of day somebody sets."""
-
-    set_by = timedelta()
-
-    def wall(self) -> datetime:
-        return super().wall() + self.set_by
 
 
 @dataclass

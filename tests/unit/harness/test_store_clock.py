@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,17 +14,9 @@ from rackloop.errors import BadInput, LabError
 from rackloop.safety.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
 from rackloop.safety.maintenance import Gear, Upkeep
 from rackloop.safety.store import _sqlite, open_store
+from tests.unit.harness.set_clock import SetClock
 
 WHOLE = Slice(whole=True)
-
-
-class SetClock(VirtualClock):
-    """A clock whose time of day somebody sets."""
-
-    set_by = timedelta()
-
-    def wall(self) -> datetime:
-        return super().wall() + self.set_by
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=3), timedelta(days=-3)], ids=["forwards", "back"])

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rackloop.abilities import Completed, Process
+from rackloop.abilities import Completed
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, NotSupported, ProtocolError, ToolError
+from rackloop.errors import BadInput, ProtocolError, ToolError
 from rackloop.lab import Profile, Published, load_profile
 from rackloop_models.drives import Check, Curve, DriveSim, Idle, characterized, published_checks
 from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
+from tests.unit.models.run_only_executor import RunOnlyExecutor
 
 SOON = Deadline.after(VirtualClock(), 60)
 GIB = 1 << 30
@@ -56,7 +57,7 @@ def answer(experiment: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class Host:
+class Host(RunOnlyExecutor):
     """An Executor that answers as drivesim would of a very simple drive, and remembers what it was asked."""
 
     status: int = 0
@@ -70,18 +71,6 @@ class Host:
         self.documents.append(document)
         lines = "".join(json.dumps(answer(experiment)) + "\n" for experiment in document["experiments"])
         return Completed(tuple(argv), self.status, lines if self.stdout is None else self.stdout, self.stderr)
-
-    def start(self, argv: Sequence[str]) -> Process:
-        raise NotSupported(f"{argv} is not started here")
-
-    def find(self, program: str) -> str | None:
-        return program
-
-    def put_text(self, name: str, text: str) -> str:
-        raise NotSupported(f"{name} with {text} is not put here")
-
-    def close(self) -> None:
-        pass
 
 
 def with_published(name: str, *entries: Published) -> Profile:

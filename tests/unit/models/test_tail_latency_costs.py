@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rackloop.abilities import Completed, Process
+from rackloop.abilities import Completed
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, NotSupported, ProtocolError
+from rackloop.errors import BadInput, ProtocolError
 from rackloop.lab import load_profile
 from rackloop_models.tail_latency import (
     BENCHMARKS,
@@ -34,6 +34,7 @@ from rackloop_models.tail_latency import (
     synthetic_file_sizes,
     update_costs,
 )
+from tests.unit.models.run_only_executor import RunOnlyExecutor
 
 SOON = Deadline.after(VirtualClock(), 60)
 HDD = load_profile("sata-hdd")
@@ -139,7 +140,7 @@ def summed(experiment: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class Host:
+class Host(RunOnlyExecutor):
     """An Executor that answers as drivesim would of a drive for which everything takes the same."""
 
     answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = field(
@@ -159,18 +160,6 @@ class Host:
                 found = {"name": experiment["name"], "kind": kind} | self.answers[kind](experiment)
             lines.append(json.dumps(found) + "\n")
         return Completed(tuple(argv), 0, "".join(lines), "")
-
-    def start(self, argv: Sequence[str]) -> Process:
-        raise NotSupported(f"{argv} is not started here")
-
-    def find(self, program: str) -> str | None:
-        return program
-
-    def put_text(self, name: str, text: str) -> str:
-        raise NotSupported(f"{name} with {text} is not put here")
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)
