@@ -15,7 +15,7 @@ from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.drive_blocks import open_blocks
 from rackloop_models.local_erasure import SECTOR_BYTES, FileStatus, LocalStore, serve_files
-from tests.minted_drive import minted
+from tests.writable_drive import minted
 
 NAME = "file"
 

@@ -22,7 +22,7 @@ from rackloop.faults import FaultSpec
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.fault_victim import fault_nursery
+from tests.fault_process import fault_processes
 from tests.faulty_rack import FaultyRack, faulty_rack
 
 TARGET_S = 2.0
@@ -72,13 +72,13 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as home,
         faulty_rack(Path(home)) as rack,
-        fault_nursery() as victims,
+        fault_processes() as processes,
         closing(rack.journal),
     ):
         took: dict[str, list[float]] = {"heal": [], "command": []}
         for _ in range(rounds):
             for name, measure in (("heal", heal_s), ("command", command_s)):
-                victims.kill_at("mock", rack.root, FAULTS, _STEPS_OF_A_FAULT * len(FAULTS))
+                processes.kill_at("mock", rack.root, FAULTS, _STEPS_OF_A_FAULT * len(FAULTS))
                 took[name].append(measure(rack))
     heal, command = (statistics.median(values) for values in took.values())
     print(f"{rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")

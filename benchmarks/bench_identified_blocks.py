@@ -21,7 +21,7 @@ from rackloop.native import find_binary  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 LIMIT_GB_PER_S = 2.0

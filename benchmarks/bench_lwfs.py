@@ -24,8 +24,8 @@ from rackloop.clock import RealClock  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402
 from rackloop_models.lwfs import HEADER_BYTES, KEY_BYTES, LwfsClient, MetadataService, StorageServer  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import running_rackd  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 DRIVE_BYTES = 64 << 20

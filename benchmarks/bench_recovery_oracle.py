@@ -30,8 +30,8 @@ from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402
 from rackloop_drivers.drive_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive  # noqa: E402
 from rackloop_models.under_test import LocalStoreUnderTest  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import drive, running_rackd, small_rack  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 DRIVE_BYTES = 256 << 20

@@ -29,7 +29,7 @@ from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.rackd import RackdControl  # noqa: E402
 from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 LIMIT_US = 50.0

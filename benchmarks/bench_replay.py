@@ -24,8 +24,8 @@ from rackloop_drivers.workload import Fio, FioReplay, Planned, RunningReplay, St
 from rackloop_fixtures.rack.replays import at_the_drive  # noqa: E402
 from rackloop_traces import Trace, open_trace  # noqa: E402
 from rackloop_traces.lateness import Lateness  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import drive, running_rackd, small_rack  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 SIZE = 1 << 30

@@ -35,9 +35,9 @@ from rackloop_drivers.drive_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, format_drive  # noqa: E402
 from rackloop_models.local_erasure._idle import IDLE_S  # noqa: E402
 from rackloop_models.tail_latency import WORKLOADS  # noqa: E402
-from tests.minted_drive import minted  # noqa: E402
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack  # noqa: E402
 from tests.store_mount import served  # noqa: E402
+from tests.writable_drive import minted  # noqa: E402
 
 CLOCK = RealClock()
 DRIVE_BYTES = 4 << 30

@@ -1,4 +1,4 @@
-"""A mock rack that is up to be broken: what it is like in truth, and how it is healed."""
+"""A running mock rack for fault tests: its true state and how it is healed."""
 
 from __future__ import annotations
 

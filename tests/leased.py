@@ -1,4 +1,4 @@
-"""A lease of everything, for tests of what is done under one."""
+"""A lease of the whole rack."""
 
 from __future__ import annotations
 

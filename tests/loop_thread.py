@@ -1,4 +1,4 @@
-"""An event loop in a thread, for tests of synchronous drivers against peers that are asynchronous."""
+"""An event loop in a thread, for synchronous drivers against asynchronous peers."""
 
 from __future__ import annotations
 

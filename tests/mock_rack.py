@@ -1,4 +1,4 @@
-"""A mock lab that is up for tests, and programs that nobody here wrote to reach its servers with."""
+"""A running mock lab, and third-party programs that reach its servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NBD protocol at the level of single messages, for tests that must choose every byte and every moment."""
+"""The NBD protocol message by message, with every byte chosen by the test."""
 
 from __future__ import annotations
 

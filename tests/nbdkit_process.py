@@ -1,4 +1,4 @@
-"""An nbdkit that tests talk to: a server nobody here wrote, over a Unix socket or TCP."""
+"""An nbdkit, a third-party NBD server, on a Unix socket or TCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: the database nobody here wrote, on a Unix socket, gone afterwards."""
+"""A temporary PostgreSQL server on a Unix socket."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def running_postgres(*, synced: bool = False) -> Iterator[PostgresServer]:
 
 
 def _account() -> list[str]:
-    """How to run as somebody who is not root, whom PostgreSQL refuses."""
+    """The command prefix that leaves root, as whom PostgreSQL does not run."""
     if os.geteuid() != 0:
         return []
     nobody = pwd.getpwnam("nobody")

@@ -1,4 +1,4 @@
-"""A server's controllers and PDUs, simulated on loopback, and logins to them that are right or wrong."""
+"""Simulated management controllers and PDUs on loopback, with right and wrong logins."""
 
 from __future__ import annotations
 

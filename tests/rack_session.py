@@ -1,4 +1,4 @@
-"""One or more rackds with their control connection and truth stream, as tests of rackd use them."""
+"""Running rackds with their control connections and truth streams."""
 
 from __future__ import annotations
 

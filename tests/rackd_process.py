@@ -1,4 +1,4 @@
-"""A rackd of one's own, for as long as a ``with`` block lasts."""
+"""A running rackd and its configuration."""
 
 from __future__ import annotations
 

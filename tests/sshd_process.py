@@ -1,4 +1,4 @@
-"""OpenSSH's own sshd on the loopback, as the user who runs the tests: the server nobody here wrote."""
+"""OpenSSH's sshd on loopback, run by the user who runs the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that a process of its own serves as a folder, for as long as a ``with`` block lasts."""
+"""A store that another process serves as a mounted folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
 from rackloop_models.local_erasure import IN_FLIGHT_BYTES, LocalStore, StoreInUse, serve_files, unmount
 from rackloop_models.local_erasure._mount import is_mounted
-from tests.minted_drive import minted
+from tests.writable_drive import minted
 
 STOP_S = 60.0
 _READY = "ready"

@@ -1,4 +1,4 @@
-"""What stands between a client and a server, and can lose their connections."""
+"""A TCP relay that can lose the connections through it."""
 
 from __future__ import annotations
 

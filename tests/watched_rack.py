@@ -1,4 +1,4 @@
-"""A rackd with a small rack, and the watch of its servers, for as long as a ``with`` block lasts."""
+"""A rackd with a small rack whose servers are watched."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import FioJobResult
 from rackloop_fixtures import BANDWIDTH, Conditions, DriveUnderTest, Quantity, Workload
 from rackloop_labs import Bench
-from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
+from tests.writable_drive import minted
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")

@@ -16,10 +16,10 @@ from rackloop_drivers.block.device_path import DevicePath
 from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl
-from tests.minted_drive import minted
 from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
 from tests.rackd_process import drive as described
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 REAL_DRIVE = "RACKLOOP_REAL_BLOCK_DEVICE"

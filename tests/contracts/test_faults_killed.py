@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.faults import KINDS, FaultSpec
 from rackloop.seed import stream
-from tests.fault_victim import FaultNursery, fault_nursery
+from tests.fault_process import FaultProcesses, fault_processes
 from tests.faulty_rack import FaultyRack, faulty_rack
 
 SWITCHED = {
@@ -59,8 +59,8 @@ SAMPLE = ("phy_drop", "miswire", "hang", "server_crash", "switch_power_loss", "n
 
 
 @pytest.fixture(scope="module")
-def victims() -> Iterator[FaultNursery]:
-    with fault_nursery() as ready:
+def processes() -> Iterator[FaultProcesses]:
+    with fault_processes() as ready:
         yield ready
 
 
@@ -76,9 +76,9 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
         yield ready
 
 
-def kill_and_heal(rack: FaultyRack, victims: FaultNursery, specs: list[FaultSpec], step: int) -> None:
+def kill_and_heal(rack: FaultyRack, processes: FaultProcesses, specs: list[FaultSpec], step: int) -> None:
     before = rack.truth()
-    victims.kill_at(rack.lab.name, rack.root, specs, step)
+    processes.kill_at(rack.lab.name, rack.root, specs, step)
     report = rack.heal()
     assert report.problems == ()
     assert report.mended == ()
@@ -92,31 +92,31 @@ def test_every_kind_of_fault_is_killed_in() -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_process_killed_at_some_step_of_a_fault_leaves_nothing(
-    rack: FaultyRack, victims: FaultNursery, name: str
+    rack: FaultyRack, processes: FaultProcesses, name: str
 ) -> None:
-    steps = victims.steps(rack.lab.name, rack.root, SWITCHED[name])
-    kill_and_heal(rack, victims, SWITCHED[name], stream(20261122, name).randint(2, steps))
+    steps = processes.steps(rack.lab.name, rack.root, SWITCHED[name])
+    kill_and_heal(rack, processes, SWITCHED[name], stream(20261122, name).randint(2, steps))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SWITCHED)
 def test_a_process_killed_at_any_step_of_a_fault_leaves_nothing(
-    rack: FaultyRack, victims: FaultNursery, name: str
+    rack: FaultyRack, processes: FaultProcesses, name: str
 ) -> None:
-    for step in range(1, victims.steps(rack.lab.name, rack.root, SWITCHED[name]) + 1):
-        kill_and_heal(rack, victims, SWITCHED[name], step)
+    for step in range(1, processes.steps(rack.lab.name, rack.root, SWITCHED[name]) + 1):
+        kill_and_heal(rack, processes, SWITCHED[name], step)
 
 
 @pytest.mark.parametrize("name", ["hot_unplug"])
 def test_a_server_that_breaks_its_own_slots_is_healed_of_it(
-    direct: FaultyRack, victims: FaultNursery, name: str
+    direct: FaultyRack, processes: FaultProcesses, name: str
 ) -> None:
-    steps = victims.steps(direct.lab.name, direct.root, DIRECT[name])
-    kill_and_heal(direct, victims, DIRECT[name], stream(20261122, name).randint(2, steps))
+    steps = processes.steps(direct.lab.name, direct.root, DIRECT[name])
+    kill_and_heal(direct, processes, DIRECT[name], stream(20261122, name).randint(2, steps))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", DIRECT)
-def test_a_process_killed_at_any_step_of_breaking_slots(direct: FaultyRack, victims: FaultNursery, name: str) -> None:
-    for step in range(1, victims.steps(direct.lab.name, direct.root, DIRECT[name]) + 1):
-        kill_and_heal(direct, victims, DIRECT[name], step)
+def test_a_process_killed_at_any_step_of_slot_faults(direct: FaultyRack, processes: FaultProcesses, name: str) -> None:
+    for step in range(1, processes.steps(direct.lab.name, direct.root, DIRECT[name]) + 1):
+        kill_and_heal(direct, processes, DIRECT[name], step)

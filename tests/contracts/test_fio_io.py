@@ -18,7 +18,7 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady
 from tests.deadlines import soon
-from tests.minted_drive import minted
+from tests.writable_drive import minted
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")

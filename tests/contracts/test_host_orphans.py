@@ -22,7 +22,7 @@ from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs import open_leased, ssh_accesses
 from rackloop_labs.in_service import BenchInService
 from tests.deadlines import soon
-from tests.fio_victim import FioNursery, fio_nursery, labelled
+from tests.fio_process import FioProcesses, fio_processes, labelled
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import relaying
@@ -60,18 +60,18 @@ def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[FioNursery]:
-    with fio_nursery() as running:
+def processes() -> Iterator[FioProcesses]:
+    with fio_processes() as running:
         yield running
 
 
-def rage(nursery: FioNursery, access: SshAccess, kills: int, seed: int) -> None:
+def rage(processes: FioProcesses, access: SshAccess, kills: int, seed: int) -> None:
     """Kill harnesses one after the other, most of them while fio writes, and see that nothing runs on."""
     chance, begun = stream(seed, "kills"), 0
     for number in range(kills):
         working_for = f"storm/{os.getpid()}-{number}"
         file = f"/tmp/rackloop-storm-{os.getpid()}"
-        begun += nursery.kill_after(access, working_for, file, chance.uniform(0.0, 0.8))
+        begun += processes.kill_after(access, working_for, file, chance.uniform(0.0, 0.8))
         await_none(working_for)
     with SshHost(access, CLOCK) as host:
         host.run(("rm", "-f", file), soon(30))
@@ -79,14 +79,14 @@ def rage(nursery: FioNursery, access: SshAccess, kills: int, seed: int) -> None:
 
 
 @needs_fio
-def test_harnesses_killed_at_any_instant_leave_no_writer(nursery: FioNursery, access: SshAccess) -> None:
-    rage(nursery, access, 8, seed=5)
+def test_harnesses_killed_at_any_instant_leave_no_writer(processes: FioProcesses, access: SshAccess) -> None:
+    rage(processes, access, 8, seed=5)
 
 
 @needs_fio
 @pytest.mark.nightly
-def test_a_storm_of_kills_leaves_no_writer(nursery: FioNursery, access: SshAccess) -> None:
-    rage(nursery, access, 200, seed=6)
+def test_a_storm_of_kills_leaves_no_writer(processes: FioProcesses, access: SshAccess) -> None:
+    rage(processes, access, 200, seed=6)
 
 
 def test_commands_end_with_the_sshd_that_they_came_by(sshd: Sshd) -> None:

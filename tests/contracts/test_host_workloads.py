@@ -25,9 +25,9 @@ from rackloop_drivers.workload import (
     ReadWrite,
 )
 from tests.deadlines import soon
-from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
 from tests.sshd_process import Sshd, running_sshd
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 MIB = 1 << 20

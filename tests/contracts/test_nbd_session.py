@@ -16,9 +16,9 @@ from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
-from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, running_rackd, tell
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 MIB = 1 << 20

@@ -21,9 +21,9 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import FailFastNbdSession
 from rackloop_drivers.block.path_session import PathSession
 from rackloop_drivers.drive_blocks import open_blocks
-from tests.minted_drive import minted
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack, tell
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 MIB = 1 << 20

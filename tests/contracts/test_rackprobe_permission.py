@@ -19,7 +19,7 @@ from rackloop_drivers.block import DevicePath
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, Fio, FioJob, FioRun, RackProbe, ReadWrite
 from tests.deadlines import soon
-from tests.minted_drive import minted
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 BYTES = 1 << 20

@@ -13,9 +13,9 @@ from rackloop_drivers.block import NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
 from tests.deadlines import soon
-from tests.minted_drive import minted
 from tests.nbdkit_process import PauseControl, serving_unix
 from tests.rackd_process import running_rackd, small_rack
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 BYTES = 1 << 20

@@ -14,8 +14,8 @@ from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
 from tests.deadlines import soon
-from tests.minted_drive import minted
 from tests.nbdkit_process import serving_tcp, serving_unix
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 SECTORS = 64

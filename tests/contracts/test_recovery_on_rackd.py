@@ -16,8 +16,8 @@ from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Expected, RackProbe
 from tests.deadlines import soon
-from tests.minted_drive import minted
 from tests.rackd_process import running_rackd
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 BLOCKS = 64

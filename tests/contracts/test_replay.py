@@ -21,8 +21,8 @@ from rackloop_fixtures import find_trace
 from rackloop_fixtures.rack.replays import at_the_drive
 from rackloop_traces import Op, open_trace
 from tests.deadlines import soon
-from tests.minted_drive import minted
 from tests.rackd_process import running_rackd, small_rack
+from tests.writable_drive import minted
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")

@@ -25,9 +25,9 @@ from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive_blocks import open_blocks
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point, unmount
-from tests.minted_drive import minted
 from tests.rackd_process import RunningRackd, running_rackd
 from tests.store_mount import served
+from tests.writable_drive import minted
 
 CLOCK = RealClock()
 MIB = 1 << 20

@@ -1,4 +1,4 @@
-"""The real command line, as a user runs it, in a world of its own."""
+"""The installed command line with a home folder and environment of its own."""
 
 from __future__ import annotations
 

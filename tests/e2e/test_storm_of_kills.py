@@ -19,7 +19,7 @@ from rackloop.seed import stream
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
 from tests.e2e.command_line import CLOCK, CommandLine, Results, wait_until
-from tests.run_nursery import RunNursery, run_nursery
+from tests.run_processes import RunProcesses, run_processes
 
 LAB = load_lab("mock")
 # The share of runs that are killed while they break the rack; the others are while they start and heal.
@@ -60,9 +60,9 @@ def test_break(rack, parameters):
 class Storm:
     """A mock rack that is up, and runs on it that are killed."""
 
-    def __init__(self, rackloop: CommandLine, nursery: RunNursery) -> None:
+    def __init__(self, rackloop: CommandLine, processes: RunProcesses) -> None:
         self._rackloop = rackloop
-        self.nursery = nursery
+        self.processes = processes
         self.state = LabState.of("mock", root=rackloop.state_home)
         tests = rackloop.directory / "mine" / "a"
         tests.mkdir(parents=True)
@@ -71,7 +71,7 @@ class Storm:
     def run(self, out: str, faults: int, seed: int) -> int:
         """Begin a run; its process."""
         plan = self._rackloop.plan({"test": "a/break", "with": {"faults": faults}})
-        return self.nursery.start(
+        return self.processes.start(
             "run", plan, "--testplans", "mine", "--lab", "mock", "--out", out, "--seed", str(seed), "--wait", "30"
         )
 
@@ -117,13 +117,13 @@ class Storm:
 @pytest.fixture
 def storm(rackloop: CommandLine) -> Iterator[Storm]:
     assert rackloop("lab", "up", "mock").status == 0
-    with run_nursery(rackloop.directory, rackloop.environment) as nursery:
-        yield Storm(rackloop, nursery)
+    with run_processes(rackloop.directory, rackloop.environment) as processes:
+        yield Storm(rackloop, processes)
 
 
 def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
     """Kill runs one after the other, each of which heals what the one before left; then let one end."""
-    chance, nursery = stream(seed, "kills"), storm.nursery
+    chance, processes = stream(seed, "kills"), storm.processes
     made, standing, broken = 0, 0, ""
     store = open_store(storm.state.store, CLOCK)
     with closing(Journal(store)) as journal:
@@ -135,7 +135,7 @@ def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
                 moment_s = chance.uniform(0, 0.1)
             else:
                 moment_s = chance.uniform(0, 1.0)
-            assert nursery.kill_after(pid, moment_s) == -9
+            assert processes.kill_after(pid, moment_s) == -9
             mine = [entry for entry in journal.since(mark) if entry.run == f"out-{number}"]
             if begun := storm.require_recorded(f"out-{number}", mine):
                 made, broken = made + begun, f"out-{number}"
@@ -143,7 +143,7 @@ def rage(storm: Storm, rackloop: CommandLine, seed: int, kills: int) -> None:
         assert made > kills
         assert standing
         storm.run("last", 5, seed)
-        assert nursery.end() == 0
+        assert processes.end() == 0
         assert journal.standing("mock") == []
         assert Leases(store, "mock").held() == []
     assert storm.truth() == {}

@@ -12,7 +12,7 @@ from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.host import SshHost
 from rackloop_models.under_test import MdArray
 from tests.linux_guest.machine import NBD_PORT
-from tests.minted_drive import minted
+from tests.writable_drive import minted
 
 MODULES = ("raid1", "raid456")
 PROGRAMS = ("sbin/mdadm",)

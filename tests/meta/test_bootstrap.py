@@ -1,4 +1,4 @@
-"""`./rackloop`: what it installs, when it does so again, and what it says when it cannot.
+"""Installation steps and error messages of `./rackloop`.
 
 The script is the real one; pip, cargo and npm are stand-ins at the far end that write down how they were called.
 """

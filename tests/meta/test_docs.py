@@ -1,4 +1,4 @@
-"""Documents: links lead somewhere, commands exist, decisions and changelog fragments keep their form."""
+"""Documents: links, commands, decision records, changelog fragments."""
 
 from __future__ import annotations
 

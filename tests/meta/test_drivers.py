@@ -1,4 +1,4 @@
-"""Every driver that a lab description can name keeps the contract of its ability."""
+"""Registered drivers: their abilities and contract tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generators write skeletons that pass every check as they are."""
+"""Skeletons of the generators, which pass every check as they are."""
 
 from __future__ import annotations
 

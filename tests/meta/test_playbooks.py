@@ -1,4 +1,4 @@
-"""Playbooks: clean by Ansible's own linters, roles that say what they take and can all be taken back."""
+"""Playbooks: Ansible's linters, documented variables, roles that can be undone."""
 
 from __future__ import annotations
 

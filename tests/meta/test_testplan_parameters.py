@@ -1,4 +1,4 @@
-"""Every parameter of every test plan says what it may be, and a value at the edge is either used or refused."""
+"""Parameters of test plans: declared ranges, and values at and beyond their edges."""
 
 from __future__ import annotations
 

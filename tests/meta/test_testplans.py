@@ -1,4 +1,4 @@
-"""A test plan declares itself before it runs."""
+"""Declarations of test plans."""
 
 from __future__ import annotations
 

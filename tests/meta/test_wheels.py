@@ -1,4 +1,4 @@
-"""The wheels carry what a user without a checkout needs."""
+"""Contents of the wheels."""
 
 from __future__ import annotations
 

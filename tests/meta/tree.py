@@ -1,4 +1,4 @@
-"""The source tree as the meta-tests read it."""
+"""The source tree, its files and pyproject.toml, as meta tests read them."""
 
 from __future__ import annotations
 

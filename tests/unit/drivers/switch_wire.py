@@ -1,4 +1,4 @@
-"""A connection to a switch in memory, fed bytes."""
+"""A switch connection in memory, fed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sysfs, a procfs and a /dev of one's own, laid out as Linux 6.1 lays them out."""
+"""Folders laid out like sysfs, procfs and /dev of Linux 6.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rack of plugs in sockets: what its servers see follows from who is plugged in where, not from the description."""
+"""A rack whose servers see what its cables connect, whatever the description says."""
 
 from __future__ import annotations
 

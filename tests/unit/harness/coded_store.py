@@ -1,4 +1,4 @@
-"""A small store of coded stripes, right in all it does; tests break one thing of it at a time."""
+"""A correct small store of coded stripes, to which tests add one defect at a time."""
 
 from __future__ import annotations
 

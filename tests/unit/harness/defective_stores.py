@@ -1,4 +1,4 @@
-"""Stores of coded stripes, each with one defect that shows only now and then."""
+"""Stores of coded stripes, each with one intermittent defect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of which some cannot be read, or read wrongly, until they are written or mended; and what makes them so."""
+"""Blocks with unreadable or corrupt ranges, and the eraser that makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated rack whose acts are journalled, as unit tests of undoing use it."""
+"""A simulated rack whose acts are journalled."""
 
 from __future__ import annotations
 

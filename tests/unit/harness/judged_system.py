@@ -1,4 +1,4 @@
-"""A whole campaign on a system under test, and what the recovery oracle makes of it."""
+"""A campaign on a system under test, and the recovery oracle's result."""
 
 from __future__ import annotations
 

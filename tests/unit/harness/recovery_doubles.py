@@ -1,4 +1,4 @@
-"""Storage for the recovery oracle to look at: blocks that lose what was not flushed, and systems with one defect."""
+"""Storage for the recovery oracle: blocks that lose unflushed data, and systems with one defect."""
 
 from __future__ import annotations
 

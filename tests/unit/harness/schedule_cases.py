@@ -1,4 +1,4 @@
-"""A rack of nothing but names, and schedules for it."""
+"""A rack of names only, and schedules for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rack in memory: remembers what it was told, refuses what a switch refuses, and fails when told to."""
+"""A rack in memory that records calls, refuses what a switch refuses, and fails on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store may carry after a power cut: what was synced, or anything later, sector by sector."""
+"""The contents that a store may have after a power cut, sector by sector."""
 
 from __future__ import annotations
 

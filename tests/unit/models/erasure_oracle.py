@@ -1,4 +1,4 @@
-"""Erasure codes the slow way, from their definition: no table, no plane, nothing shared with the code under test."""
+"""Erasure codes computed from their definition, independent of the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives for tests of stores: with sectors that cannot be read, and with a power cut after any write."""
+"""Drives with unreadable sectors, and with a power cut after any write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A local erasure-coded store on a drive with sectors that can be made to fail."""
+"""A local erasure-coded store on a drive with injectable bad sectors."""
 
 from __future__ import annotations
 

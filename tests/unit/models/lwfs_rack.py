@@ -1,4 +1,4 @@
-"""Two storage servers, two drives and a metadata service, in memory, with every call and I/O counted."""
+"""Two storage servers, two drives and a metadata service in memory, counting calls and I/O."""
 
 from __future__ import annotations
 

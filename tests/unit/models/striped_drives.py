@@ -1,4 +1,4 @@
-"""Drives in memory that fail on demand, and lose what was not flushed when the power is cut."""
+"""Drives in memory that fail on demand and lose unflushed data at a power cut."""
 
 from __future__ import annotations
 

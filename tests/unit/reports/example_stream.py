@@ -1,4 +1,4 @@
-"""A smoke run as its event stream would tell it: written through EventLog on a virtual clock, no rack needed."""
+"""The event stream of a smoke run, written on a virtual clock."""
 
 from __future__ import annotations
 

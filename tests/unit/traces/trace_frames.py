@@ -1,4 +1,4 @@
-"""Requests as the batches of a trace hold them."""
+"""Batches of trace requests."""
 
 from __future__ import annotations
 

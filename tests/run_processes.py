@@ -1,4 +1,4 @@
-"""Whole runs of the command line in processes that are ready at once, to be killed at any instant.
+"""Runs of the command line in forked processes that a test kills at any instant.
 
 Run as a program it has the command line loaded, and for each line on its standard input, the arguments of a command,
 forks a process that carries it out; it says that process's id at once and its exit status when it has ended.
@@ -21,7 +21,7 @@ from rackloop.clock import RealClock
 CLOCK = RealClock()
 
 
-class RunNursery:
+class RunProcesses:
     """The program of this module, running."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -50,8 +50,8 @@ class RunNursery:
 
 
 @contextmanager
-def run_nursery(directory: Path, environment: Mapping[str, str]) -> Iterator[RunNursery]:
-    """A nursery whose commands have this working directory and environment, for as long as the block lasts."""
+def run_processes(directory: Path, environment: Mapping[str, str]) -> Iterator[RunProcesses]:
+    """Start the program; its commands have this working directory and environment."""
     with subprocess.Popen(
         [sys.executable, __file__],
         stdin=subprocess.PIPE,
@@ -60,7 +60,7 @@ def run_nursery(directory: Path, environment: Mapping[str, str]) -> Iterator[Run
         cwd=directory,
         env=dict(environment),
     ) as process:
-        yield RunNursery(process)
+        yield RunProcesses(process)
         assert process.stdin
         process.stdin.close()
 

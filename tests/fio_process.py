@@ -1,7 +1,7 @@
-"""Harnesses that have fio write on a server by SSH and are killed while it does, at a moment that the test chooses.
+"""Processes that have fio write on a server by SSH and are killed at a chosen moment.
 
-Run as a program it is a nursery: it has everything loaded, and for each line on its standard input forks a process that
-starts fio for an hour and is killed (SIGKILL) at the given moment.
+Run as a program it is a fork server: it has everything loaded, and for each line on its standard input forks a process
+that starts fio for an hour and is killed (SIGKILL) at the given moment.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 
 from rackloop.clock import Deadline, RealClock
 from rackloop_drivers.host import SshAccess, SshHost
-from tests.nursery import Nursery, nursery_of, serve
+from tests.fork_server import ForkServer, fork_server, serve
 
 CLOCK = RealClock()
 _FIO = "fio --name=writer --filename=$1 --size=4m --rw=randwrite --time_based --runtime=3600 --rate=1m --numjobs=2"
 
 
-class FioNursery:
+class FioProcesses:
     """The program of this module, running."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
 
     def kill_after(self, access: SshAccess, working_for: str, file: str, moment_s: float) -> bool:
         """Have fio write ``file`` on a server for a harness that is killed then; whether fio was begun before."""
@@ -37,16 +37,16 @@ class FioNursery:
             "file": file,
             "moment_s": moment_s,
         }
-        answer = self._nursery.ask(order)
+        answer = self._server.ask(order)
         assert answer["status"] == -signal.SIGKILL, answer
         return bool(answer["told"] == "up")
 
 
 @contextmanager
-def fio_nursery() -> Iterator[FioNursery]:
-    """A nursery, for as long as the block lasts."""
-    with nursery_of("tests.fio_victim") as nursery:
-        yield FioNursery(nursery)
+def fio_processes() -> Iterator[FioProcesses]:
+    """Start the program for the length of the block."""
+    with fork_server("tests.fio_process") as server:
+        yield FioProcesses(server)
 
 
 def labelled(working_for: str) -> list[int]:

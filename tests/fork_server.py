@@ -1,4 +1,4 @@
-"""A nursery: a program with everything loaded that forks a process for each order, one which may be killed."""
+"""A program with everything loaded that forks a process for each order, which may be killed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 
-class Nursery:
-    """The program of a module, running: it takes an order a line and answers each with a line."""
+class ForkServer:
+    """The running program of a module: an order a line in, an answer a line out."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``status`` that the process of this order ended with, a signal's negative, and what it ``told``."""
+        """The exit ``status`` of the process for this order, negative for a signal, and what it ``told``."""
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps(order), file=self._process.stdin, flush=True)
@@ -28,8 +28,8 @@ class Nursery:
 
 
 @contextmanager
-def nursery_of(module: str) -> Iterator[Nursery]:
-    """The nursery that ``python -m module`` is, for as long as the block lasts."""
+def fork_server(module: str) -> Iterator[ForkServer]:
+    """Run ``python -m module``, whose main calls ``serve``, for the length of the block."""
     with subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
@@ -38,13 +38,13 @@ def nursery_of(module: str) -> Iterator[Nursery]:
         # Tests run with safe paths: the folder that a program is started in is not looked through.
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     ) as process:
-        yield Nursery(process)
+        yield ForkServer(process)
         assert process.stdin
         process.stdin.close()
 
 
 def serve(work: Callable[[dict[str, Any], int], None]) -> None:
-    """Be a nursery: do ``work`` in a process of its own for each order, which tells by the descriptor it is given."""
+    """Do ``work`` in a forked process for each order on standard input, and answer what it writes to its descriptor."""
     for line in sys.stdin:
         order = json.loads(line)
         readable, writable = os.pipe()

@@ -1,6 +1,6 @@
-"""Processes that break a mock rack and are killed while they do, at a step that the test chooses.
+"""Processes that break a mock rack and are killed at a chosen step.
 
-Run as a program it is a nursery: it has everything loaded, and for each line on its standard input forks a process
+Run as a program it is a fork server: it has everything loaded, and for each line on its standard input forks a process
 that makes the faults there one within the other, ends them, and kills itself (SIGKILL) at the given step. Steps are
 counted over every call that writes to the journal or changes the rack: before it, while it is under way, after it.
 """
@@ -21,21 +21,21 @@ from rackloop.lab import LabState, load_lab
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal
 from rackloop_labs import MockLab
-from tests.nursery import Nursery, nursery_of, serve
+from tests.fork_server import ForkServer, fork_server, serve
 
 JOURNALS = ("intend", "acted", "failed", "undone")
 CHANGES = ("apply", "save_boot_map", "drop", "flap", "restore", "turn_on", "turn_off", "break_as", "mend")
-_FIRST_RUN = "victim"
+_FIRST_RUN = "killed"
 
 
-class FaultNursery:
+class FaultProcesses:
     """The program of this module, running."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
 
     def steps(self, lab: str, root: Path, specs: Sequence[FaultSpec]) -> int:
-        """How many steps these faults take from their begin to their end; nobody is killed."""
+        """How many steps these faults take from their begin to their end; no process is killed."""
         answer = self._ask(lab, root, specs, 0)
         assert answer["status"] == 0, answer
         return int(answer["told"])
@@ -46,16 +46,16 @@ class FaultNursery:
         assert answer["status"] == -signal.SIGKILL, answer
 
     def _ask(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> dict[str, Any]:
-        return self._nursery.ask(
+        return self._server.ask(
             {"lab": lab, "root": str(root), "specs": [spec.as_json() for spec in specs], "step": step}
         )
 
 
 @contextmanager
-def fault_nursery() -> Iterator[FaultNursery]:
-    """A nursery, for as long as the block lasts."""
-    with nursery_of("tests.fault_victim") as nursery:
-        yield FaultNursery(nursery)
+def fault_processes() -> Iterator[FaultProcesses]:
+    """Start the program for the length of the block."""
+    with fork_server("tests.fault_process") as server:
+        yield FaultProcesses(server)
 
 
 class Steps:

@@ -1,4 +1,4 @@
-"""The guard's permission to overwrite a device of the test's own, which a lab made for it describes."""
+"""The guard's permission to overwrite a test's device."""
 
 from __future__ import annotations
 
