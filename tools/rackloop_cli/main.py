@@ -228,12 +228,19 @@ def main(argv: list[str] | None = None) -> int:
         print(f"rackloop: {refusal}", file=sys.stderr)
         return refusal.exit_code
     except KeyboardInterrupt:
-        # Another one while Python winds up would have it end as if killed.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return EXIT_INTERRUPTED
+        return _interrupted()
     except SystemExit as ended:
+        # Typer makes this of Ctrl-C within a verb.
+        if ended.code == EXIT_INTERRUPTED:
+            return _interrupted()
         return ended.code if isinstance(ended.code, int) else EXIT_PASS
     return EXIT_PASS
+
+
+def _interrupted() -> int:
+    # Another Ctrl-C while Python ends would have it end as if killed.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

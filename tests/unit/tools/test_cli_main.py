@@ -49,3 +49,15 @@ def test_errors_are_one_message_and_a_status(
 ) -> None:
     assert main(arguments) == status
     assert said in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_while_python_ends_changes_nothing() -> None:
+    code = (
+        "import signal, sys\nfrom rackloop_cli.main import app, main\n"
+        "@app.command()\ndef stopped() -> None: signal.raise_signal(signal.SIGINT)\n"
+        "status = main(['stopped'])\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+        "sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
