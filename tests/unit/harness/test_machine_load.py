@@ -1,6 +1,9 @@
 """The witness of the machine's load: how late a thread wakes, and what the kernel says of cores."""
 
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Semaphore
+from threading import enumerate as enumerate_threads
 
 import pytest
 
@@ -33,6 +36,21 @@ class LateClock(VirtualClock):
             self.advance(self.late_s.pop(0))
 
 
+class SteppedClock(VirtualClock):
+    """A clock whose sleepers wake when the test says so, late by 50 ms."""
+
+    def __init__(self) -> None:
+        super().__init__(start_ns=1_000_000_000)
+        self.due_ns = SimpleQueue[int]()
+        self.wake = Semaphore(0)
+
+    def sleep_until_ns(self, when_ns: int) -> None:
+        self.due_ns.put(when_ns)
+        assert self.wake.acquire(timeout=60)
+        super().sleep_until_ns(when_ns)
+        self.advance(0.05)
+
+
 def kernel(root: Path, waiting_us: int | None, steal: int | None, others: int = 0) -> Path:
     """A /proc with these figures; None for a kernel that lacks them."""
     (root / "pressure").mkdir(parents=True, exist_ok=True)
@@ -52,6 +70,28 @@ def witness(tmp_path: Path, *late_s: float) -> tuple[LoadWitness, LateClock]:
     found.sample()  # it has slept to the first moment, and knows the next
     found.begin()
     return found, clock
+
+
+def test_it_samples_in_one_thread_from_start_to_stop(tmp_path: Path) -> None:
+    clock = SteppedClock()
+    found = LoadWitness(clock, kernel(tmp_path, None, None))
+
+    def threads() -> int:
+        return sum(thread.name == "load-witness" for thread in enumerate_threads())
+
+    before, started_ns = threads(), clock.now_ns()
+    found.start()
+    found.start()
+    assert threads() == before + 1
+    try:
+        assert clock.due_ns.get(timeout=60) == started_ns
+        clock.wake.release()
+        assert clock.due_ns.get(timeout=60) == started_ns + round((0.05 + PERIOD_S) * 1e9)
+        assert found.so_far().wait_s == pytest.approx(0.05)
+    finally:
+        clock.wake.release(1_000_000)
+        found.stop()
+    assert threads() == before
 
 
 def test_the_worst_of_the_waits_is_told_and_begun_anew_for_the_next_test(tmp_path: Path) -> None:

@@ -181,6 +181,14 @@ class ExampleRun:
         return self.run_dir
 
 
+def small_run(run_dir: Path, day: int = 1) -> Path:
+    """A run of one test that measures nothing."""
+    example = ExampleRun(run_dir, day=day)
+    example.start("a/b", "do it")
+    example.finish("a/b")
+    return example.close()
+
+
 def smoke_run(run_dir: Path, *, remaps: int = 400, lab_kind: str = "mock", seed: int = SEED, day: int = 1) -> Path:
     """A whole smoke run: ten tests, among them a fail, an unknown, a blocked and a skipped one."""
     run = ExampleRun(run_dir, lab_kind=lab_kind, seed=seed, day=day)

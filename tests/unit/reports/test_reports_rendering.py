@@ -14,7 +14,7 @@ from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
 from rackloop_reports import allure, render, write_summary
 from rackloop_reports.allure import find_allure, find_node
-from tests.unit.reports.example_stream import ExampleRun, smoke_run
+from tests.unit.reports.example_stream import small_run, smoke_run
 
 # Does what Allure does with its files: a page in `output`, a line at the end of `historyPath`.
 STAND_IN = """#!{python}
@@ -41,13 +41,6 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program in the place of Node.js and Allure."""
     monkeypatch.setenv("RACKLOOP_ALLURE", str(program(tmp_path / "cli.js", "")))
     return program(tmp_path / "node", STAND_IN.format(python=sys.executable))
-
-
-def small_run(run_dir: Path, day: int = 1) -> Path:
-    example = ExampleRun(run_dir, day=day)
-    example.start("a/b", "do it")
-    example.finish("a/b")
-    return example.close()
 
 
 def earlier_runs(report: Path) -> list[str]:
