@@ -1,7 +1,30 @@
-"""What holds for every test here. The plugin comes by its entry point and is never named in a conftest."""
+"""Settings of all tests, and the examples of the documents. The plugin comes by its entry point."""
+
+from contextlib import ExitStack, chdir
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from hypothesis import settings
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 # The same examples on every machine and every day: a test passes for certain or fails for certain.
 settings.register_profile("rackloop", derandomize=True, deadline=None, database=None)
 settings.load_profile("rackloop")
+
+
+def _enter_folder(namespace: dict[str, Any]) -> None:
+    namespace["_folder"] = stack = ExitStack()
+    stack.enter_context(chdir(stack.enter_context(TemporaryDirectory())))
+
+
+def _leave_folder(namespace: dict[str, Any]) -> None:
+    namespace["_folder"].close()
+
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(), SkipParser()],
+    patterns=["docs/**/*.md", "README.md"],
+    setup=_enter_folder,
+    teardown=_leave_folder,
+).pytest()

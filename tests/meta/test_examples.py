@@ -1,0 +1,94 @@
+"""Python examples of the documents: each runs (conftest.py) or says why not, and names what exists."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.meta.tree import ROOT, check, files, parsed, shown
+
+BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SKIPPED = re.compile(r'<!--- skip: next( ".+ .+")? -->')
+MOST_SKIPPED = 11
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+#: What examples use that is no name of a package of ours: an error of the reader's product, the fixture.
+OF_READERS = frozenset({"ClientError", "measure"})
+
+
+def examples(pages: Iterable[Path]) -> Iterator[tuple[Path, int, str]]:
+    """Each example with its page and the line before its first."""
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for block in BLOCK.finditer(text):
+            yield page, text[: block.start()].count("\n") + 1, re.sub(rf"^{block[1]}", "", block[2], flags=re.MULTILINE)
+
+
+@cache
+def defined() -> frozenset[str]:
+    """The names that modules of our packages define, and Python's own."""
+    names = set(dir(builtins))
+    for path in files(".py"):
+        if path.parts[len(ROOT.parts)] not in {"tests", "benchmarks"}:
+            for node in parsed(path).body:
+                match node:
+                    case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                        names.add(name)
+                    case ast.Assign(targets=[ast.Name(id=name)]):
+                        names.add(name)
+    return frozenset(names)
+
+
+def unknown_names(pages: Iterable[Path]) -> Iterator[str]:
+    """Classes and functions that an example uses and neither defines, nor imports, nor finds in our packages."""
+    for page, line, code in examples(pages):
+        tree = compile(code, page.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        known = made_by(tree) | defined() | OF_READERS
+        for node in sorted(used_by(tree), key=lambda node: node.lineno):
+            if node.id not in known:
+                yield f"{shown(page)}:{line + node.lineno}: {node.id}: no package of ours has it"
+
+
+def made_by(tree: ast.AST) -> set[str]:
+    """The names that an example defines, sets or imports."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.ImportFrom(names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases}
+    return names
+
+
+def used_by(tree: ast.AST) -> list[ast.Name]:
+    """The names of classes, which begin with a capital, and of functions that are called."""
+    nodes = list(ast.walk(tree))
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return [node for node in nodes if isinstance(node, ast.Name) and (node.id[0].isupper() or node in called)]
+
+
+def test_examples_name_what_exists() -> None:
+    check(unknown_names(PAGES))
+
+
+def test_few_examples_do_not_run_and_they_say_why() -> None:
+    skips = [(page, skip[1]) for page in PAGES for skip in SKIPPED.finditer(page.read_text(encoding="utf-8"))]
+    check(f"{shown(page)}: say why the example is skipped" for page, why in skips if not why)
+    assert len(skips) <= MOST_SKIPPED
+
+
+def test_an_unknown_name_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Drives\n\n```python\nfrom x import Known\nclock = RealClock()\nhost = SshHots(clock, Known)\n"
+        "await run_on_every(host, len(clock))\n```\n\n1. Again\n\n    ```python\n    SshGone\n    ```\n"
+    )
+    assert list(unknown_names([page])) == [
+        "page.md:6: SshHots: no package of ours has it",
+        "page.md:7: run_on_every: no package of ours has it",
+        "page.md:13: SshGone: no package of ours has it",
+    ]
