@@ -418,22 +418,21 @@ def test_a_restart_that_outlasts_a_heartbeat_ends_no_lease_of_a_process(postgres
         assert leases.renew(lease).token == lease.token
 
 
-def test_who_waits_goes_on_waiting_while_the_store_does_not_answer(
-    leases: Leases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, asked, poll = granted(leases.request(SRV1, ME)), count(), leases.poll
+def test_who_waits_goes_on_waiting_while_the_store_does_not_answer(store: Store) -> None:
+    asked = count()
 
-    def poll_once_it_answers(ticket: Ticket) -> Ticket:
-        if next(asked) < 2:
-            raise LabError("the database system is starting up")
-        return poll(ticket)
+    class Starting(Leases):
+        def poll(self, ticket: Ticket) -> Ticket:
+            if next(asked) < 2:
+                raise LabError("the database system is starting up")
+            return super().poll(ticket)
 
-    def look(_ticket: Ticket) -> bool:
-        leases.release(before)
-        return True
+        def may_be_next(self, _ticket: Ticket) -> bool:
+            self.release(before)
+            return True
 
-    monkeypatch.setattr(leases, "poll", poll_once_it_answers)
-    monkeypatch.setattr(leases, "may_be_next", look)
+    leases = Starting(store, "lab")
+    before = granted(leases.request(SRV1, ME))
     with holding(leases, SRV1, LeaseTerms(wait_s=60.0)) as held:
         assert held.slice == SRV1
     assert next(asked) == 3

@@ -65,6 +65,7 @@ class SimDevice:
     reported: Mapping[str, str] = field(default_factory=dict)
     used: BlockUsage = field(default_factory=BlockUsage)
     holder: str = ""
+    claimable: bool = True
     claims: list[SimClaim] = field(default_factory=list)
     when_claimed: Callable[[], None] = lambda: None
     far_end: Callable[[str], FarDrive] | None = None
@@ -89,6 +90,8 @@ class SimDevice:
         return self
 
     def claim_exclusive(self) -> Claim | None:
+        if not self.claimable:
+            return None
         if self.holder:
             raise LabError(f"cannot be claimed: {self.holder} holds it")
         self.when_claimed()

@@ -48,7 +48,10 @@ def identity_of(lab: Lab, drive_id: str) -> DriveIdentity:
 
 
 class SimSwitch:
-    """A Fabric and a PhyControl over one map. ``before`` and ``after`` are called around each executed act."""
+    """A Fabric and a PhyControl over one map. ``before`` and ``after`` are called around each executed act.
+
+    ``asking`` is called with the name of each question about a map.
+    """
 
     def __init__(self, clock: Clock, live: PortMap) -> None:
         self.clock = clock
@@ -65,6 +68,7 @@ class SimSwitch:
         self.before_staging: Callable[[], None] = lambda: None
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
+        self.asking: Callable[[str], None] = lambda _name: None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         return BoxIdentity("Rackloop", "simulated", "1", "1")
@@ -74,6 +78,7 @@ class SimSwitch:
 
     def live_map(self, deadline: Deadline) -> LiveMap:
         self._answer()
+        self.asking("live_map")
         return LiveMap(self.generation, self.live)
 
     def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
@@ -126,6 +131,7 @@ class SimSwitch:
         self.saved = self.live
 
     def boot_map(self, deadline: Deadline) -> PortMap:
+        self.asking("boot_map")
         return self.saved
 
     def close(self) -> None:
@@ -185,12 +191,13 @@ class RestoringPhy:
 
 
 class SimOutlet:
-    """A PowerPort; ``broken`` makes it ignore what it is told."""
+    """A PowerPort; ``broken`` makes it ignore what it is told, ``asking`` is called when it is asked."""
 
     def __init__(self, on_change: Callable[[bool], None] = lambda _: None) -> None:
         self.on = True
         self.broken = False
         self.told: list[bool] = []
+        self.asking: Callable[[], None] = lambda: None
         self._on_change = on_change
 
     def turn_on(self, deadline: Deadline) -> None:
@@ -200,6 +207,7 @@ class SimOutlet:
         self._switch(False)
 
     def is_on(self, deadline: Deadline) -> bool:
+        self.asking()
         return self.on
 
     def _switch(self, on: bool) -> None:
@@ -210,7 +218,10 @@ class SimOutlet:
 
 
 class SimPart:
-    """A Breakable; ``broken`` has what stands, ``told`` every call that changed it. ``stays`` makes mending fail."""
+    """A Breakable; ``broken`` has what stands, ``told`` every call that changed it. ``stays`` makes mending fail.
+
+    ``mending`` is called before anything is mended; what it raises, ``mend`` raises.
+    """
 
     def __init__(self, *kinds: str, log: list[str] | None = None, name: str = "") -> None:
         self.broken: dict[str, Mapping[str, Any]] = {}
@@ -218,6 +229,7 @@ class SimPart:
         self.stays = False
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
+        self.mending: Callable[[], None] = lambda: None
         self._kinds = frozenset(kinds)
         self._name = name
 
@@ -234,6 +246,7 @@ class SimPart:
         self.after()
 
     def mend(self, key: str, deadline: Deadline) -> None:
+        self.mending()
         if not self.stays and self.broken.pop(key, None) is not None:
             self.told.append(f"mend {self._name}")
 

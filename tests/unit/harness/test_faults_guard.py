@@ -215,16 +215,14 @@ def test_an_event_log_that_takes_nothing_keeps_no_fault_from_being_mended(bench:
     assert bench.truth() == WELL
 
 
-def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_mended(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_mended(bench: Bench) -> None:
     bench.faults.begin(FaultSpec("server_crash", "srv1"))
     bench.faults.begin(FaultSpec("hang", "d01"))
 
-    def break_off(_key: str, _deadline: Deadline) -> None:
+    def break_off() -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(bench.rack.parts["drive:d01"], "mend", break_off)
+    bench.rack.parts["drive:d01"].mending = break_off
     with pytest.raises(UndoFailed, match="hang of d01: a defect"):
         bench.faults.end_all()
     assert not bench.rack.parts["server:srv1"].broken

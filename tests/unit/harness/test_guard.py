@@ -46,8 +46,8 @@ def test_a_scratch_drive_that_is_beyond_doubt_is_writable(lab: Lab, drive_id: st
     assert not writable.is_claimed
 
 
-def test_a_path_that_nobody_can_claim_is_writable_unclaimed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(case.device, "claim_exclusive", lambda: None)
+def test_a_path_that_nobody_can_claim_is_writable_unclaimed(case: Case) -> None:
+    case.device.claimable = False
     with case.mint() as writable:
         assert not writable.is_claimed
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,11 +13,23 @@ from rackloop.faults import Faults, FaultSpec
 from rackloop.portmap import Open
 from rackloop.safety import heal
 from rackloop.safety.leases import Holder, LeaseLost, Leases, Slice, holding
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
-from tests.unit.harness.sim_rack import SimOutlet, SimPart, SimRack, described
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Entry, Journal, journalled, undoing
+from tests.unit.harness.sim_rack import SimOutlet, SimRack, described
 
 WHOLE = Slice(whole=True)
+
+
+class MarkingJournal(Journal):
+    """A journal that calls ``marked`` when entries have been marked as undone."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.marked: Callable[[], None] = lambda: None
+
+    def undone(self, entries: Iterable[Entry]) -> None:
+        super().undone(entries)
+        self.marked()
 
 
 class Robbed:
@@ -30,7 +41,7 @@ class Robbed:
         self.leases = Leases(store, "bench")
         self.held = stack.enter_context(holding(self.leases, WHOLE))
         self.lab = described(folder)
-        self.journal = Journal(store)
+        self.journal = MarkingJournal(store)
         self.rack = SimRack(self.clock)
         self.recorder = ActRecorder(self.lab, self.journal, "run-1", lease=self.held)
         self.acting = journalled(self.rack.equipment, self.recorder)
@@ -84,18 +95,12 @@ def test_heal_stops_where_the_lease_is_taken_on_its_way(robbed: Robbed) -> None:
     assert len(robbed.journal.standing("bench")) == 3
 
 
-def test_heal_gives_no_map_back_where_the_lease_is_taken_after_the_last_entry(
-    robbed: Robbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heal_gives_no_map_back_where_the_lease_is_taken_after_the_last_entry(robbed: Robbed) -> None:
     robbed.acting.power["srv1"].turn_off(robbed.soon)
     robbed.rack.switch.apply(Open(frozenset({1})), robbed.soon)
-    live, undone = robbed.rack.switch.live, robbed.journal.undone
+    live = robbed.rack.switch.live
 
-    def undone_and_robbed(entries: Any) -> None:
-        undone(entries)
-        robbed.rob()
-
-    monkeypatch.setattr(robbed.journal, "undone", undone_and_robbed)
+    robbed.journal.marked = robbed.rob
     with pytest.raises(LeaseLost):
         robbed.heal()
     assert robbed.rack.switch.live == live
@@ -115,16 +120,16 @@ def _break_two_parts(robbed: Robbed) -> None:
         robbed.rob_when_turned_on("srv1")
 
 
-def test_a_fault_is_left_to_the_thief(robbed: Robbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_left_to_the_thief(robbed: Robbed) -> None:
     mended: list[str] = []
 
-    def mend_and_be_robbed(part: SimPart, key: str, deadline: Deadline) -> None:
-        mended.append(key)
+    def mend_and_be_robbed() -> None:
+        mended.append("d01")
         robbed.rob()
 
     faults = Faults(robbed.lab, robbed.rack.equipment, robbed.clock, robbed.recorder)
     injection = faults.begin(FaultSpec("fail_stop", "d01"))
-    monkeypatch.setattr(SimPart, "mend", mend_and_be_robbed)
+    robbed.rack.parts["drive:d01"].mending = mend_and_be_robbed
     with pytest.raises(LeaseLost):
         faults.end(injection)
     assert len(mended) == 1

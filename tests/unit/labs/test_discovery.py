@@ -45,6 +45,7 @@ class SimBench:
     fabric: SimFabric = field(init=False)
     asked: list[str] = field(default_factory=list)
     silent: tuple[str, ...] = ()
+    has_servers: bool = True
 
     def __post_init__(self) -> None:
         self.fabric = SimFabric(self.rack.live)
@@ -58,6 +59,8 @@ class SimBench:
         return self
 
     def host(self, server: str) -> Host:
+        if not self.has_servers:
+            raise NotSupported(f"{server}: this lab has no servers")
         return RecordedServer(name=server)
 
     def look(self, host: Host, _deadline: Deadline) -> HostInventory:
@@ -140,11 +143,8 @@ def test_a_port_that_does_not_follow_the_baseline_is_told(bench: Any) -> None:
     assert "switch port 21: joined to nothing, at the baseline to 1" in str(caught.value)
 
 
-def test_a_lab_without_servers_to_ask_says_so(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(server: str) -> Host:
-        raise NotSupported(f"{server}: this lab has no servers")
-
-    monkeypatch.setattr(bench, "host", none)
+def test_a_lab_without_servers_to_ask_says_so(bench: Any) -> None:
+    bench.has_servers = False
     with pytest.raises(NotSupported, match="no servers"):
         require_cabling(bench)
 

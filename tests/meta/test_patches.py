@@ -1,0 +1,100 @@
+"""Patches in tests: none but those listed here, each file with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tests.meta.tree import ROOT, check, files, parsed, shown
+
+MACHINE = "what the kernel or all users of a machine share, and no argument or variable may replace"
+SECONDS = "seconds of a protocol, which no caller chooses, are too long to wait for"
+ENTRY = "an entry point that opens labs and stores itself is cut off from them"
+WITHOUT = "a check is left out, or gets it wrong, to show that without it the result is wrong"
+LIMITS = "a constant of the code is made small, so that small data reach it"
+SURVEY = "a server's answers are replaced by what the simulated cabling shows"
+#: Files that patch, how often, and why. A file leaves the list, or its number shrinks, with its last patch.
+PATCHED: Mapping[str, tuple[int, str]] = {
+    "tests/contracts/test_cabling.py": (1, SECONDS),
+    "tests/contracts/test_direct_physical.py": (1, MACHINE),
+    "tests/contracts/test_physical_writing.py": (1, MACHINE),
+    "tests/contracts/test_provision.py": (1, MACHINE),
+    "tests/contracts/test_store_contract.py": (1, MACHINE),
+    "tests/contracts/test_store_turns.py": (1, SECONDS),
+    "tests/unit/drivers/test_host_notes.py": (1, MACHINE),
+    "tests/unit/fixtures/test_health_checked.py": (2, ENTRY),
+    "tests/unit/fixtures/test_health_waits.py": (1, SURVEY),
+    "tests/unit/fixtures/test_health_watch.py": (3, SURVEY),
+    "tests/unit/fixtures/test_lease_lost.py": (2, SECONDS),
+    "tests/unit/fixtures/test_plugin_outcomes.py": (1, SECONDS),
+    "tests/unit/fixtures/test_plugin_plans.py": (1, ENTRY),
+    "tests/unit/fixtures/test_triage.py": (5, ENTRY),
+    "tests/unit/harness/test_guard_worlds.py": (1, WITHOUT),
+    "tests/unit/harness/test_leases_holder.py": (2, MACHINE),
+    "tests/unit/harness/test_leases_model.py": (2, MACHINE),
+    "tests/unit/harness/test_leases_one_store.py": (1, MACHINE),
+    "tests/unit/harness/test_store_clock.py": (1, MACHINE),
+    "tests/unit/harness/test_upkeep.py": (1, SECONDS),
+    "tests/unit/labs/test_discovery.py": (1, SURVEY),
+    "tests/unit/labs/test_first_look.py": (1, SURVEY),
+    "tests/unit/models/test_disaggregation_elastic.py": (1, WITHOUT),
+    "tests/unit/models/test_erasure_code.py": (2, LIMITS),
+    "tests/unit/models/test_erasure_engines.py": (2, MACHINE),
+    "tests/unit/reports/test_reports_rendering.py": (2, SECONDS),
+    "tests/unit/tools/test_attempts.py": (1, ENTRY),
+    "tests/unit/tools/test_lab_down.py": (3, ENTRY),
+    "tests/unit/tools/test_lab_session.py": (4, ENTRY),
+    "tests/unit/tools/test_schedule_commands.py": (1, ENTRY),
+}
+
+
+def patches(paths: Iterable[Path]) -> Iterator[tuple[Path, int]]:
+    """The file and line of each patch, by unittest.mock or a MonkeyPatch, also in code that a test writes to a file."""
+    for path in paths:
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="setattr" | "delattr", value=receiver)):
+                    if "patch" in ast.unparse(receiver):
+                        yield path, node.lineno
+                case ast.Constant(value=str(text)) if "monkeypatch" + ".setattr(" in text:
+                    yield path, node.lineno
+                case ast.ImportFrom(module="unittest.mock") | ast.Import(names=[ast.alias(name="unittest.mock")]):
+                    yield path, node.lineno
+                case ast.ImportFrom(module="unittest", names=names) if any(alias.name == "mock" for alias in names):
+                    yield path, node.lineno
+
+
+def unlisted(paths: Iterable[Path], listed: Mapping[str, tuple[int, str]]) -> Iterator[str]:
+    """Patches of files that the list does not have, and entries of the list that have become too large."""
+    lines: dict[str, list[int]] = defaultdict(list)
+    for path, line in patches(paths):
+        lines[shown(path)].append(line)
+    for name in sorted(lines.keys() | listed.keys()):
+        found, most = lines[name], listed.get(name, (0, ""))[0]
+        if len(found) > most:
+            advice = "pass in what is patched: an argument, a fake, the environment"
+            yield from (f"{name}:{line}: {advice}" for line in found)
+        if len(found) < most:
+            yield f"tests/meta/test_patches.py: {name} patches {len(found)} times, not {most}: correct the list"
+
+
+def test_nothing_is_patched_but_what_is_listed() -> None:
+    check(unlisted([path for path in files(".py") if path.is_relative_to(ROOT / "tests")], PATCHED))
+
+
+def test_each_kind_of_patch_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "test_made_up.py"
+    patch = "monkeypatch" + ".setattr"
+    path.write_text(
+        "import unittest\nfrom unittest import mock\nimport unittest.mock\nfrom unittest.mock import patch\n"
+        f"def test(monkeypatch):\n    {patch}(clock, 'now', 0)\n    monkeypatch.setenv('A', 'b')\n"
+        "    with pytest.MonkeyPatch.context() as patch:\n        patch.setattr('os.kill', None)\n"
+        f"    setattr(case, 'size', 1)\n    write('{patch}(clock, 0)')\n"
+    )
+    assert sorted(line for _, line in patches([path])) == [2, 3, 4, 6, 9, 11]
+    assert len(list(unlisted([path], {}))) == 6
+    assert len(list(unlisted([path], {"test_made_up.py": (5, "")}))) == 6
+    assert list(unlisted([path], {"test_made_up.py": (6, "")})) == []
+    assert len(list(unlisted([path], {"test_made_up.py": (7, "")}))) == 1
