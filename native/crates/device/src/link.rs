@@ -1,8 +1,8 @@
 //! One circuit: the PHYs at its two ends, and the drives a server has online through it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::{AttachTimes, Port};
+use crate::{ms_to_ns, AttachTimes, Port};
 
 /// Both ends of a circuit see the same: the fabric only replicates signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,5 +90,28 @@ impl Link {
                 .map(|(&drive, &at_ns)| (at_ns, Step::Online { drive }))
                 .min(),
         }
+    }
+}
+
+/// Signal changes of a repeated drop: when, and whether the signal is gone from then on.
+pub(crate) fn schedule(now_ns: u64, down_ms: f64, up_ms: f64, count: u32) -> VecDeque<(u64, bool)> {
+    let (down_ns, period_ns) = (ms_to_ns(down_ms), ms_to_ns(down_ms + up_ms));
+    (0..u64::from(count))
+        .map(|turn| now_ns.saturating_add(turn.saturating_mul(period_ns)))
+        .flat_map(|start_ns| [(start_ns, true), (start_ns.saturating_add(down_ns), false)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flap_for_ever_ends_at_the_end_of_time_and_not_before_its_beginning() {
+        let now_ns = 1_000_000;
+        let changes = schedule(now_ns, 1e9, 1e9, 10_000);
+        assert_eq!(changes.len(), 20_000);
+        assert!(changes.iter().is_sorted_by_key(|&(at_ns, _)| at_ns));
+        assert_eq!(changes.front(), Some(&(now_ns, true)));
     }
 }

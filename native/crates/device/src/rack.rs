@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::link::{Link, Phy};
+use crate::link::{schedule, Link, Phy};
 use crate::record::Log;
 use crate::topology::Plug;
-use crate::transitions::schedule;
 use crate::{Command, Layout, Place, Port, PortMap, Record, Refusal, Seat, Stack, What};
 
 #[derive(Debug)]

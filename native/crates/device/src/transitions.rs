@@ -1,10 +1,8 @@
 //! How the rack changes: maps, power, signals, and time.
 
-use std::collections::VecDeque;
-
 use crate::link::Step;
 use crate::record::Log;
-use crate::{ms_to_ns, Command, Port, PortMap, PowerTarget, Rack, Record, Refusal, What};
+use crate::{Command, Port, PortMap, PowerTarget, Rack, Record, Refusal, What};
 
 /// Something that becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,28 +245,5 @@ impl crate::rack::Drive {
             }
             (was, _) => was.is_some(),
         }
-    }
-}
-
-/// Signal changes of a repeated drop: when, and whether the signal is gone from then on.
-pub(crate) fn schedule(now_ns: u64, down_ms: f64, up_ms: f64, count: u32) -> VecDeque<(u64, bool)> {
-    let (down_ns, period_ns) = (ms_to_ns(down_ms), ms_to_ns(down_ms + up_ms));
-    (0..u64::from(count))
-        .map(|turn| now_ns.saturating_add(turn.saturating_mul(period_ns)))
-        .flat_map(|start_ns| [(start_ns, true), (start_ns.saturating_add(down_ns), false)])
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flap_for_ever_ends_at_the_end_of_time_and_not_before_its_beginning() {
-        let now_ns = 1_000_000;
-        let changes = schedule(now_ns, 1e9, 1e9, 10_000);
-        assert_eq!(changes.len(), 20_000);
-        assert!(changes.iter().is_sorted_by_key(|&(at_ns, _)| at_ns));
-        assert_eq!(changes.front(), Some(&(now_ns, true)));
     }
 }

@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::seek::BLOCK_BYTES;
 use crate::steps::Steps;
 use crate::stretch_document::Stretch;
 
+/// The largest physical sector in use: a write of less of it would have to read it first.
+pub const BLOCK_BYTES: u64 = 4096;
 const DEEPEST: usize = 65_536;
 const LARGEST_BLOCK_BYTES: u64 = 64 << 20;
 /// Ten years: with more, nanoseconds come near the end of their range.

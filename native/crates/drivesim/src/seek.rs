@@ -12,15 +12,13 @@ use rand_distr::{Distribution, Uniform};
 use serde::Serialize;
 
 use crate::drive::Drive;
-use crate::experiment::{Operation, Seek};
+use crate::experiment::{Operation, Seek, BLOCK_BYTES};
 use crate::failure::Failure;
 
 /// The slowest platter whose revolution is found: 600 a minute.
 const LONGEST_REVOLUTION_NS: u64 = 100_000_000;
 /// How exactly the jump is found.
 const FINENESS_NS: u64 = 1_000;
-/// The largest physical sector in use: a write of less of it would have to read it first.
-pub const BLOCK_BYTES: u64 = 4096;
 
 /// Where the requests of a pair lie, and what the second one took.
 #[derive(Debug, Serialize)]

@@ -17,10 +17,7 @@ use serde::Serialize;
 use crate::drive::Drive;
 use crate::failure::Failure;
 use crate::layout::{Layout, SECTOR_BYTES};
-use crate::stretch_document::{LocalCode, Stretch};
-
-/// What is read before the clock begins, so that no seek is in the latency.
-pub const LEAD_SECTORS: u64 = 64;
+use crate::stretch_document::{LocalCode, Stretch, LEAD_SECTORS};
 
 /// The result of a stretch experiment: the latency of each trial, and sectors counted over all of them.
 #[derive(Debug, Serialize)]

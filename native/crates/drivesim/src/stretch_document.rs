@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use crate::layout::{Layout, SECTOR_BYTES};
-use crate::stretch::LEAD_SECTORS;
 
+/// What is read before the clock begins, so that no seek is in the latency.
+pub const LEAD_SECTORS: u64 = 64;
 const MOST_SECTORS: u64 = 1 << 32;
 const MOST_TRIALS: u32 = 1_000_000;
 const LARGEST_REQUEST_SECTORS: u64 = 16_384;

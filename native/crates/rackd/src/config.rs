@@ -1,24 +1,15 @@
 //! The configuration file: what it may say, and every way it can be wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use device::{DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack};
 use serde::Deserialize;
 
+use crate::config_error::ConfigError;
 use crate::drive_config::DriveConfig;
-
-/// A configuration that cannot be used: what is wrong, where, and what to do.
-#[derive(Debug)]
-pub struct ConfigError(pub String);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 fn wrong<T>(message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError(message.into()))
@@ -85,8 +76,7 @@ struct ExpanderConfig {
 impl Config {
     /// Read and check the file at `path`.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let in_file =
-            |error: &dyn fmt::Display| ConfigError(format!("{}: {error}", path.display()));
+        let in_file = |error: &dyn Display| ConfigError(format!("{}: {error}", path.display()));
         let text = std::fs::read(path).map_err(|error| in_file(&error))?;
         let config: Self = serde_json::from_slice(&text).map_err(|error| in_file(&error))?;
         config.check().map_err(|error| in_file(&error))?;

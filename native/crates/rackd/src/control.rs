@@ -1,32 +1,20 @@
 //! The control socket: a JSON object a line in, a JSON object a line out.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::Mutex;
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 use crate::floor::Floor;
+use crate::line_writer::LineWriter;
 use crate::ops;
 use crate::request::{Fields, OpError};
 
 /// Longer than any request.
 const MAX_LINE_BYTES: usize = 1 << 20;
-
-/// Writes whole lines to a client from several threads.
-pub struct LineWriter {
-    stream: Mutex<UnixStream>,
-}
-
-impl LineWriter {
-    /// Write lines, waiting while the client does not read.
-    pub fn write(&self, lines: &[u8]) -> io::Result<()> {
-        self.stream.lock().write_all(lines)
-    }
-}
 
 /// Serve one client until it leaves.
 pub fn serve(stream: UnixStream, floor: &Arc<Floor>) {
@@ -35,9 +23,7 @@ pub fn serve(stream: UnixStream, floor: &Arc<Floor>) {
 }
 
 fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
-    let writer = Arc::new(LineWriter {
-        stream: Mutex::new(stream.try_clone()?),
-    });
+    let writer = Arc::new(LineWriter::new(stream.try_clone()?));
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
     loop {

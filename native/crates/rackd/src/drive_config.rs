@@ -7,7 +7,7 @@ use device::{DriveState, Port, Timing};
 use serde::Deserialize;
 
 use crate::backing::Backing;
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::drive::{Drive, Identity};
 use crate::memory::Memory;
 use crate::truth::TruthLog;

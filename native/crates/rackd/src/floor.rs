@@ -16,7 +16,8 @@ use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use serde_json::json;
 
 use crate::clock::now_ns;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::drive::Drive;
 use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::control;
 use crate::floor::Floor;
 use crate::handshake::negotiate;

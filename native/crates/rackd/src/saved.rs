@@ -7,7 +7,8 @@ use std::path::Path;
 use device::{Port, PortMap};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

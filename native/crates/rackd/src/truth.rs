@@ -11,7 +11,7 @@ use std::thread;
 use device::Record;
 use parking_lot::{Condvar, Mutex};
 
-use crate::control::LineWriter;
+use crate::line_writer::LineWriter;
 
 /// Records a subscriber may be behind before it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;

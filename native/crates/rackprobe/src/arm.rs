@@ -7,9 +7,10 @@ use serde_json::{json, Value};
 use crate::buffer::Buffer;
 use crate::clock::{instant, now_ns, sleep_until, Waits};
 use crate::failure::Failure;
+use crate::io::{Access, Done, Request};
 use crate::lines::emit;
 use crate::tally::Tally;
-use crate::target::{Access, Done, Request, Target};
+use crate::target::Target;
 use crate::uevent::{Arrivals, Device};
 
 /// An order to wait for a drive.

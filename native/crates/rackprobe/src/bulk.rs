@@ -10,8 +10,9 @@ use crate::buffer::Buffer;
 use crate::cli::{Range, VerifyArgs, WriteArgs};
 use crate::clock::now_ns;
 use crate::failure::Failure;
+use crate::io::{Access, Broken, Done, Request};
 use crate::tally::Tally;
-use crate::target::{Access, Done, Request, Target};
+use crate::target::Target;
 
 const FOREVER: Patience = Patience {
     until: None,
@@ -127,8 +128,7 @@ fn for_each_block(
     let mut in_flight = HashMap::new();
     let mut spare: Vec<Buffer> = Vec::new();
     let mut go_on = true;
-    let broken =
-        |name: &str, error: crate::target::Broken| Failure::Target(format!("{name}: {error}"));
+    let broken = |name: &str, error: Broken| Failure::Target(format!("{name}: {error}"));
     let name = target.name().to_owned();
     while !in_flight.is_empty() || (go_on && next < end) {
         while go_on && next < end && in_flight.len() < depth {

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use sector::{Drive, Expected, SECTOR_BYTES};
 
 use crate::failure::Failure;
-use crate::target::{Access, Target};
+use crate::io::Access;
+use crate::target::Target;
 
 /// I/O and timing probe of Rackloop.
 ///

@@ -11,7 +11,7 @@ use nbd::Patience;
 use rustix::fs::OFlags;
 
 use crate::clock;
-use crate::target::{Access, Broken, Done, Request};
+use crate::io::{Access, Broken, Done, Request};
 
 /// An open device or file and the threads that serve it. A thread that the kernel holds is left to the kernel.
 pub struct FileTarget {

@@ -9,6 +9,7 @@ mod clock;
 mod failure;
 mod file_target;
 mod hold;
+mod io;
 mod lines;
 mod record;
 mod remap;

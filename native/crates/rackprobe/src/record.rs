@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
+use crate::io::Done;
 use crate::tally::Tally;
-use crate::target::Done;
 
 /// Latencies are recorded from 1 ns to this with three digits: ten minutes, twenty times a link time-out.
 const LONGEST_NS: u64 = 600_000_000_000;

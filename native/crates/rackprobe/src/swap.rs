@@ -11,10 +11,11 @@ use crate::buffer::Buffer;
 use crate::cli::{Range, SwapArgs};
 use crate::clock::now_ns;
 use crate::failure::Failure;
+use crate::io::{Access, Done, Request};
 use crate::lines::{commands, emit};
 use crate::remap::Expect;
 use crate::tally::Tally;
-use crate::target::{Access, Done, Request, Target};
+use crate::target::Target;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]

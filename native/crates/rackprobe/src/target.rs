@@ -12,50 +12,7 @@ use crate::buffer::Buffer;
 use crate::clock;
 use crate::failure::Failure;
 use crate::file_target::FileTarget;
-
-/// What a target is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Reads only.
-    Read,
-    /// Reads and writes.
-    Write {
-        /// Open a block device O_EXCL, so that a mounted one is refused. The kernel knows no second claim: where the
-        /// caller has one, this is false.
-        claims: bool,
-    },
-}
-
-/// A request to a target.
-#[derive(Debug)]
-pub enum Request {
-    /// Fill the buffer from a byte offset.
-    Read(u64, Buffer),
-    /// Write the buffer at a byte offset.
-    Write(u64, Buffer),
-    /// Make completed writes durable.
-    Flush,
-}
-
-/// A request that came back. Stamps are CLOCK_MONOTONIC.
-#[derive(Debug)]
-pub struct Done {
-    /// What [`Target::submit`] returned for it.
-    pub id: u64,
-    /// The buffer of a read or a write.
-    pub buffer: Option<Buffer>,
-    /// The system's words for the error, where it failed.
-    pub result: Result<(), String>,
-    /// Just before it was sent.
-    pub submit_ns: u64,
-    /// Just after its last byte came.
-    pub complete_ns: u64,
-}
-
-/// The target is of no further use; opening it again may help.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(pub String);
+use crate::io::{Access, Broken, Done, Request};
 
 enum Backend {
     Nbd {
@@ -174,12 +131,6 @@ impl Target {
             }
             Backend::File(file) => file.receive(patience),
         }
-    }
-}
-
-impl From<nbd::Error> for Broken {
-    fn from(error: nbd::Error) -> Self {
-        Self(error.to_string())
     }
 }
 

@@ -12,10 +12,11 @@ use crate::buffer::Buffer;
 use crate::cli::WatchArgs;
 use crate::clock::{instant, now_ns, sleep_until};
 use crate::failure::Failure;
+use crate::io::{Access, Broken, Done, Request};
 use crate::lines::{commands, emit};
 use crate::record::Record;
 use crate::tally::Tally;
-use crate::target::{Access, Broken, Done, Request, Target};
+use crate::target::Target;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// How often a request that is held is looked after, so that intervals and the end come in time.

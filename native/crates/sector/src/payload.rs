@@ -1,7 +1,5 @@
 //! The bytes between the stamps: cheap to make, different for every write of every sector.
 
-use crate::layout::SECTOR_BYTES;
-
 const LANES: usize = 8;
 
 /// Spread every bit of `value` over all 64 (the finisher of splitmix64).
@@ -13,7 +11,7 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 /// Fill the sector from `key`: eight xorshift64 generators side by side, so that the compiler can use vectors.
-pub(crate) fn fill(sector: &mut [u8; SECTOR_BYTES], key: u64) {
+pub(crate) fn fill(sector: &mut [u8], key: u64) {
     let mut lanes = [0; LANES];
     for (lane, state) in (0..).zip(&mut lanes) {
         *state = mix(key ^ lane) | 1;

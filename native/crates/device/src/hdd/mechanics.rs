@@ -4,9 +4,9 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
 
+use super::arm::Arm;
 use super::geometry::{Geometry, Place};
-use super::media::Piece;
-use super::seek::Arm;
+use super::shingles::Piece;
 use super::weak::{WeakSectors, UNIT};
 use super::HddParameters;
 use crate::OnReadError;

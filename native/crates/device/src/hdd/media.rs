@@ -2,17 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::shingles::Shingles;
+use super::shingles::{Piece, Shingles};
 use super::HddParameters;
-
-/// One transfer: logical bytes and where they lie on the media.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) logical: u64,
-    pub(super) media: u64,
-    pub(super) length: u64,
-    pub(super) writes: bool,
-}
 
 /// The order of logical bytes on the media: as they are numbered, or as a shingled drive keeps them.
 #[derive(Debug)]

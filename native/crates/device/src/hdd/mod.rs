@@ -1,6 +1,7 @@
 //! A hard disk: platters that turn, one arm, a queue it may reorder, memory for what was read and written, and, if it
 //! is a shingled one, bands.
 
+mod arm;
 mod buffer;
 mod commands;
 mod geometry;
@@ -20,7 +21,8 @@ use buffer::TrackBuffer;
 use geometry::Place;
 use host_port::HostPort;
 use mechanics::{Mechanics, ReadAhead, Transfer};
-use media::{Media, Piece};
+use media::Media;
+use shingles::Piece;
 use write_cache::WriteCache;
 
 use crate::{Completion, Request, Service, Ticket};

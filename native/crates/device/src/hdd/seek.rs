@@ -1,8 +1,5 @@
 //! How long the arm takes from one cylinder to another.
 
-use super::HddParameters;
-use crate::ms_to_ns;
-
 /// Seek time over distance, for reading: `a + b * sqrt(d)` while the arm speeds up and slows down, `c + e * d` once
 /// it has coasted in between, joined where both have the same value and slope (Ruemmler and Wilkes, "An Introduction
 /// to Disk Drive Modeling", IEEE Computer 27(3), 1994). A distance `d` of 0 is just beyond the next cylinder, of 1 the
@@ -18,12 +15,11 @@ pub struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve of a drive. The parameters are checked ones.
+    /// The curve of a drive with these seek times in milliseconds, which [`HddParameters`](super::HddParameters) checks.
     #[must_use]
-    pub fn new(parameters: &HddParameters) -> Self {
-        let track_to_track_ns = parameters.track_to_track_ms * 1e6;
-        let average_ns = parameters.average_seek_ms * 1e6;
-        let full_stroke_ns = parameters.full_stroke_ms * 1e6;
+    pub fn new(track_to_track_ms: f64, average_ms: f64, full_stroke_ms: f64) -> Self {
+        let [track_to_track_ns, average_ns, full_stroke_ns] =
+            [track_to_track_ms, average_ms, full_stroke_ms].map(|ms| ms * 1e6);
         let highest = mean(1.0);
         let a_ns = track_to_track_ns.max((average_ns - highest * full_stroke_ns) / (1.0 - highest));
         let span_ns = full_stroke_ns - a_ns;
@@ -89,45 +85,4 @@ fn mean(joint: f64) -> f64 {
     let weight = coasting * coasting;
     let moment = 1.0 / 3.0 - joint * joint + 2.0 / 3.0 * joint * joint * joint;
     scale(joint) * (short + weight * root / 2.0 + moment / (2.0 * root))
-}
-
-/// What the arm needs for a move, from parameters in milliseconds to nanoseconds.
-#[derive(Debug, Clone)]
-pub(super) struct Arm {
-    curve: SeekCurve,
-    per_cylinder: f64,
-    track_to_track_ns: u64,
-    head_switch_ns: u64,
-    write_settle_ns: u64,
-}
-
-impl Arm {
-    pub(super) fn new(parameters: &HddParameters, cylinders: u64) -> Self {
-        Self {
-            curve: SeekCurve::new(parameters),
-            per_cylinder: 1.0 / cylinders.saturating_sub(2).max(1) as f64,
-            track_to_track_ns: ms_to_ns(parameters.track_to_track_ms),
-            head_switch_ns: ms_to_ns(parameters.head_switch_ms),
-            write_settle_ns: ms_to_ns(parameters.write_settle_ms),
-        }
-    }
-
-    /// Over all cylinders, to write.
-    pub(super) fn slowest_ns(&self) -> u64 {
-        self.curve.ns(1.0) + self.write_settle_ns
-    }
-
-    /// From one cylinder and head to another. The next track costs what the skew between tracks allows for, so that
-    /// a sequential transfer goes on there at once.
-    pub(super) fn move_ns(&self, from: (u64, u64), to: (u64, u64), writes: bool) -> u64 {
-        match from.0.abs_diff(to.0) {
-            0 if from.1 == to.1 => 0,
-            0 => self.head_switch_ns,
-            1 => self.track_to_track_ns,
-            cylinders => {
-                let seek_ns = self.curve.ns((cylinders - 1) as f64 * self.per_cylinder);
-                seek_ns + if writes { self.write_settle_ns } else { 0 }
-            }
-        }
-    }
 }

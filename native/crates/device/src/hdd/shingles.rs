@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::media::Piece;
 use super::SmrParameters;
 
 const SMALLEST_CACHE: u64 = 8 << 20;
@@ -14,6 +13,15 @@ const STREAM: u64 = 256 << 10;
 
 /// So many arrivals of ranges that are gone may be remembered.
 const MOST_STALE: usize = 1024;
+
+/// One transfer: logical bytes and where they lie on the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) logical: u64,
+    pub(super) media: u64,
+    pub(super) length: u64,
+    pub(super) writes: bool,
+}
 
 /// The state of the bands and of the media cache, which lies on the outermost tracks, before the bands. Bands and
 /// logical bytes belong together for good (static mapping, as found by Aghayev and Desnoyers, "Skylight", FAST 2015).

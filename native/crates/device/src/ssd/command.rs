@@ -1,36 +1,32 @@
-//! The side of the host: commands from their arrival to their completion, and the write buffer.
+//! A command under execution.
 
 use std::ops::Range;
 
-use super::die::{PageRead, Row};
-use super::ftl::{Place, Stream};
 use super::geometry::UNIT_BYTES;
-use super::timeline::Event;
-use super::Ssd;
-use crate::{Completion, Io, Kind, Request, Ticket};
+use crate::{Io, Ticket};
 
 /// A request that the drive works on.
 #[derive(Debug)]
 pub(super) struct Command {
     pub ticket: Ticket,
-    io: Io,
+    pub io: Io,
     /// Whether it waits for the flash to hold its data.
-    is_durable: bool,
+    pub is_durable: bool,
     /// The first unit that is not in the write buffer yet.
-    next_unit: u32,
+    pub next_unit: u32,
     /// Page reads and rows that it waits for.
-    awaits: usize,
+    pub awaits: usize,
     /// When the last of its data has moved.
-    moved_ns: u64,
+    pub moved_ns: u64,
 }
 
 impl Command {
-    fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.io.offset + self.io.length
     }
 
     /// The units that it touches.
-    fn units(&self) -> Range<u32> {
+    pub fn units(&self) -> Range<u32> {
         let first = self.io.offset / UNIT_BYTES;
         let end = match self.io.length {
             0 => first,
@@ -40,279 +36,8 @@ impl Command {
     }
 
     /// How many bytes of a unit it touches.
-    fn bytes_in(&self, unit: u32) -> u64 {
+    pub fn bytes_in(&self, unit: u32) -> u64 {
         let start = u64::from(unit) * UNIT_BYTES;
         self.end().min(start + UNIT_BYTES) - self.io.offset.max(start)
-    }
-}
-
-impl Ssd {
-    /// Take on a request: the controller begins to look at it.
-    pub(super) fn begin(&mut self, request: Request, now_ns: u64) {
-        let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
-        let overhead_ns = match request.io.kind {
-            Kind::Read => self.costs.read_overhead_ns,
-            Kind::Write => self.costs.write_overhead_ns,
-            Kind::Flush | Kind::Trim | Kind::WriteZeroes => 0,
-        };
-        let command = self.commands.insert(Command {
-            ticket: request.ticket,
-            io: request.io,
-            is_durable: request.fua && !self.parameters.power_loss_protection,
-            next_unit: (request.io.offset / UNIT_BYTES) as u32,
-            awaits: 0,
-            moved_ns: now_ns,
-        });
-        self.timeline
-            .add(understood_ns + overhead_ns, Event::Understood(command));
-    }
-
-    pub(super) fn understood(&mut self, number: usize, now_ns: u64) {
-        match self.commands[number].io.kind {
-            Kind::Read => self.read(number, now_ns),
-            Kind::Write => self.read_edges(number, now_ns),
-            Kind::Flush => self.flush(number, now_ns),
-            Kind::Trim | Kind::WriteZeroes => self.trim(number, now_ns),
-        }
-    }
-
-    pub(super) fn complete(&mut self, number: usize, now_ns: u64) {
-        let command = self.commands.remove(number);
-        self.completions.push(Completion {
-            ticket: command.ticket,
-            at_ns: now_ns,
-            failed_at: None,
-        });
-        if let Some(request) = self.outside.pop_front() {
-            self.begin(request, now_ns);
-        }
-        if self.commands.is_empty() {
-            self.idle_since_ns = now_ns;
-            self.expect_quiet();
-        }
-    }
-
-    /// One of the things that a command waits for has come; its data had moved by `moved_ns`.
-    pub(super) fn arrived(&mut self, number: usize, moved_ns: u64, now_ns: u64) {
-        let command = &mut self.commands[number];
-        command.moved_ns = command.moved_ns.max(moved_ns);
-        command.awaits -= 1;
-        if command.awaits > 0 {
-            return;
-        }
-        if command.io.kind == Kind::Write && command.next_unit < command.units().end {
-            self.stall(number, now_ns);
-        } else {
-            let done_ns = command.moved_ns.max(now_ns);
-            self.timeline.add(done_ns, Event::Complete(number));
-        }
-    }
-
-    fn read(&mut self, number: usize, now_ns: u64) {
-        let command = &self.commands[number];
-        let mut memory_bytes = 0;
-        let mut reads: Vec<(u32, PageRead)> = Vec::new();
-        for unit in command.units() {
-            let host_bytes = command.bytes_in(unit);
-            let Place::Flash { die, page } = self.ftl.place(unit) else {
-                memory_bytes += host_bytes;
-                continue;
-            };
-            match reads.last_mut() {
-                Some((_, read)) if read.page == page => {
-                    read.flash_bytes += UNIT_BYTES;
-                    read.host_bytes += host_bytes;
-                }
-                _ => reads.push((
-                    die,
-                    PageRead {
-                        command: number,
-                        page,
-                        flash_bytes: UNIT_BYTES,
-                        host_bytes,
-                    },
-                )),
-            }
-        }
-        let moved_ns = self.interface.send(now_ns, memory_bytes);
-        self.commands[number].awaits = reads.len() + 1;
-        self.arrived(number, moved_ns, now_ns);
-        self.queue_reads(reads, now_ns);
-    }
-
-    /// Units that a write covers in part are read first, where flash has them.
-    fn read_edges(&mut self, number: usize, now_ns: u64) {
-        let command = &self.commands[number];
-        let units = command.units();
-        let mut edges = vec![units.start];
-        if units.len() > 1 {
-            edges.push(units.end - 1);
-        }
-        let reads: Vec<_> = edges
-            .into_iter()
-            .filter(|&unit| !units.is_empty() && command.bytes_in(unit) < UNIT_BYTES)
-            .filter_map(|unit| match self.ftl.place(unit) {
-                Place::Flash { die, page } => Some((
-                    die,
-                    PageRead {
-                        command: number,
-                        page,
-                        flash_bytes: UNIT_BYTES,
-                        host_bytes: 0,
-                    },
-                )),
-                Place::Nowhere | Place::Memory => None,
-            })
-            .collect();
-        self.commands[number].awaits = reads.len() + 1;
-        self.arrived(number, now_ns, now_ns);
-        self.queue_reads(reads, now_ns);
-    }
-
-    fn queue_reads(&mut self, reads: Vec<(u32, PageRead)>, now_ns: u64) {
-        for (die, read) in reads {
-            self.dies[die as usize].reads.push_back(read);
-            self.start(die, now_ns);
-        }
-    }
-
-    fn trim(&mut self, number: usize, now_ns: u64) {
-        let command = &self.commands[number];
-        let first = command.io.offset.div_ceil(UNIT_BYTES) as u32;
-        let end = (command.end() / UNIT_BYTES) as u32;
-        for unit in first..end {
-            self.ftl.unmap(unit);
-        }
-        self.timeline.add(now_ns, Event::Complete(number));
-    }
-
-    fn flush(&mut self, number: usize, now_ns: u64) {
-        self.commands[number].awaits = 1;
-        if !self.parameters.power_loss_protection {
-            for die in 0..self.dies.len() as u32 {
-                self.await_last_row(die, number, now_ns);
-            }
-        }
-        self.arrived(number, now_ns, now_ns);
-    }
-
-    /// Have a command wait for the last row of a die, if there is one, and let that row wait for no more data.
-    fn await_last_row(&mut self, die: u32, number: usize, now_ns: u64) {
-        let Some(row) = self.dies[die as usize].rows.back_mut() else {
-            return;
-        };
-        self.commands[number].awaits += 1;
-        row.awaited_by.push(number);
-        self.close_last_row(die, now_ns);
-    }
-
-    /// Have what the last row of a die lacks padded.
-    fn close_last_row(&mut self, die: u32, now_ns: u64) {
-        match self.dies[die as usize].rows.back_mut() {
-            Some(row) if !row.is_full => row.is_full = true,
-            _ => return,
-        }
-        self.ftl.pad(die, Stream::Host);
-        if self.stripe.0 == die {
-            self.stripe.1 = 0;
-        }
-        self.timeline.add(now_ns, Event::Filled(die));
-    }
-
-    fn stall(&mut self, number: usize, now_ns: u64) {
-        self.commands[number].awaits = 1;
-        self.stalled.push_back(number);
-        self.admit(now_ns);
-    }
-
-    /// Take the data of stalled writes into the buffer, in order, as far as there is room.
-    pub(super) fn admit(&mut self, now_ns: u64) {
-        while let Some(&number) = self.stalled.front() {
-            while self.commands[number].next_unit < self.commands[number].units().end {
-                if self.buffered >= self.costs.buffer_units {
-                    return;
-                }
-                if !self.choose_die() {
-                    // A die that had nothing to gain may have by now, without having been told.
-                    self.start_all(now_ns);
-                    return;
-                }
-                self.take_in(number, now_ns);
-            }
-            self.stalled.pop_front();
-            self.admitted(number, now_ns);
-        }
-    }
-
-    /// All data of a write is in the buffer, or on its way there.
-    fn admitted(&mut self, number: usize, now_ns: u64) {
-        if self.commands[number].is_durable {
-            for die in 0..self.dies.len() as u32 {
-                let row = self.dies[die as usize].rows.back();
-                if row.is_some_and(|row| row.awaited_by.contains(&number)) {
-                    self.close_last_row(die, now_ns);
-                }
-            }
-        }
-        self.arrived(number, now_ns, now_ns);
-    }
-
-    /// Move the next unit of a write into the buffer. There must be room on the die whose turn it is.
-    fn take_in(&mut self, number: usize, now_ns: u64) {
-        let command = &mut self.commands[number];
-        let unit = command.next_unit;
-        command.next_unit += 1;
-        let moved_ns = self.interface.receive(now_ns, command.bytes_in(unit));
-        command.moved_ns = command.moved_ns.max(moved_ns);
-        self.buffered += 1;
-        let die = self.stripe.0;
-        self.stripe.1 -= 1;
-        let (block, is_full) = self.ftl.append(die, Stream::Host, unit);
-        let rows = &mut self.dies[die as usize].rows;
-        if rows.back().is_none_or(|row| row.is_full) {
-            self.unprogrammed_rows += 1;
-            rows.push_back(Row::new(block));
-        }
-        let last = rows.len() - 1;
-        let row = &mut rows[last];
-        row.units += 1;
-        row.is_full = is_full;
-        if command.is_durable && !row.awaited_by.contains(&number) {
-            row.awaited_by.push(number);
-            command.awaits += 1;
-        }
-        if is_full {
-            self.timeline.add(moved_ns, Event::Filled(die));
-        }
-    }
-
-    /// Turn to a die for the next row of host data, in order, but past those with more than their share of rows to
-    /// program; `false` where no die has room.
-    fn choose_die(&mut self) -> bool {
-        let dies = self.dies.len() as u32;
-        let (current, left) = self.stripe;
-        if left > 0 {
-            return true;
-        }
-        let share = self.unprogrammed_rows / self.dies.len();
-        let backlog = |die: u32| self.dies[die as usize].rows.len();
-        let mut shortest: Option<u32> = None;
-        for die in (current + 1..dies).chain(0..=current) {
-            if !self.ftl.has_room(die, Stream::Host) {
-                continue;
-            }
-            if backlog(die) <= share {
-                shortest = Some(die);
-                break;
-            }
-            if shortest.is_none_or(|other| backlog(die) < backlog(other)) {
-                shortest = Some(die);
-            }
-        }
-        let Some(die) = shortest else {
-            return false;
-        };
-        self.stripe = (die, self.ftl.geometry().row_units);
-        true
     }
 }

@@ -13,6 +13,7 @@ mod die;
 mod flash;
 mod ftl;
 mod geometry;
+mod host_interface;
 mod parameters;
 mod timeline;
 
@@ -117,7 +118,7 @@ impl Ssd {
     /// If parameters or size fail [`SsdParameters::check`].
     #[must_use]
     pub fn new(parameters: SsdParameters, bytes: u64, _sector_bytes: u32, seed: u64) -> Self {
-        let geometry = Geometry::of(&parameters, bytes).expect("the size was checked");
+        let geometry = parameters.geometry(bytes).expect("the size was checked");
         let channel = Path::new(parameters.channel_mb_s);
         Self {
             costs: Costs::new(&parameters, &geometry),

@@ -7,6 +7,14 @@ use serde::Deserialize;
 
 use super::geometry::{Geometry, UNIT_BYTES};
 
+/// Blocks that a die has at least for what the host can store, unless the drive is too small: with few blocks, the
+/// ones that are open or kept free would eat up the over-provisioning.
+const LEAST_USER_BLOCKS: u64 = 128;
+
+/// Blocks of a die beyond those for what the host can store, at least: open for host data, open for copies, kept free
+/// for copies, and some for the garbage collector to gain.
+const LEAST_SPARE_BLOCKS: u64 = 6;
+
 /// The parameters of an SSD, as a drive profile gives them. Times are of one operation by itself; `mb_s` counts
 /// 10^6 bytes a second.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -90,7 +98,35 @@ impl SsdParameters {
             1.0..=400.0,
         )?;
         within("reads_ahead", self.reads_ahead, 0..=1_000_000)?;
-        Geometry::of(self, bytes).map(drop)
+        self.geometry(bytes).map(drop)
+    }
+
+    /// The flash of a drive of `bytes` bytes, or why there is none: an address counts up to some 14 TiB.
+    pub(super) fn geometry(&self, bytes: u64) -> Result<Geometry, String> {
+        let dies = self.channels * self.dies_per_channel;
+        let page_units = self.page_kib / (UNIT_BYTES / 1024) as u32;
+        let row_units = self.planes * page_units;
+        let units = bytes.div_ceil(UNIT_BYTES);
+        let user_rows = units.div_ceil(u64::from(dies * row_units)).max(1);
+        let rows = (user_rows / LEAST_USER_BLOCKS).clamp(1, u64::from(self.pages_per_block));
+        let flash_rows = user_rows as f64 * (1.0 + self.over_provisioning_percent / 100.0);
+        let blocks =
+            ((flash_rows / rows as f64) as u64).max(user_rows.div_ceil(rows) + LEAST_SPARE_BLOCKS);
+        let addresses = u64::from(dies) * blocks * rows * u64::from(row_units);
+        if addresses >= u64::from(u32::MAX) {
+            return Err(format!(
+                "an SSD of {bytes} bytes is too large to simulate; give it at most 8 TiB"
+            ));
+        }
+        Ok(Geometry {
+            units: units as u32,
+            channels: self.channels,
+            dies,
+            blocks: blocks as u32,
+            rows: rows as u32,
+            row_units,
+            page_units,
+        })
     }
 
     /// Two pages on all planes of all dies: one that fills while the other is programmed. With less, a buffer full of

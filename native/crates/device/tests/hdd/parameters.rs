@@ -65,11 +65,9 @@ fn an_impossible_parameter_is_named_with_its_range() {
 #[test]
 fn the_seek_curve_goes_through_the_published_figures() {
     // The averages at 1/3, between, and beyond what the square root alone can have.
+    let drive = disk::parameters();
     for (average_ms, shortest_ms) in [(6.1, 1.0), (8.5, 1.0), (8.99, 1.0), (12.0, 7.429)] {
-        let curve = SeekCurve::new(&HddParameters {
-            average_seek_ms: average_ms,
-            ..disk::parameters()
-        });
+        let curve = SeekCurve::new(drive.track_to_track_ms, average_ms, drive.full_stroke_ms);
         assert_eq!((curve.ns(0.0) + 500) / 1000, (shortest_ms * 1e3) as u64);
         assert_eq!(curve.ns(1.0), 16_000_000);
         let steps = 4000;
