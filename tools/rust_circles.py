@@ -28,8 +28,8 @@ ALLOWED = [
         "rackd::connection::pending",
         "rackd::drive",
         "rackd::flusher",
-        "rackd::line",
-        "rackd::line::mover",
+        "rackd::io_path",
+        "rackd::io_path::mover",
     ]
 ]
 

@@ -12,7 +12,16 @@ from rackloop.abilities import Executor
 from rackloop.errors import BadInput
 from rackloop.lab import load_profile
 from rackloop_cli.main import main
-from rackloop_models.drives import Ask, DriveSim, LocalCode, Step, Steps, StepsResult, Stretch, StretchResult
+from rackloop_models.drives import (
+    Ask,
+    DriveSim,
+    LocalCode,
+    SequentialRead,
+    SequentialReadResult,
+    Step,
+    Steps,
+    StepsResult,
+)
 from rackloop_models.tail_latency import (
     LocalErasure,
     MeasuredReads,
@@ -97,21 +106,21 @@ def test_updates_and_workloads_go_through(executor: Executor) -> None:
     assert all(-0.05 < entry.lost < 0.2 for entry in found)
 
 
-def test_drivesim_takes_stretches_and_steps_and_says_what_is_wrong_with_them(executor: Executor) -> None:
+def test_drivesim_takes_sequential_reads_and_steps_and_says_what_is_wrong_with_them(executor: Executor) -> None:
     sim = DriveSim(executor, HDD, size_bytes=GIB, seed=1)
-    stretch = Stretch(
+    read = SequentialRead(
         name="s", sectors=100, trials=2, file_sectors=1000, request_sectors=8, depth=2, seeks=True,
         code=LocalCode(50, 2, (1.0, 2.0)),
     )  # fmt: skip
     steps = Steps(name="t", steps=(Step((Ask("write", 0, 4096), Ask("flush")), 1000.0), Step((Ask("read", 0, 4096),))))
-    first, second = sim.run([stretch, steps], soon(60))
-    assert isinstance(first, StretchResult)
+    first, second = sim.run([read, steps], soon(60))
+    assert isinstance(first, SequentialReadResult)
     assert len(first.latencies_ns) == 2
     assert isinstance(second, StepsResult)
     assert (second.requests, second.read_bytes, second.written_bytes) == (3, 4096, 4096)
     assert second.seconds > 0.001
     with pytest.raises(BadInput, match=r'experiment "s": trials 0 is not from 1'):
-        sim.run([replace(stretch, trials=0)], soon(60))
+        sim.run([replace(read, trials=0)], soon(60))
     with pytest.raises(BadInput, match=r'experiment "t": step 1: offset'):
         sim.run([replace(steps, steps=(Step((Ask("read", GIB, 4096),)),))], soon(60))
 

@@ -16,9 +16,9 @@ from rackloop_models.drives._experiments import (
     Sanitize,
     Seconds,
     Seek,
+    SequentialRead,
     Step,
     Steps,
-    Stretch,
 )
 from rackloop_models.drives._results import (
     Distance,
@@ -29,8 +29,8 @@ from rackloop_models.drives._results import (
     LoadResult,
     Result,
     SeekResult,
+    SequentialReadResult,
     StepsResult,
-    StretchResult,
 )
 from rackloop_models.drives._simulation import DriveSim
 
@@ -61,11 +61,11 @@ __all__ = [
     "Seconds",
     "Seek",
     "SeekResult",
+    "SequentialRead",
+    "SequentialReadResult",
     "Step",
     "Steps",
     "StepsResult",
-    "Stretch",
-    "StretchResult",
     "characterized",
     "published_checks",
 ]

@@ -101,7 +101,7 @@ class LocalCode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class SequentialRead:
     """``sectors`` consecutive user sectors of 4 KiB of a file of ``file_sectors``, or all of it, ``trials`` times.
 
     Each time the file lies elsewhere, caches are cold, and the arm is there when the clock begins, unless it
@@ -162,7 +162,7 @@ class Sanitize:
     kind: Literal["sanitize"] = "sanitize"
 
 
-Experiment = Load | Seek | Stretch | Steps | Idle | Sanitize
+Experiment = Load | Seek | SequentialRead | Steps | Idle | Sanitize
 
 
 @dataclass(frozen=True)

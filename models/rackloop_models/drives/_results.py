@@ -80,8 +80,8 @@ class SeekResult:
 
 
 @dataclass(frozen=True)
-class StretchResult:
-    """The latency of every trial of a stretch, and how many sectors of all trials had which fate.
+class SequentialReadResult:
+    """The latency of every trial of a sequential read, and how many sectors of all trials had which fate.
 
     ``failed`` failed fast; ``passed_over`` lay behind one of these in the same request; ``fetched`` were read only to
     decode others; ``read_again`` and ``retried`` were read once more, the latter with the drive's retries; ``lost``
@@ -122,4 +122,4 @@ class Done:
     end_s: float
 
 
-Result = LoadResult | SeekResult | StretchResult | StepsResult | Done
+Result = LoadResult | SeekResult | SequentialReadResult | StepsResult | Done

@@ -34,7 +34,7 @@ class _Call(NamedTuple):
     kept: Bytes
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Sectors to compute into, the addresses of their planes, and where these are."""
 
     sectors: Bytes
@@ -42,9 +42,9 @@ class Room(NamedTuple):
     at: int
 
 
-class _Rooms(threading.local):
+class _ThreadScratch(threading.local):
     def __init__(self) -> None:
-        self.made: dict[tuple[str, int, int], Room] = {}
+        self.made: dict[tuple[str, int, int], Scratch] = {}
 
 
 class Generator:
@@ -58,7 +58,7 @@ class Generator:
         self.block_sectors = ceil(k / ceil(k / BLOCK_SECTORS))
         self.keeps = 32 * field.parts**2 * k * m <= KEPT_TABLE_BYTES
         self._whole: dict[int, Bytes] = {}
-        self._rooms = _Rooms()
+        self._scratch = _ThreadScratch()
         self._kept_calls: Callable[[int, int, tuple[int, ...]], tuple[_Call, ...]] = lru_cache(maxsize=8)(
             lambda first, stop, rows: tuple(self._make_calls(first, stop, rows))
         )
@@ -72,15 +72,15 @@ class Generator:
         """The calls that multiply user sectors ``first`` up to ``stop`` for the redundancy sectors ``rows``."""
         return (self._kept_calls if self.keeps else self._make_calls)(first, stop, rows)
 
-    def room(self, use: str, count: int, sector_bytes: int) -> Room:
+    def scratch(self, use: str, count: int, sector_bytes: int) -> Scratch:
         """Sectors of zeros at first, which this thread has for ``use`` and finds again as it left them."""
-        rooms = self._rooms.made
+        made = self._scratch.made
         key = (use, count, sector_bytes)
-        if key not in rooms:
+        if key not in made:
             sectors = _aligned_zeros(count, sector_bytes)
             planes = plane_addresses(sectors, self.field)
-            rooms[key] = Room(sectors, planes, address(planes))
-        return rooms[key]
+            made[key] = Scratch(sectors, planes, address(planes))
+        return made[key]
 
     def _make_calls(self, first: int, stop: int, rows: tuple[int, ...]) -> Iterator[_Call]:
         at, parts = first, self.field.parts
@@ -136,9 +136,9 @@ class Product:
         self._kept = list(self._arguments()) if generator.keeps else None
         blocks = ceil(generator.k / generator.block_sectors) + 1
         slots = max(1, min(blocks, SCRATCH_BYTES // (len(rows) * sector_bytes)))
-        room = generator.room("scratch", slots * len(rows), sector_bytes)
-        self._slots = room.sectors.reshape(slots, len(rows), sector_bytes)
-        self._slots_at = [c_void_p(room.at + slot * self._planes * 8) for slot in range(slots)]
+        scratch = generator.scratch("scratch", slots * len(rows), sector_bytes)
+        self._slots = scratch.sectors.reshape(slots, len(rows), sector_bytes)
+        self._slots_at = [c_void_p(scratch.at + slot * self._planes * 8) for slot in range(slots)]
 
     def __call__(self, output: Bytes) -> None:
         """Multiply the user sectors into ``output``."""

@@ -58,8 +58,8 @@ class Recovery:
         self._known = np.empty((data, field.parts), np.uint64)
         self._product = Product(generator, 0, data, (*left, *also), sector_bytes, self._known)
         self._plane_bytes = sector_bytes // field.parts
-        self._zeros = generator.room("zeros", 1, sector_bytes)
-        self._computed = generator.room("computed", len(left) + len(also), sector_bytes)
+        self._zeros = generator.scratch("zeros", 1, sector_bytes)
+        self._computed = generator.scratch("computed", len(left) + len(also), sector_bytes)
         matrix = field.byte_matrix(solution(field, data, lost, left, also, wanted))
         self._rows, self._columns = matrix.shape
         self._tables = generator.engine.tables(matrix)

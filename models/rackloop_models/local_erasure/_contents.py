@@ -127,7 +127,7 @@ class Contents:
             return self._reserved(file, stretches)
         except NoRoom:
             self._volume.free_by_commit()
-            self._volume.room.trim()
+            self._volume.allocator.trim()
         return self._reserved(file, stretches)
 
     def _reserved(self, file: File, stretches: list[Stretch]) -> list[Group]:
@@ -148,18 +148,18 @@ class Contents:
 
     def _with_room(self, file: File, stretch: Stretch) -> Group:
         rows = stretch.rows[1]
-        room = self._volume.room
+        allocator = self._volume.allocator
         group = file.groups.get(stretch.index)
         if group is None:
-            group = room.reserve(file, stretch.index, rows) or self._refuse(rows)
+            group = allocator.reserve(file, stretch.index, rows) or self._refuse(rows)
             file.groups[stretch.index] = group
             return group
-        if max(rows, group.stored) + self._volume.layout.m > group.room and not room.extend(group, rows):
-            moved = room.reserve(file, stretch.index, rows) or self._refuse(rows)
+        if max(rows, group.stored) + self._volume.layout.m > group.room and not allocator.extend(group, rows):
+            moved = allocator.reserve(file, stretch.index, rows) or self._refuse(rows)
             try:
                 self._move(group, moved)
             except BaseException:
-                room.give_up(moved)
+                allocator.give_up(moved)
                 raise
         group.needed = rows
         return group
@@ -167,7 +167,7 @@ class Contents:
     def _refuse(self, rows: int) -> NoReturn:
         sectors = rows + self._volume.layout.m
         raise NoRoom(
-            f"no {sectors} sectors that follow each other are free, of {self._volume.room.free_sectors} that are; "
+            f"no {sectors} sectors that follow each other are free, of {self._volume.allocator.free_sectors} that are; "
             "remove files"
         )
 
@@ -179,8 +179,8 @@ class Contents:
             # What it was before it changes cannot be read from the new place.
             cached.forget_redundancy()
             self._volume.drive.statistics.moved_groups += 1
-        self._volume.room.free(group.start, group.room, committed=group.committed > 0)
-        self._volume.room.adopt(group, place)
+        self._volume.allocator.free(group.start, group.room, committed=group.committed > 0)
+        self._volume.allocator.adopt(group, place)
         self._volume.write_back.mark_protected(group)
         group.file.change(group)
 
@@ -263,7 +263,7 @@ class Contents:
         cached.forget_redundancy()
         group.stored = rows
         volume.write_back.mark_stale(group)
-        volume.room.loosen(group)
+        volume.allocator.loosen(group)
         group.file.change(group)
 
 

@@ -17,7 +17,7 @@ from rackloop_models.local_erasure._pages import (
     unpack,
 )
 from rackloop_models.local_erasure._pages import pack as pack_page
-from rackloop_models.local_erasure._room import Room
+from rackloop_models.local_erasure._space_allocator import SpaceAllocator
 
 # A part of an operation changes this many pages at most before there can be a commit.
 _PAGES_AT_ONCE = 20
@@ -30,9 +30,9 @@ class FileTable:
     A folder is a file without content whose name ends with ``/``, which no other's does.
     """
 
-    def __init__(self, journal: Journal, room: Room, m: int) -> None:
+    def __init__(self, journal: Journal, allocator: SpaceAllocator, m: int) -> None:
         self._journal = journal
-        self._room = room
+        self._allocator = allocator
         self._m = m
         self._files: dict[str, File] = {}
         self._free: list[int] = []
@@ -273,7 +273,7 @@ class FileTable:
 
     def _claim(self, file: File, page: FirstPage | FurtherPage) -> None:
         for index, (start, stored) in page.groups.items():
-            if not self._room.claim(start, stored + self._m):
+            if not self._allocator.claim(start, stored + self._m):
                 raise ProductFailed(
                     f"file {file.name!r}, group {index}: its sectors {start} to {start + stored + self._m - 1} are "
                     "another group's too, or not on the drive; the store is damaged, copy its files elsewhere"

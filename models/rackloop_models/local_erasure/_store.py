@@ -201,7 +201,7 @@ class LocalStore:
     def free_bytes(self) -> int:
         """Bytes of free sectors. Redundancy has to fit in them too, and each group has to lie in one piece."""
         with self._opened():
-            return self._volume.room.free_sectors * SECTOR_BYTES
+            return self._volume.allocator.free_sectors * SECTOR_BYTES
 
     def free_files(self) -> int:
         """How many more files and folders can be described, if none is so long that it takes more than one page."""

@@ -11,7 +11,7 @@ from rackloop_models.local_erasure._file_table import FileTable
 from rackloop_models.local_erasure._group_reads import GroupReads, ReadMode
 from rackloop_models.local_erasure._journal import Journal
 from rackloop_models.local_erasure._redundancy import Redundancy, UpdateMethod
-from rackloop_models.local_erasure._room import Room
+from rackloop_models.local_erasure._space_allocator import SpaceAllocator
 from rackloop_models.local_erasure._superblock import Superblock
 from rackloop_models.local_erasure._unprotected import UnprotectedRecord
 from rackloop_models.local_erasure._write_back import WriteBack
@@ -48,9 +48,9 @@ class Volume:
             generation=self._generation,
             require_mine=self._require_mine,
         )
-        self.room = Room(layout, geometry.data_at, geometry.sectors)
+        self.allocator = SpaceAllocator(layout, geometry.data_at, geometry.sectors)
         self.journal = Journal(drive, geometry, store_id)
-        self.table = FileTable(self.journal, self.room, layout.m)
+        self.table = FileTable(self.journal, self.allocator, layout.m)
         self._last_generation = superblock.generation << _PER_OPENING
         self._fenced: StoreInUse | None = None
 
@@ -99,11 +99,11 @@ class Volume:
             self.table.commit(self._generation())
             self.write_back.is_in_doubt = False
             self.drive.statistics.commits += 1
-        self.write_back.release(self.room.release_freed())
+        self.write_back.release(self.allocator.release_freed())
 
     def free_by_commit(self) -> bool:
         """Commit if that may free pages or sectors; False where it would not."""
-        if not (self.room.awaits_commit or self.table.awaits_commit):
+        if not (self.allocator.awaits_commit or self.table.awaits_commit):
             return False
         self.commit()
         return True
@@ -116,7 +116,7 @@ class Volume:
             self.commit()  # what became shorter is protected after the drive knows that it did
         self.write_back.flush()
         self.write_back.settle()
-        self.room.trim()
+        self.allocator.trim()
 
     def write_synchronously(self, file: File, groups: list[Group]) -> None:
         """Have what is new in groups of a file on the drive, and whatever it takes to find it there."""
@@ -161,7 +161,7 @@ class Volume:
     def give_up(self, group: Group) -> None:
         """A group of a file is gone."""
         self.write_back.forget(group)
-        self.room.give_up(group)
+        self.allocator.give_up(group)
 
     def remove(self, file: File) -> None:
         """Give up all groups of a file that was taken out of the table."""

@@ -12,7 +12,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, ProtocolError
 from rackloop.lab import Profile
 from rackloop.measurement import Distribution
-from rackloop_models.drives import DriveSim, LocalCode, Stretch, StretchResult
+from rackloop_models.drives import DriveSim, LocalCode, SequentialRead, SequentialReadResult
 from rackloop_models.tail_latency._codes import SECTOR_BYTES
 from rackloop_models.tail_latency._reading import SECTOR_S, LocalErasure, Reading
 
@@ -33,7 +33,7 @@ class MeasuredReads:
     reading: Reading
     erasure: LocalErasure | None
     samples: Distribution
-    fates: StretchResult
+    fates: SequentialReadResult
 
 
 def attainable_retry_s(retry_s: float) -> float:
@@ -83,10 +83,10 @@ class ReadsToMeasure:
     trials: int
     request_sectors: int = 1
 
-    def experiment(self) -> Stretch:
+    def experiment(self) -> SequentialRead:
         """What drivesim is asked for."""
         erasure = self.erasure
-        return Stretch(
+        return SequentialRead(
             name="reads",
             sectors=self.reading.sectors,
             trials=self.trials,
@@ -106,8 +106,8 @@ def measure_reads(
     def measured(cell: ReadsToMeasure) -> MeasuredReads:
         sim = DriveSim(executor, cell.profile, size_bytes=DRIVE_BYTES, seed=seed)
         (result,) = sim.run([cell.experiment()], deadline)
-        if not isinstance(result, StretchResult):
-            raise ProtocolError(f"drivesim answered a stretch with {result.kind}")
+        if not isinstance(result, SequentialReadResult):
+            raise ProtocolError(f"drivesim answered a sequential read with {result.kind}")
         samples = Distribution.of(latency / 1e9 for latency in result.latencies_ns)
         return MeasuredReads(cell.reading, cell.erasure, samples, result)
 

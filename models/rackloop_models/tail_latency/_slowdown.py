@@ -15,11 +15,11 @@ from rackloop_models.drives import (
     DriveSim,
     Experiment,
     LocalCode,
+    SequentialRead,
+    SequentialReadResult,
     Step,
     Steps,
     StepsResult,
-    Stretch,
-    StretchResult,
 )
 from rackloop_models.tail_latency._codes import SECTOR_BYTES, ChosenCode
 from rackloop_models.tail_latency._measured import DRIVE_BYTES, Progress
@@ -161,8 +161,8 @@ def _times(
 ) -> _Times:
     local = LocalCode(code.k, code.m, codec.decode_us(code.k, code.m)) if codec else None
 
-    def reads(name: str, sectors: int, *, seeks: bool, times: int) -> Stretch:
-        return Stretch(
+    def reads(name: str, sectors: int, *, seeks: bool, times: int) -> SequentialRead:
+        return SequentialRead(
             name=name,
             sectors=sectors,
             file_sectors=_FILE_SECTORS,
@@ -186,7 +186,7 @@ def _times(
 
 
 def _per_byte(experiment: Experiment, result: object) -> float:
-    if isinstance(experiment, Stretch) and isinstance(result, StretchResult):
+    if isinstance(experiment, SequentialRead) and isinstance(result, SequentialReadResult):
         return sum(result.latencies_ns) / 1e9 / (len(result.latencies_ns) * experiment.sectors * SECTOR_BYTES)
     if isinstance(result, StepsResult):
         return result.seconds / (_WRITTEN_SECTORS * SECTOR_BYTES)

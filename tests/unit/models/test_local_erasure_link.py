@@ -155,7 +155,7 @@ def test_what_a_failed_write_put_there_is_part_of_the_file_and_does_not_turn_up_
     file = store.create("a")
     file.write(0, b"a" * 100)
     store.flush()
-    free = store._volume.room.free_sectors
+    free = store._volume.allocator.free_sectors
     drive.refused = frozenset(range(drive.size_bytes // SECTOR))
     with pytest.raises(IoFailed):
         file.write(8 * SECTOR + 5, b"b" * (4 * SECTOR - 5))
@@ -165,7 +165,7 @@ def test_what_a_failed_write_put_there_is_part_of_the_file_and_does_not_turn_up_
     assert file.read(0, 20 * SECTOR) == content.ljust(20 * SECTOR, b"\0")
     file.truncate(100)
     store.flush()
-    assert store._volume.room.free_sectors >= free
+    assert store._volume.allocator.free_sectors >= free
 
 
 def test_a_record_that_could_not_be_written_is_written_before_its_group_changes() -> None:

@@ -195,7 +195,7 @@ def test_reads_are_measured_with_and_without_a_code() -> None:
     assert asked[True]["code"] == {"k": 20, "m": 2, "decode_us": [1000.0, 2000.0]}
     assert asked[True]["request_sectors"] == 1
     assert asked[False]["sectors"] == 100
-    with pytest.raises(ProtocolError, match="answered a stretch with steps"):
+    with pytest.raises(ProtocolError, match="answered a sequential read with steps"):
         measure_reads(cells[:1], Host(as_kind="steps", answers={"steps": lambda _: summed({"steps": []})}), SOON,
                       seed=5, progress=lambda *_: None)  # fmt: skip
 

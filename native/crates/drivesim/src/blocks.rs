@@ -1,6 +1,6 @@
 //! The requests of a load: which blocks, read or written.
 
-use device::{Io, Kind};
+use racksim::{Io, Kind};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Bernoulli, Distribution, Uniform};

@@ -1,6 +1,6 @@
 //! What is asked for: one drive, and the experiments it goes through one after the other.
 
-use device::Timing;
+use racksim::Timing;
 use serde::Deserialize;
 
 use crate::experiment::Experiment;

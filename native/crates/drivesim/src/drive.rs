@@ -1,6 +1,6 @@
 //! A drive model and the virtual time it lives in.
 
-use device::{Completion, Io, Kind, OnReadError, Request, Service, Ticket};
+use racksim::{Completion, Io, Kind, OnReadError, Request, Service, Ticket};
 
 use crate::failure::Failure;
 

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::sequential_read_document::SequentialRead;
 use crate::steps::Steps;
-use crate::stretch_document::Stretch;
 
 /// The largest physical sector in use: a write of less of it would have to read it first.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -21,7 +21,8 @@ pub enum Experiment {
     /// The arm alone.
     Seek(Seek),
     /// Consecutive sectors, with retries or through a local erasure code.
-    Stretch(Stretch),
+    #[serde(rename = "stretch")]
+    SequentialRead(SequentialRead),
     /// What a host does one after the other.
     Steps(Steps),
     /// Nothing, for a time.
@@ -167,7 +168,7 @@ impl Experiment {
         match self {
             Self::Load(load) => load.check(bytes, u64::from(sector_bytes)),
             Self::Seek(seek) => seek.check(bytes),
-            Self::Stretch(stretch) => stretch.check(bytes),
+            Self::SequentialRead(read) => read.check(bytes),
             Self::Steps(steps) => steps.check(bytes, u64::from(sector_bytes)),
             Self::Idle(idle) => check_seconds("seconds", idle.seconds),
             Self::Sanitize(_) => Ok(()),
@@ -179,7 +180,7 @@ impl Experiment {
         match self {
             Self::Load(load) => &load.name,
             Self::Seek(seek) => &seek.name,
-            Self::Stretch(stretch) => &stretch.name,
+            Self::SequentialRead(read) => &read.name,
             Self::Steps(steps) => &steps.name,
             Self::Idle(idle) => &idle.name,
             Self::Sanitize(sanitize) => &sanitize.name,

@@ -1,7 +1,7 @@
 //! What requests came to: counts, rates, latencies, and all of it by intervals.
 
-use device::Kind;
 use hdrhistogram::Histogram;
+use racksim::Kind;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Loads: requests that are kept in flight, or that come whatever the drive does.
 
-use device::{Completion, Kind, OnReadError, Request};
+use racksim::{Completion, Kind, OnReadError, Request};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp};

@@ -9,9 +9,9 @@ mod figures;
 mod layout;
 mod load;
 mod seek;
+mod sequential_read;
+mod sequential_read_document;
 mod steps;
-mod stretch;
-mod stretch_document;
 #[cfg(test)]
 mod testing;
 
@@ -82,7 +82,9 @@ fn run() -> Result<(), Failure> {
         match experiment {
             Experiment::Load(load) => print(&load::run(load, &mut drive, seed)?),
             Experiment::Seek(seek) => print(&seek::run(seek, &mut drive, seed)?),
-            Experiment::Stretch(stretch) => print(&stretch::run(stretch, &mut drive, seed)?),
+            Experiment::SequentialRead(read) => {
+                print(&sequential_read::run(read, &mut drive, seed)?)
+            }
             Experiment::Steps(steps) => print(&steps::run(steps, &mut drive)?),
             Experiment::Idle(idle) => {
                 drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;

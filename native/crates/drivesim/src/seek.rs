@@ -5,7 +5,7 @@
 //! it holds no wait for the platter (the minimum time between request completions of Worthington, Ganger, Patt and
 //! Wilkes, "On-Line Extraction of SCSI Disk Drive Parameters", SIGMETRICS 1995); the jump is the revolution.
 
-use device::{Io, Kind};
+use racksim::{Io, Kind};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
@@ -159,7 +159,7 @@ impl Pair {
 mod tests {
     use super::*;
     use crate::testing::InOrder;
-    use device::Request;
+    use racksim::Request;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const BYTES: u64 = 1 << 30;

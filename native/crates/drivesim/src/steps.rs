@@ -1,6 +1,6 @@
 //! Steps that a host takes one after the other: it works, then has requests done, all of a step's at once.
 
-use device::{Io, Kind, OnReadError, Request};
+use racksim::{Io, Kind, OnReadError, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::drive::Drive;
@@ -150,7 +150,7 @@ pub fn run<'a>(steps: &'a Steps, drive: &mut Drive) -> Result<StepsResult<'a>, F
         while completions.len() < step.requests.len() {
             drive.pass(None, &mut completions)?;
         }
-        let failed = |done: &&device::Completion| done.failed_at.is_some();
+        let failed = |done: &&racksim::Completion| done.failed_at.is_some();
         result.errors += completions.iter().filter(failed).count() as u64;
     }
     result.seconds = (drive.now_ns() - began_ns) as f64 / 1e9;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use device::{Completion, Kind, Request, Service};
+use racksim::{Completion, Kind, Request, Service};
 
 /// Serves one request after the other, each for the time that `cost_ns` says of it at its beginning.
 pub struct InOrder<F> {

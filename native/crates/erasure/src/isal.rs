@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use crate::plan::{list, Matrix};
-use crate::room::Planes;
+use crate::scratch::Planes;
 
 /// `ec_encode_data`: bytes of a plane, columns, rows, tables, sources, outputs.
 pub type Multiply =
@@ -24,11 +24,11 @@ pub unsafe fn multiply(
     sources: &[*const u8],
     outputs: &[*mut u8],
     adds: bool,
-    scratch: &mut Planes,
-    scratch_at: &mut Vec<*mut u8>,
+    products: &mut Planes,
+    products_at: &mut Vec<*mut u8>,
 ) -> Result<(), TryReserveError> {
     let (summed, multiplied) = outputs.split_at(matrix.ones);
-    scratch.take(multiplied.len(), length, scratch_at)?;
+    products.take(multiplied.len(), length, products_at)?;
     let mut sources = sources;
     let mut adds = adds;
     // SAFETY: as the caller vouches.
@@ -43,7 +43,7 @@ pub unsafe fn multiply(
             unsafe { sum(own.copied(), *output, length, adds) };
         }
         if !multiplied.is_empty() {
-            let to = if adds { &scratch_at[..] } else { multiplied };
+            let to = if adds { &products_at[..] } else { multiplied };
             let (length, columns, rows) =
                 (length as c_int, block.columns as c_int, to.len() as c_int);
             // SAFETY: the tables are of so many columns and rows, and there are as many planes of this length.
@@ -59,8 +59,8 @@ pub unsafe fn multiply(
             };
         }
         if adds {
-            for (from, to) in scratch_at.iter().zip(multiplied) {
-                // SAFETY: both are planes of this length, one of this thread's room and one of the caller's.
+            for (from, to) in products_at.iter().zip(multiplied) {
+                // SAFETY: both are planes of this length, one of this thread's scratch memory and one of the caller's.
                 unsafe { add([from.cast_const()], *to, length) };
             }
         }

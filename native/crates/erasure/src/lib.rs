@@ -8,7 +8,7 @@ mod gfni;
 mod isal;
 mod plan;
 mod recovery;
-mod room;
+mod scratch;
 mod work;
 
 use std::collections::TryReserveError;
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn rackloop_erasure_recover(
     status(|| unsafe { recover(list(losses, count), workers, Kernel::Gfni) })
 }
 
-/// A panic must not cross into C. Nothing that is seen afterwards is left half changed: rooms are written anew.
+/// A panic must not cross into C. Nothing that is seen afterwards is left half changed: scratch memory is written anew.
 fn status(work: impl FnOnce() -> Result<(), TryReserveError>) -> i32 {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => DONE,

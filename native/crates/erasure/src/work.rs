@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::plan::{list, Matrix, Plan, Work};
 use crate::recovery::Loss;
-use crate::room::{Planes, Room};
+use crate::scratch::{Planes, Scratch};
 use crate::{gfni, isal};
 
 /// What multiplies.
@@ -30,7 +30,7 @@ impl Kernel {
         sources: &[*const u8],
         outputs: &[*mut u8],
         adds: bool,
-        scratch: (&mut Planes, &mut Vec<*mut u8>),
+        products: (&mut Planes, &mut Vec<*mut u8>),
     ) -> Result<(), TryReserveError> {
         match self {
             Self::Gfni => {
@@ -40,7 +40,7 @@ impl Kernel {
             }
             // SAFETY: as the caller vouches.
             Self::Isal(multiply) => unsafe {
-                let (planes, at) = scratch;
+                let (planes, at) = products;
                 isal::multiply(multiply, matrix, length, sources, outputs, adds, planes, at)
             },
         }
@@ -55,8 +55,8 @@ impl Kernel {
 /// that they say. What is written overlaps nothing that any of them reads or writes.
 pub unsafe fn run(works: &[Work], workers: usize, kernel: Kernel) -> Result<(), TryReserveError> {
     // SAFETY: as the caller vouches; each is given out once.
-    share(works, workers, |work, room| unsafe {
-        one(work, kernel, room)
+    share(works, workers, |work, scratch| unsafe {
+        one(work, kernel, scratch)
     })
 }
 
@@ -69,8 +69,8 @@ pub unsafe fn recover(
     workers: usize,
     kernel: Kernel,
 ) -> Result<(), TryReserveError> {
-    share(losses, workers, |loss, room| {
-        let mut patterns = std::mem::take(&mut room.patterns);
+    share(losses, workers, |loss, scratch| {
+        let mut patterns = std::mem::take(&mut scratch.patterns);
         // SAFETY: as the caller vouches; each is given out once, and its plan used before another is made.
         let done = unsafe {
             patterns.plan(loss).and_then(|plan| {
@@ -81,10 +81,10 @@ pub unsafe fn recover(
                     outputs: loss.outputs,
                     output_base: loss.output_base,
                 };
-                one(&work, kernel, room)
+                one(&work, kernel, scratch)
             })
         };
-        room.patterns = patterns;
+        scratch.patterns = patterns;
         done
     })
 }
@@ -92,15 +92,15 @@ pub unsafe fn recover(
 fn share<T: Sync>(
     items: &[T],
     workers: usize,
-    each: impl Fn(&T, &mut Room) -> Result<(), TryReserveError> + Sync,
+    each: impl Fn(&T, &mut Scratch) -> Result<(), TryReserveError> + Sync,
 ) -> Result<(), TryReserveError> {
     let next = AtomicUsize::new(0);
     let work = || {
-        ROOM.with_borrow_mut(|room| {
+        SCRATCH.with_borrow_mut(|scratch| {
             while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                each(item, room)?;
+                each(item, scratch)?;
             }
-            room.give_back();
+            scratch.give_back();
             Ok(())
         })
     };
@@ -122,12 +122,12 @@ fn share<T: Sync>(
 }
 
 thread_local! {
-    static ROOM: RefCell<Room> = RefCell::default();
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 /// # Safety
 /// As [`run`].
-unsafe fn one(work: &Work, kernel: Kernel, room: &mut Room) -> Result<(), TryReserveError> {
+unsafe fn one(work: &Work, kernel: Kernel, scratch: &mut Scratch) -> Result<(), TryReserveError> {
     // SAFETY: the caller vouches for it.
     let plan: &Plan = unsafe { &*work.plan };
     let (product, solution, length) = (&plan.product, &plan.solution, plan.length);
@@ -143,70 +143,74 @@ unsafe fn one(work: &Work, kernel: Kernel, room: &mut Room) -> Result<(), TryRes
         )
     };
     let source = |offset: usize| work.source_base.wrapping_add(offset) as *const u8;
-    room.sources.clear();
-    room.sources
+    scratch.sources.clear();
+    scratch
+        .sources
         .try_reserve(product.columns.max(solution.columns))?;
-    room.sources
+    scratch
+        .sources
         .extend(sources.iter().map(|offset| source(*offset)));
-    room.outputs.clear();
-    room.outputs.try_reserve(written)?;
+    scratch.outputs.clear();
+    scratch.outputs.try_reserve(written)?;
     let bases = outputs
         .iter()
         .map(|offset| work.output_base.wrapping_add(*offset) as *mut u8);
-    room.outputs.extend(bases);
+    scratch.outputs.extend(bases);
     if !solves {
-        let scratch = (&mut room.scratch, &mut room.scratch_at);
+        let products = (&mut scratch.products, &mut scratch.products_at);
         // SAFETY: the planes are those of the work.
         return unsafe {
             kernel.multiply(
                 product,
                 length,
-                &room.sources,
-                &room.outputs,
+                &scratch.sources,
+                &scratch.outputs,
                 plan.adds != 0,
-                scratch,
+                products,
             )
         };
     }
-    room.zeros.take(1, length, &mut room.computed_at)?;
+    scratch.zeros.take(1, length, &mut scratch.computed_at)?;
     for sector in lost {
-        let planes = &mut room.sources[sector * plan.parts..(sector + 1) * plan.parts];
-        planes.fill(room.computed_at[0].cast_const());
+        let planes = &mut scratch.sources[sector * plan.parts..(sector + 1) * plan.parts];
+        planes.fill(scratch.computed_at[0].cast_const());
     }
-    room.computed
-        .take(product.rows, length, &mut room.computed_at)?;
-    let scratch = (&mut room.scratch, &mut room.scratch_at);
-    // SAFETY: the planes are those of the work and of this thread's room.
+    scratch
+        .computed
+        .take(product.rows, length, &mut scratch.computed_at)?;
+    let products = (&mut scratch.products, &mut scratch.products_at);
+    // SAFETY: the planes are those of the work and of this thread's scratch memory.
     unsafe {
         kernel.multiply(
             product,
             length,
-            &room.sources,
-            &room.computed_at,
+            &scratch.sources,
+            &scratch.computed_at,
             false,
-            scratch,
+            products,
         )?
     };
-    room.sources.clear();
-    room.sources
-        .extend(room.computed_at.iter().map(|plane| plane.cast_const()));
+    scratch.sources.clear();
+    scratch
+        .sources
+        .extend(scratch.computed_at.iter().map(|plane| plane.cast_const()));
     for sector in left {
         for part in 0..plan.parts {
             // SAFETY: with a solution there is an offset for every plane of the codeword.
             let offset = unsafe { *work.sources.add(sector * plan.parts + part) };
-            room.sources.push(source(offset));
+            scratch.sources.push(source(offset));
         }
     }
-    let scratch = (&mut room.scratch, &mut room.scratch_at);
+    let products = (&mut scratch.products, &mut scratch.products_at);
     // SAFETY: what was computed, and the redundancy sectors that are left.
     unsafe {
         kernel.multiply(
             solution,
             length,
-            &room.sources,
-            &room.outputs,
+            &scratch.sources,
+            &scratch.outputs,
             false,
-            scratch,
+            products,
         )
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use device::{DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack};
+use racksim::{DriveLayout, ExpanderLayout, Layout, Place, Port, PortMap, ServerLayout, Stack};
 use serde::Deserialize;
 
 use crate::config_error::ConfigError;

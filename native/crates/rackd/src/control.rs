@@ -8,21 +8,21 @@ use std::thread;
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;
-use crate::floor::Floor;
 use crate::line_writer::LineWriter;
 use crate::ops;
 use crate::request::{Fields, OpError};
+use crate::running_rack::RunningRack;
 
 /// Longer than any request.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// Serve one client until it leaves.
-pub fn serve(stream: UnixStream, floor: &Arc<Floor>) {
+pub fn serve(stream: UnixStream, running: &Arc<RunningRack>) {
     // An error here is the client's: it left. Nothing is owed to it.
-    let _ = serve_lines(stream, floor);
+    let _ = serve_lines(stream, running);
 }
 
-fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
+fn serve_lines(stream: UnixStream, running: &Arc<RunningRack>) -> io::Result<()> {
     let writer = Arc::new(LineWriter::new(stream.try_clone()?));
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
@@ -52,21 +52,21 @@ fn serve_lines(stream: UnixStream, floor: &Arc<Floor>) -> io::Result<()> {
         };
         if op == "sanitize" {
             // Erasing takes its time; other requests of this client do not wait for it.
-            let (floor, writer) = (floor.clone(), writer.clone());
+            let (running, writer) = (running.clone(), writer.clone());
             let of_thread = (id.clone(), writer.clone());
             let erase = move || {
                 let (id, writer) = of_thread;
                 // The client may have left.
-                let _ = writer.write(&reply(id, ops::run(&floor, &op, fields)));
+                let _ = writer.write(&reply(id, ops::run(&running, &op, fields)));
             };
             if let Err(error) = thread::Builder::new().spawn(erase) {
                 writer.write(&refusal(id, &no_thread(&error)))?;
             }
             continue;
         }
-        match ops::run(floor, &op, fields) {
+        match ops::run(running, &op, fields) {
             Ok((t_ns, fields)) if op == "subscribe" => {
-                let truth = &floor.shared().truth;
+                let truth = &running.shared().truth;
                 let told = answer(id.clone(), t_ns, fields);
                 let subscribed = truth.subscribe(writer.clone(), stream.try_clone()?, told);
                 if let Err(error) = subscribed {

@@ -3,17 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
-use device::{
+use nbd::proto::errno;
+use parking_lot::Mutex;
+use racksim::{
     Counters, DriveState, Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Record,
     StandingFault, Verdict, What,
 };
-use nbd::proto::errno;
-use parking_lot::Mutex;
 
 use crate::backing::Backing;
 use crate::clock::now_ns;
 use crate::connection::Gathering;
-use crate::line::{Queued, Shared, TimerEntry};
+use crate::io_path::{Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
 

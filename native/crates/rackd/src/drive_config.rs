@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device::{DriveState, Port, Timing};
+use racksim::{DriveState, Port, Timing};
 use serde::Deserialize;
 
 use crate::backing::Backing;

@@ -3,17 +3,17 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use device::OnReadError;
 use nbd::proto::{
     flag, handshake, info, opt, rep, u16_at, u32_at, u64_at, INIT_MAGIC, MAX_REQUEST_BYTES,
     OPT_MAGIC, OPT_REPLY_MAGIC,
 };
+use racksim::OnReadError;
 use socket2::Socket;
 
-use crate::floor::Floor;
 use crate::inbox::Inbox;
-use crate::line::Line;
+use crate::io_path::IoPath;
 use crate::reply::Style;
+use crate::running_rack::RunningRack;
 
 /// Longer option data than any option has.
 const MAX_OPTION_BYTES: u32 = 64 << 10;
@@ -25,17 +25,21 @@ const FAIL_FAST: &str = ".failfast";
 /// What stands between the name of an export and the serial number of the one drive that requests are for.
 const BY_ID: &str = ".by-id.";
 
-/// What a client chose: a seat of the rack, what is done about unreadable sectors, the only drive it means, and how it is
+/// What a client chose: an export of the rack, what is done about unreadable sectors, the only drive it means, and how it is
 /// answered.
 pub struct Chosen {
-    pub seat: usize,
+    pub export: usize,
     pub on_read_error: OnReadError,
     pub only: Option<usize>,
     pub style: Style,
 }
 
 /// Negotiate until the client chose an export; `None` where it left without one.
-pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Result<Option<Chosen>> {
+pub fn negotiate(
+    socket: &Socket,
+    inbox: &mut Inbox,
+    running: &RunningRack,
+) -> io::Result<Option<Chosen>> {
     let mut greeting = INIT_MAGIC.to_be_bytes().to_vec();
     greeting.extend_from_slice(&OPT_MAGIC.to_be_bytes());
     greeting.extend_from_slice(&(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
@@ -48,7 +52,7 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
     }
     let mut talk = Talk {
         socket,
-        floor,
+        running,
         no_zeroes: client_flags & u32::from(handshake::NO_ZEROES) != 0,
         style: Style::Simple,
     };
@@ -69,13 +73,13 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
         match talk.answer(option, data)? {
             Next::Stay => {}
             Next::Leave => return Ok(None),
-            Next::Serve(Export {
-                seat,
+            Next::Serve(Requested {
+                export,
                 on_read_error,
                 only,
             }) => {
                 return Ok(Some(Chosen {
-                    seat,
+                    export,
                     on_read_error,
                     only,
                     style: talk.style,
@@ -88,20 +92,20 @@ pub fn negotiate(socket: &Socket, inbox: &mut Inbox, floor: &Floor) -> io::Resul
 enum Next {
     Stay,
     Leave,
-    Serve(Export),
+    Serve(Requested),
 }
 
-/// An export by its seat, or that one's twin, for whatever drive is there or for one alone.
+/// An export by its index, or its's twin, for whatever drive is there or for one alone.
 #[derive(Clone, Copy)]
-struct Export {
-    seat: usize,
+struct Requested {
+    export: usize,
     on_read_error: OnReadError,
     only: Option<usize>,
 }
 
 struct Talk<'a> {
     socket: &'a Socket,
-    floor: &'a Floor,
+    running: &'a RunningRack,
     no_zeroes: bool,
     style: Style,
 }
@@ -115,8 +119,8 @@ impl Talk<'_> {
                 return Ok(Next::Leave);
             }
             opt::LIST if data.is_empty() => {
-                let lines = self.floor.lines().iter();
-                for name in lines.flat_map(|line| [line.name.to_string(), twin(&line.name)]) {
+                let paths = self.running.paths().iter();
+                for name in paths.flat_map(|path| [path.name.to_string(), twin(&path.name)]) {
                     let mut entry = (name.len() as u32).to_be_bytes().to_vec();
                     entry.extend_from_slice(name.as_bytes());
                     self.reply(option, rep::SERVER, &entry)?;
@@ -139,9 +143,9 @@ impl Talk<'_> {
         let Some(export) = self.export(name) else {
             return Ok(Next::Leave);
         };
-        let line = &self.floor.lines()[export.seat];
-        let mut answer = line.bytes.to_be_bytes().to_vec();
-        answer.extend_from_slice(&export_flags(line).to_be_bytes());
+        let path = &self.running.paths()[export.export];
+        let mut answer = path.bytes.to_be_bytes().to_vec();
+        answer.extend_from_slice(&export_flags(path).to_be_bytes());
         if !self.no_zeroes {
             answer.extend_from_slice(&[0; 124]);
         }
@@ -162,10 +166,10 @@ impl Talk<'_> {
             )?;
             return Ok(Next::Stay);
         };
-        let line = &self.floor.lines()[export.seat];
+        let path = &self.running.paths()[export.export];
         let mut about = info::EXPORT.to_be_bytes().to_vec();
-        about.extend_from_slice(&line.bytes.to_be_bytes());
-        about.extend_from_slice(&export_flags(line).to_be_bytes());
+        about.extend_from_slice(&path.bytes.to_be_bytes());
+        about.extend_from_slice(&export_flags(path).to_be_bytes());
         self.reply(option, rep::INFO, &about)?;
         let mut sizes = info::BLOCK_SIZE.to_be_bytes().to_vec();
         for bytes in [1, PREFERRED_BLOCK, MAX_REQUEST_BYTES] {
@@ -185,7 +189,7 @@ impl Talk<'_> {
         })
     }
 
-    fn export(&self, name: &[u8]) -> Option<Export> {
+    fn export(&self, name: &[u8]) -> Option<Requested> {
         let name = std::str::from_utf8(name).ok()?;
         let (name, on_read_error) = match name.strip_suffix(FAIL_FAST) {
             Some(name) => (name, OnReadError::FailFast),
@@ -195,28 +199,28 @@ impl Talk<'_> {
             Some((name, serial)) => (name, Some(serial)),
             None => (name, None),
         };
-        let seat = self.floor.seat(name)?;
+        let export = self.running.export(name)?;
         let only = match serial {
-            Some(serial) => Some(self.drive_at(seat, serial)?),
+            Some(serial) => Some(self.drive_at(export, serial)?),
             None => None,
         };
-        Some(Export {
-            seat,
+        Some(Requested {
+            export,
             on_read_error,
             only,
         })
     }
 
-    /// The one drive with this serial number, unless another drive answers at the seat.
-    fn drive_at(&self, seat: usize, serial: &str) -> Option<usize> {
-        let drives = self.floor.drives();
+    /// The one drive with this serial number, unless another drive answers at the export.
+    fn drive_at(&self, export: usize, serial: &str) -> Option<usize> {
+        let drives = self.running.drives();
         let mut called_so = drives
             .iter()
             .filter(|drive| drive.identity.serial == serial);
         let (drive, None) = (called_so.next()?, called_so.next()) else {
             return None;
         };
-        let other = self.floor.lines()[seat].drive();
+        let other = self.running.paths()[export].drive();
         (other.is_none_or(|other| Arc::ptr_eq(&other, drive))).then_some(drive.identity.number)
     }
 
@@ -238,8 +242,8 @@ fn twin(name: &str) -> String {
     format!("{name}{FAIL_FAST}")
 }
 
-fn export_flags(line: &Line) -> u16 {
-    let rotational = if line.rotational { flag::ROTATIONAL } else { 0 };
+fn export_flags(path: &IoPath) -> u16 {
+    let rotational = if path.rotational { flag::ROTATIONAL } else { 0 };
     flag::HAS_FLAGS
         | flag::SEND_FLUSH
         | flag::SEND_FUA

@@ -15,9 +15,9 @@ use socket2::Socket;
 use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::control;
-use crate::floor::Floor;
 use crate::handshake::negotiate;
 use crate::inbox::Inbox;
+use crate::running_rack::RunningRack;
 use crate::transmission::serve;
 
 /// As much as the kernel may give a socket without privilege.
@@ -77,9 +77,9 @@ impl Sockets {
     }
 
     /// Answer, each client in a thread of its own, until the process ends.
-    pub fn serve(self, floor: &Arc<Floor>) -> SocketFiles {
+    pub fn serve(self, running: &Arc<RunningRack>) -> SocketFiles {
         let nbd = self.nbd;
-        let of_unix = floor.clone();
+        let of_unix = running.clone();
         thread::spawn(move || {
             accept(
                 || nbd.accept().map(|(socket, _)| Socket::from(socket)),
@@ -88,7 +88,7 @@ impl Sockets {
             )
         });
         if let Some(tcp) = self.nbd_tcp {
-            let of_tcp = floor.clone();
+            let of_tcp = running.clone();
             thread::spawn(move || {
                 let next = || {
                     let socket = Socket::from(tcp.accept()?.0);
@@ -99,7 +99,7 @@ impl Sockets {
             });
         }
         let control = self.control;
-        let of_control = floor.clone();
+        let of_control = running.clone();
         thread::spawn(move || {
             accept(
                 || control.accept().map(|(stream, _)| stream),
@@ -129,15 +129,15 @@ fn bind(path: &Path) -> Result<UnixListener, ConfigError> {
 
 fn accept<S: Send + 'static>(
     next: impl Fn() -> io::Result<S>,
-    floor: &Arc<Floor>,
-    serve: fn(S, &Arc<Floor>),
+    running: &Arc<RunningRack>,
+    serve: fn(S, &Arc<RunningRack>),
 ) {
     let mut failed: u64 = 0;
     loop {
         let accepted = next().and_then(|socket| {
-            let floor = floor.clone();
+            let running = running.clone();
             thread::Builder::new()
-                .spawn(move || serve(socket, &floor))
+                .spawn(move || serve(socket, &running))
                 .map(drop)
         });
         if let Err(error) = accepted {
@@ -151,13 +151,13 @@ fn accept<S: Send + 'static>(
     }
 }
 
-fn serve_nbd(socket: Socket, floor: &Arc<Floor>) {
+fn serve_nbd(socket: Socket, running: &Arc<RunningRack>) {
     // Smaller buffers are slower, not wrong.
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
     let mut inbox = Inbox::new();
     // An error here is the client's: it left, or spoke something else. Its connection ends, nothing more.
-    let _ = negotiate(&socket, &mut inbox, floor).and_then(|chosen| match chosen {
-        Some(chosen) => serve(&socket, inbox, &chosen, &floor.lines()[chosen.seat]),
+    let _ = negotiate(&socket, &mut inbox, running).and_then(|chosen| match chosen {
+        Some(chosen) => serve(&socket, inbox, &chosen, &running.paths()[chosen.export]),
         None => Ok(()),
     });
 }

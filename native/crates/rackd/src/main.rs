@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::thread;
 
-use rackd::{Args, Config, ConfigError, Floor, Invocation, Sockets, HELP};
+use rackd::{Args, Config, ConfigError, Invocation, RunningRack, Sockets, HELP};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, getppid, kill_process, pidfd_open, PidfdFlags, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -22,9 +22,9 @@ fn main() -> ExitCode {
         Ok(Invocation::Run(args)) => args,
         Err(message) => return refuse(&message),
     };
-    rackd::end_on_panic();
+    rackd::abort_on_panic();
     // Without it everything works, only later on a busy machine; lateness is recorded.
-    let _ = promptly::ask_for_short_slices();
+    let _ = realtime::ask_for_short_slices();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error.to_string()),
@@ -45,12 +45,12 @@ fn run(args: &Args) -> Result<(), ConfigError> {
     }
     let config = Config::read(&args.config)?;
     let sockets = Sockets::bind(&config)?;
-    let floor = Floor::start(&config)?;
+    let running = RunningRack::start(&config)?;
     let tcp = sockets.tcp_address();
-    let _files = sockets.serve(&floor);
-    println!("{}", floor.ready(tcp));
+    let _files = sockets.serve(&running);
+    println!("{}", running.ready(tcp));
     signals.forever().next();
-    floor.settle();
+    running.settle();
     Ok(())
 }
 

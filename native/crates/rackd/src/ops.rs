@@ -3,17 +3,17 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use device::{Command, Counters, FaultName, Port, Rack, Refusal, SanitizeMethod};
+use racksim::{Command, Counters, FaultName, Port, Rack, Refusal, SanitizeMethod};
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 use crate::drive::Drive;
-use crate::floor::Floor;
 use crate::request::{
     power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
     Key, MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields,
     RecordFields, RecordedFields, SanitizeFields, StickFields, TrainingFields,
 };
+use crate::running_rack::RunningRack;
 
 /// A drop lasts no longer than eleven days, a flap than thirty years: nanoseconds have room for more.
 const MOST_DROPPED_MS: f64 = 1e9;
@@ -23,11 +23,11 @@ const MOST_FLAPPED_MS: f64 = 1e12;
 pub type Answer = Result<(u64, Fields), OpError>;
 
 /// Run one operation.
-pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
+pub fn run(running: &RunningRack, op: &str, fields: Fields) -> Answer {
     match op {
         "hello" => {
             let Nothing {} = read(fields)?;
-            let (ports, generation) = floor.rack(|rack| (rack.ports(), rack.generation()));
+            let (ports, generation) = running.rack(|rack| (rack.ports(), rack.generation()));
             let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
             now(json!({"version": version, "pid": pid, "ports": ports, "generation": generation}))
         }
@@ -39,7 +39,7 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
                 asked_ns,
             } = read(fields)?;
             change_map(
-                floor,
+                running,
                 &Command::Map {
                     pairs,
                     full,
@@ -55,26 +55,26 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
                 asked_ns,
             } = read(fields)?;
             let ports = ports.some()?;
-            change_map(floor, &Command::Open { ports, generation }, asked_ns)
+            change_map(running, &Command::Open { ports, generation }, asked_ns)
         }
         "get_map" => {
             let Nothing {} = read(fields)?;
-            let (generation, pairs) = floor.rack(|rack| (rack.generation(), rack.map().pairs()));
+            let (generation, pairs) = running.rack(|rack| (rack.generation(), rack.map().pairs()));
             now(json!({"generation": generation, "pairs": pairs}))
         }
-        "states" => by_port(floor, read(fields)?, "states", |rack, port| {
+        "states" => by_port(running, read(fields)?, "states", |rack, port| {
             rack.state(port).map(Value::from)
         }),
-        "phy_counts" => by_port(floor, read(fields)?, "counts", |rack, port| {
+        "phy_counts" => by_port(running, read(fields)?, "counts", |rack, port| {
             rack.drops(port).map(Value::from)
         }),
         "save_map" => {
             let Nothing {} = read(fields)?;
-            Ok((floor.save_map()?.t_ns, Fields::new()))
+            Ok((running.save_map()?.t_ns, Fields::new()))
         }
         "saved_map" => {
             let Nothing {} = read(fields)?;
-            now(json!({"pairs": floor.rack(|rack| rack.saved().pairs())}))
+            now(json!({"pairs": running.rack(|rack| rack.saved().pairs())}))
         }
         "phy_drop" | "phy_flap" => {
             let is_flap = op == "phy_flap";
@@ -85,58 +85,62 @@ pub fn run(floor: &Floor, op: &str, fields: Fields) -> Answer {
                 let verb = if is_flap { "needs" } else { "takes no" };
                 return Err(OpError::bad_request(format!("{op} {verb} {missing}")));
             }
-            drop_ports(floor, read(fields)?)
+            drop_ports(running, read(fields)?)
         }
         "stick" => {
             let StickFields { port, stuck } = read(fields)?;
-            done(floor, &Command::Stick { port, stuck })
+            done(running, &Command::Stick { port, stuck })
         }
         "miswire" => {
             let MiswireFields { ports } = read(fields)?;
             if ports[0] == ports[1] {
                 return Err(OpError::bad_request("miswire swaps two different ports"));
             }
-            done(floor, &Command::Miswire { ports })
+            done(running, &Command::Miswire { ports })
         }
         "power" => {
             let PowerFields { target, on } = read(fields)?;
             let target = power_target(&target)?;
             match on {
-                Some(on) => done(floor, &Command::Power { target, on }),
-                None => now(json!({"on": floor.rack(|rack| rack.is_on(&target))?})),
+                Some(on) => done(running, &Command::Power { target, on }),
+                None => now(json!({"on": running.rack(|rack| rack.is_on(&target))?})),
             }
         }
         "announce" => {
             let PortsFields { ports } = read(fields)?;
-            let ports = floor.rack(|rack| ports.list(rack))?;
-            done(floor, &Command::Announce { ports })
+            let ports = running.rack(|rack| ports.list(rack))?;
+            done(running, &Command::Announce { ports })
         }
         "fault" => {
             let FaultFields { drive, key, fault } = read(fields)?;
             let key = key.map(|Key(key)| key);
-            now(json!({"fault_id": floor.add_fault(floor.drive(&drive)?, key, &fault)?}))
+            now(json!({"fault_id": running.add_fault(running.drive(&drive)?, key, &fault)?}))
         }
-        "clear_fault" => clear_fault(floor, read(fields)?),
-        "faults" => faults(floor, read(fields)?),
-        "training" => slow_training(floor, read(fields)?),
-        "disturbances" => disturbances(floor, read(fields)?),
-        "identify" => identify(floor, read(fields)?),
-        "drive_stats" => drive_stats(floor, read(fields)?),
-        "stats" => stats(floor, read(fields)?),
-        "sanitize" => sanitize(floor, read(fields)?),
+        "clear_fault" => clear_fault(running, read(fields)?),
+        "faults" => faults(running, read(fields)?),
+        "training" => slow_training(running, read(fields)?),
+        "disturbances" => disturbances(running, read(fields)?),
+        "identify" => identify(running, read(fields)?),
+        "drive_stats" => drive_stats(running, read(fields)?),
+        "stats" => stats(running, read(fields)?),
+        "sanitize" => sanitize(running, read(fields)?),
         "record_io" => {
             let RecordFields { drive, on } = read(fields)?;
-            floor.drives()[floor.drive(&drive)?].recording.switch(on);
+            running.drives()[running.drive(&drive)?]
+                .recording
+                .switch(on);
             now(json!({}))
         }
         "recorded_io" => {
             let RecordedFields { drive, from } = read(fields)?;
-            now(floor.drives()[floor.drive(&drive)?].recording.page(from))
+            now(running.drives()[running.drive(&drive)?]
+                .recording
+                .page(from))
         }
         "settle" => {
             let Nothing {} = read(fields)?;
-            floor.settle();
-            now(json!({"lost": floor.shared().truth.lost()}))
+            running.settle();
+            now(json!({"lost": running.shared().truth.lost()}))
         }
         "subscribe" => {
             let Nothing {} = read(fields)?;
@@ -157,23 +161,23 @@ fn now(fields: Value) -> Answer {
     }
 }
 
-fn done(floor: &Floor, command: &Command) -> Answer {
-    Ok((floor.execute(command, None)?.t_ns, Fields::new()))
+fn done(running: &RunningRack, command: &Command) -> Answer {
+    Ok((running.execute(command, None)?.t_ns, Fields::new()))
 }
 
-fn change_map(floor: &Floor, command: &Command, asked_ns: Option<u64>) -> Answer {
-    let executed = floor.execute(command, asked_ns)?;
+fn change_map(running: &RunningRack, command: &Command, asked_ns: Option<u64>) -> Answer {
+    let executed = running.execute(command, asked_ns)?;
     let fields = Fields::from_iter([("generation".to_owned(), executed.generation.into())]);
     Ok((executed.t_ns, fields))
 }
 
 fn by_port(
-    floor: &Floor,
+    running: &RunningRack,
     PortsFields { ports }: PortsFields,
     name: &str,
     look: impl Fn(&Rack, Port) -> Result<Value, Refusal>,
 ) -> Answer {
-    let by_port = floor.rack(|rack| -> Result<Fields, OpError> {
+    let by_port = running.rack(|rack| -> Result<Fields, OpError> {
         let ports = ports.list(rack)?.into_iter();
         Ok(ports
             .map(|port| Ok((port.to_string(), look(rack, port)?)))
@@ -182,7 +186,7 @@ fn by_port(
     now(json!({name: by_port}))
 }
 
-fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
+fn drop_ports(running: &RunningRack, fields: DropFields) -> Answer {
     let DropFields {
         ports,
         down_ms,
@@ -208,9 +212,9 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
             "count times down_ms and up_ms must be 1e12 at most",
         ));
     }
-    let ports = floor.rack(|rack| ports.list(rack))?;
+    let ports = running.rack(|rack| ports.list(rack))?;
     done(
-        floor,
+        running,
         &Command::Drop {
             ports,
             down_ms,
@@ -220,19 +224,22 @@ fn drop_ports(floor: &Floor, fields: DropFields) -> Answer {
     )
 }
 
-fn slow_training(floor: &Floor, TrainingFields { ports, factor }: TrainingFields) -> Answer {
+fn slow_training(
+    running: &RunningRack,
+    TrainingFields { ports, factor }: TrainingFields,
+) -> Answer {
     if !(1.0..=1e6).contains(&factor) {
         return Err(OpError::new(
             "out_of_range",
             "factor must be between 1 and 1e6",
         ));
     }
-    let ports = floor.rack(|rack| ports.list(rack))?;
-    done(floor, &Command::Training { ports, factor })
+    let ports = running.rack(|rack| ports.list(rack))?;
+    done(running, &Command::Training { ports, factor })
 }
 
-fn disturbances(floor: &Floor, Nothing {}: Nothing) -> Answer {
-    now(floor.rack(|rack| {
+fn disturbances(running: &RunningRack, Nothing {}: Nothing) -> Answer {
+    now(running.rack(|rack| {
         json!({
             "stuck": rack.stuck().collect::<Vec<_>>(),
             "miswired": rack.miswired(),
@@ -242,7 +249,7 @@ fn disturbances(floor: &Floor, Nothing {}: Nothing) -> Answer {
     }))
 }
 
-fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {
+fn clear_fault(running: &RunningRack, fields: ClearFields) -> Answer {
     let name = match (&fields.drive, fields.fault_id, &fields.key) {
         (Some(_), None, None) => FaultName::All,
         (None, Some(fault_id), None) => FaultName::Id(fault_id),
@@ -255,18 +262,18 @@ fn clear_fault(floor: &Floor, fields: ClearFields) -> Answer {
     };
     let drives = match &fields.drive {
         Some(drive) => {
-            let index = floor.drive(drive)?;
+            let index = running.drive(drive)?;
             index..index + 1
         }
-        None => 0..floor.drives().len(),
+        None => 0..running.drives().len(),
     };
     let cleared: Vec<u64> = drives
-        .flat_map(|drive| floor.clear_faults(drive, name))
+        .flat_map(|drive| running.clear_faults(drive, name))
         .collect();
     now(json!({"cleared": cleared}))
 }
 
-fn faults(floor: &Floor, Nothing {}: Nothing) -> Answer {
+fn faults(running: &RunningRack, Nothing {}: Nothing) -> Answer {
     let of_drive = |drive: &Arc<Drive>| {
         let id = drive.identity.id.clone();
         drive.faults().into_iter().map(move |fault| {
@@ -275,36 +282,36 @@ fn faults(floor: &Floor, Nothing {}: Nothing) -> Answer {
             row
         })
     };
-    let faults: Vec<Value> = floor.drives().iter().flat_map(of_drive).collect();
+    let faults: Vec<Value> = running.drives().iter().flat_map(of_drive).collect();
     now(json!({"faults": faults}))
 }
 
-fn sanitize(floor: &Floor, SanitizeFields { drive, method }: SanitizeFields) -> Answer {
-    let index = floor.drive(&drive)?;
-    let offered = SanitizeMethod::offered(floor.drives()[index].identity.rotational);
+fn sanitize(running: &RunningRack, SanitizeFields { drive, method }: SanitizeFields) -> Answer {
+    let index = running.drive(&drive)?;
+    let offered = SanitizeMethod::offered(running.drives()[index].identity.rotational);
     if !offered.contains(&method) {
         let (method, offered) = (json!(method), json!(offered));
         return Err(OpError::bad_request(format!(
             "{drive} offers {offered}, not {method}"
         )));
     }
-    Ok((floor.sanitize(index, method)?, Fields::new()))
+    Ok((running.sanitize(index, method)?, Fields::new()))
 }
 
-fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
+fn identify(running: &RunningRack, fields: IdentifyFields) -> Answer {
     let drive = match fields {
         IdentifyFields {
             drive: Some(drive),
             server: None,
             port: None,
             slot: None,
-        } => Some(floor.drive(&drive)?),
+        } => Some(running.drive(&drive)?),
         IdentifyFields {
             drive: None,
             server: Some(server),
             port: Some(port),
             slot,
-        } => drive_seen(floor, &server, &port, slot)?,
+        } => drive_seen(running, &server, &port, slot)?,
         _ => {
             return Err(OpError::bad_request(
                 "identify needs drive, or server and port (and slot)",
@@ -331,29 +338,29 @@ fn identify(floor: &Floor, fields: IdentifyFields) -> Answer {
         nobody.insert("online".into(), false.into());
         return now(Value::Object(nobody));
     };
-    let identity = &floor.drives()[index].identity;
+    let identity = &running.drives()[index].identity;
     now(json!({
         "drive": identity.id, "model": identity.model, "serial": identity.serial, "firmware": identity.firmware,
         "protocol": identity.protocol, "wwn": identity.wwn, "eui64": identity.eui64, "bytes": identity.bytes,
         "sector_bytes": identity.sector_bytes, "rotational": identity.rotational,
-        "online": floor.rack(|rack| rack.is_online(index)),
+        "online": running.rack(|rack| rack.is_online(index)),
         "sanitize_methods": SanitizeMethod::offered(identity.rotational),
     }))
 }
 
 /// The drive a server sees on a port of its.
 fn drive_seen(
-    floor: &Floor,
+    running: &RunningRack,
     server: &str,
     port: &str,
     slot: Option<u16>,
 ) -> Result<Option<usize>, OpError> {
     let slot = slot.map(|slot| format!(".s{slot}")).unwrap_or_default();
-    let Some(seat) = floor.seat(&format!("{server}.{port}{slot}")) else {
+    let Some(export) = running.export(&format!("{server}.{port}{slot}")) else {
         let prefix = format!("{server}.");
         if server == "drive"
-            || !floor
-                .lines()
+            || !running
+                .paths()
                 .iter()
                 .any(|line| line.name.starts_with(&prefix))
         {
@@ -364,14 +371,14 @@ fn drive_seen(
             format!("server {server} has no port {port}{slot}"),
         ));
     };
-    Ok(floor.rack(|rack| rack.drive_at(seat)))
+    Ok(running.rack(|rack| rack.drive_at(export)))
 }
 
-fn drive_stats(floor: &Floor, DriveFields { drive }: DriveFields) -> Answer {
-    let index = floor.drive(&drive)?;
+fn drive_stats(running: &RunningRack, DriveFields { drive }: DriveFields) -> Answer {
+    let index = running.drive(&drive)?;
     let (power_cycles, power_on_ns, phy_resets) =
-        floor.rack(|rack| rack.drive_life(index, now_ns()));
-    let drive = &floor.drives()[index];
+        running.rack(|rack| rack.drive_life(index, now_ns()));
+    let drive = &running.drives()[index];
     let mut fields = json!(drive.counters());
     fields["power_cycles"] = power_cycles.into();
     fields["power_on_ns"] = power_on_ns.into();
@@ -382,12 +389,12 @@ fn drive_stats(floor: &Floor, DriveFields { drive }: DriveFields) -> Answer {
     now(fields)
 }
 
-fn stats(floor: &Floor, Nothing {}: Nothing) -> Answer {
+fn stats(running: &RunningRack, Nothing {}: Nothing) -> Answer {
     let mut sum = Counters::default();
-    for drive in floor.drives() {
+    for drive in running.drives() {
         sum += drive.counters();
     }
-    let shared = floor.shared();
+    let shared = running.shared();
     let mut fields = json!(sum);
     fields["held"] = shared.held.now.load(Ordering::Relaxed).into();
     fields["held_total"] = shared.held.total.load(Ordering::Relaxed).into();

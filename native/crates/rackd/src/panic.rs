@@ -4,7 +4,7 @@ use std::panic;
 
 /// From now on a panic in any thread ends the process with SIGABRT. The thread may have held the rack half changed:
 /// rackd ends rather than go on and lie.
-pub fn end_on_panic() {
+pub fn abort_on_panic() {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |found| {
         tell(found);
@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn a_thread_that_panics_ends_the_process() {
         if std::env::var_os(ROLE).is_some() {
-            super::end_on_panic();
+            super::abort_on_panic();
             let failed = thread::spawn(|| panic!("of its own")).join();
             unreachable!("the process outlived its thread: {failed:?}");
         }

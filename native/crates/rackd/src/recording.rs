@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use device::{Io, Kind};
 use parking_lot::Mutex;
+use racksim::{Io, Kind};
 use serde_json::{json, Value};
 
 use crate::clock::now_ns;

@@ -1,11 +1,11 @@
 //! What the control socket's operations are told, and why one is refused.
 
-use device::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
+use racksim::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::floor::{SanitizeError, SaveError};
+use crate::running_rack::{SanitizeError, SaveError};
 
 /// The members of a JSON object.
 pub type Fields = Map<String, Value>;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use device::{Port, PortMap};
+use racksim::{Port, PortMap};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use device::{Io, Kind, OnReadError};
 use nbd::proto::{cmd, errno, Request, MAX_REQUEST_BYTES, REQUEST_LEN};
+use racksim::{Io, Kind, OnReadError};
 use socket2::Socket;
 
 use crate::clock::now_ns;
@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::drive::{Bytes, Manner};
 use crate::handshake::Chosen;
 use crate::inbox::Inbox;
-use crate::line::Line;
+use crate::io_path::IoPath;
 
 /// Replies are sent at the latest when this much has been gathered.
 const BATCH_BYTES: usize = 256 << 10;
@@ -24,11 +24,11 @@ pub fn serve(
     socket: &Socket,
     mut inbox: Inbox,
     chosen: &Chosen,
-    line: &Arc<Line>,
+    path: &Arc<IoPath>,
 ) -> io::Result<()> {
     let connection = Arc::new(Connection::new(socket.try_clone()?, chosen.style));
     let mut session = Session {
-        line,
+        path,
         on_read_error: chosen.on_read_error,
         only: chosen.only,
         connection: &connection,
@@ -38,7 +38,7 @@ pub fn serve(
     // What the client had finished before it left is still owed to it.
     let sent = session.send();
     connection.close();
-    line.forget(&connection);
+    path.forget(&connection);
     ended.and(sent)
 }
 
@@ -70,7 +70,7 @@ impl Batch {
 }
 
 struct Session<'a> {
-    line: &'a Arc<Line>,
+    path: &'a Arc<IoPath>,
     on_read_error: OnReadError,
     only: Option<usize>,
     connection: &'a Arc<Connection>,
@@ -148,7 +148,7 @@ impl Session<'_> {
         };
         if offset
             .checked_add(length)
-            .is_none_or(|end| end > self.line.bytes)
+            .is_none_or(|end| end > self.path.bytes)
         {
             return Err(match kind {
                 Kind::Write | Kind::WriteZeroes => errno::ENOSPC,
@@ -187,7 +187,7 @@ impl Session<'_> {
             Kind::Write => Bytes::Store(payload),
             Kind::Flush | Kind::Trim | Kind::WriteZeroes => Bytes::None,
         };
-        match self.line.attempt(&io, manner, bytes, came_ns) {
+        match self.path.attempt(&io, manner, bytes, came_ns) {
             Some(Ok(())) if io.kind == Kind::Read && io.length > 0 => {
                 let length = io.length as u32;
                 let room = self.batch.room(header);
@@ -202,7 +202,7 @@ impl Session<'_> {
                 // The client may need these answers before it lets this request be kept.
                 self.send()?;
                 let pending = self.connection.defer(cookie, io, manner, payload, came_ns);
-                self.line.submit(pending);
+                self.path.submit(pending);
             }
         }
         Ok(())

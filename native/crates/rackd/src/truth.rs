@@ -8,8 +8,8 @@ use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
 
-use device::Record;
 use parking_lot::{Condvar, Mutex};
+use racksim::Record;
 
 use crate::line_writer::LineWriter;
 
@@ -194,7 +194,7 @@ fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
 
 #[cfg(test)]
 mod tests {
-    use device::What;
+    use racksim::What;
 
     use super::*;
 

@@ -31,7 +31,7 @@ const NOT_RIGHT: u8 = 1;
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     // Without it everything works, only later on a busy machine.
-    let _ = promptly::ask_for_short_slices();
+    let _ = realtime::ask_for_short_slices();
     match run(&command) {
         Ok(status) => status.into(),
         Err(failure) => {

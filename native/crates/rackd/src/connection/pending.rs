@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use device::{Io, Kind};
+use racksim::{Io, Kind};
 
 use super::Connection;
 use crate::drive::{Bytes, Manner};

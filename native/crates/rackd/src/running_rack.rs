@@ -1,0 +1,431 @@
+//! The running rack: the state machine, the paths I/O takes through it, and the drives at their ends.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
+use racksim::{
+    ms_to_ns, Attach, Command, Export, Fault, FaultError, FaultName, PowerTarget, Rack, Record,
+    Refusal, SanitizeMethod, StandingFault, What,
+};
+use serde_json::json;
+
+use crate::clock::now_ns;
+use crate::config::Config;
+use crate::config_error::ConfigError;
+use crate::drive::Drive;
+use crate::drive_config::DriveConfig;
+use crate::flusher::Flusher;
+use crate::io_path::{HeldCounts, IoPath, Mover, Opening, Queued, Route, Shared, TimerEntry};
+use crate::saved;
+use crate::timer::Timer;
+use crate::truth::TruthLog;
+
+/// The rack, and when the timer looks at it next.
+struct Machine {
+    rack: Rack,
+    alarm_ns: Option<u64>,
+}
+
+/// A command that was executed.
+pub struct Executed {
+    /// The moment it was.
+    pub t_ns: u64,
+    /// The generation of the map after it.
+    pub generation: u64,
+}
+
+/// Why the live map was not saved.
+pub enum SaveError {
+    /// The rack refused.
+    Refused(Refusal),
+    /// The file could not be written; a restart will load what it held before.
+    Disk(std::io::Error),
+}
+
+/// Why a drive does not erase itself.
+pub enum SanitizeError {
+    /// It has no power.
+    NoPower,
+    /// It hangs, is dead, or erases itself already.
+    NoAnswer,
+    /// The storage below failed; some of the data may be there still.
+    Storage,
+}
+
+/// The running rack: its state machine, its exports and its drives.
+pub struct RunningRack {
+    machine: Mutex<Machine>,
+    /// By index of the export.
+    paths: Vec<Arc<IoPath>>,
+    exports: HashMap<Arc<str>, usize>,
+    /// By index in the rack.
+    drives: Vec<Arc<Drive>>,
+    drive_by_id: HashMap<Arc<str>, usize>,
+    shared: Arc<Shared>,
+    /// Locked while the file is written, so that the last save is what stays.
+    saved_map: Mutex<PathBuf>,
+    last_fault_id: AtomicU64,
+}
+
+impl RunningRack {
+    /// Power everything on.
+    pub fn start(config: &Config) -> Result<Arc<Self>, ConfigError> {
+        let truth_path = config.truth_path();
+        let saved = saved::load(config)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&truth_path);
+        let file = file
+            .map_err(|error| ConfigError(format!("truth_log {}: {error}", truth_path.display())))?;
+        let truth = TruthLog::start(file);
+        let drives = start_drives(config, &truth)?;
+        let shared = Arc::new(Shared {
+            link_timeout_ns: ms_to_ns(config.link_timeout_ms),
+            timer: Timer::new(),
+            truth,
+            held: HeldCounts::default(),
+            flusher: Flusher::start()
+                .map_err(|error| ConfigError(format!("no flusher thread: {error}")))?,
+            mover: Mover::start()
+                .map_err(|error| ConfigError(format!("no mover thread: {error}")))?,
+        });
+        let (rack, records) = Rack::new(config.layout(saved), now_ns());
+        let path = |(export, place): (usize, &Export)| {
+            let (bytes, rotational) = match *place {
+                Export::Hba { .. } => (config.port_bytes(), false),
+                Export::Drive(drive) => (
+                    drives[drive].identity.bytes,
+                    drives[drive].identity.rotational,
+                ),
+            };
+            Arc::new(IoPath::new(
+                rack.export_name(export).into(),
+                bytes,
+                rotational,
+                shared.clone(),
+            ))
+        };
+        let paths: Vec<Arc<IoPath>> = rack.exports().iter().enumerate().map(path).collect();
+        let running = Arc::new(Self {
+            exports: paths
+                .iter()
+                .enumerate()
+                .map(|(export, path)| (path.name.clone(), export))
+                .collect(),
+            drive_by_id: drives
+                .iter()
+                .enumerate()
+                .map(|(index, drive)| (drive.identity.id.clone(), index))
+                .collect(),
+            machine: Mutex::new(Machine {
+                rack,
+                alarm_ns: None,
+            }),
+            paths,
+            drives,
+            shared,
+            saved_map: Mutex::new(config.saved_map_path()),
+            last_fault_id: AtomicU64::new(0),
+        });
+        let all = (0..running.paths.len()).collect();
+        let stopped = running.stop(all);
+        running.resume(running.machine.lock(), stopped, records);
+        let timed = running.clone();
+        thread::Builder::new()
+            .name("timer".into())
+            .spawn(move || {
+                // Without it the kernel may wake the thread 50 us late, a third of what is spun away.
+                let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+                timed.shared.timer.run(|due| timed.act(due))
+            })
+            .map_err(|error| ConfigError(format!("no timer thread: {error}")))?;
+        Ok(running)
+    }
+
+    /// Execute a command. I/O that had not begun by then does not reach a drive the
+    /// command took away, and I/O that was executing has finished. The record of a map change is due at `asked_ns`.
+    pub fn execute(&self, command: &Command, asked_ns: Option<u64>) -> Result<Executed, Refusal> {
+        let mut machine = self.machine.lock();
+        let stopped = self.stop(machine.rack.touched(command)?);
+        let t_ns = now_ns();
+        let mut records = machine.rack.execute(command, t_ns)?;
+        for record in &mut records {
+            if let What::Executed { due_ns, .. } = &mut record.what {
+                *due_ns = asked_ns;
+            }
+        }
+        if command.loses_links() {
+            self.crash_drives(&mut records);
+        }
+        let generation = machine.rack.generation();
+        if let Command::Power {
+            target: PowerTarget::Drive(id),
+            on: false,
+        } = command
+        {
+            let lost = self.drives[self.drive(id)?].cut_power();
+            lost.into_iter().for_each(Queued::hold);
+        }
+        self.resume(machine, stopped, records);
+        Ok(Executed { t_ns, generation })
+    }
+
+    /// Keep the live map as the power-on map; it is on disk when this returns.
+    pub fn save_map(&self) -> Result<Executed, SaveError> {
+        let saved_map = self.saved_map.lock();
+        let executed = self
+            .execute(&Command::Save, None)
+            .map_err(SaveError::Refused)?;
+        // The disk takes its time: the rack must not stand still for it.
+        let map = self.rack(|rack| rack.saved().clone());
+        saved::store(&saved_map, &map).map_err(SaveError::Disk)?;
+        Ok(executed)
+    }
+
+    /// The line that says everything answers.
+    pub fn ready(&self, tcp: Option<SocketAddr>) -> String {
+        let ready =
+            json!({"event": "ready", "pid": std::process::id(), "t_ns": now_ns(), "nbd_tcp": tcp});
+        ready.to_string()
+    }
+
+    /// Return once the truth log holds everything that has happened.
+    pub fn settle(&self) {
+        self.shared.truth.settle();
+    }
+
+    fn stop(&self, exports: Vec<usize>) -> Vec<(usize, RwLockWriteGuard<'_, Route>)> {
+        exports
+            .into_iter()
+            .map(|export| (export, self.paths[export].stop()))
+            .collect()
+    }
+
+    /// Lead the stopped paths to where the rack says, let I/O go on, and have the timer look again when due.
+    fn resume(
+        &self,
+        mut machine: MutexGuard<'_, Machine>,
+        stopped: Vec<(usize, RwLockWriteGuard<'_, Route>)>,
+        records: Vec<Record>,
+    ) {
+        let mut opened = Vec::new();
+        for (export, mut route) in stopped {
+            let drive = machine
+                .rack
+                .drive_at(export)
+                .map(|drive| &self.drives[drive]);
+            let is_same = match (&route.drive, drive) {
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_same {
+                let path = &self.paths[export];
+                if let Some(old) = std::mem::replace(&mut route.drive, drive.cloned()) {
+                    let came_here = |queued: &Queued| Arc::ptr_eq(&queued.path, path);
+                    old.withdraw(came_here).into_iter().for_each(Queued::hold);
+                }
+                route.epoch += 1;
+                let is_port = matches!(machine.rack.exports()[export], Export::Hba { .. });
+                let came = drive.filter(|_| is_port);
+                path.open(came.and_then(|drive| Opening::of(&drive.identity.id, &records)));
+                if drive.is_some() {
+                    opened.push(export);
+                }
+            }
+        }
+        // Queued in the order the rack did it; written once the I/O that waited is on its way.
+        let _writer = self.shared.truth.put(records);
+        if let Some(at_ns) = machine.rack.next_due_ns() {
+            if machine.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
+                machine.alarm_ns = Some(at_ns);
+                self.shared.timer.add(at_ns, TimerEntry::Rack(at_ns));
+            }
+        }
+        drop(machine);
+        for export in opened {
+            self.paths[export].release();
+        }
+    }
+
+    fn act(&self, entry: TimerEntry) {
+        match entry {
+            TimerEntry::Rack(at_ns) => self.advance(at_ns),
+            TimerEntry::Drive(drive, at_ns) => drive.see_to_due(at_ns, &self.shared),
+            TimerEntry::GiveUp(path) => path.give_up(),
+        }
+    }
+
+    /// Let the rack do what was due by `at_ns`, unless a newer alarm took this one's place.
+    fn advance(&self, at_ns: u64) {
+        let mut machine = self.machine.lock();
+        if machine.alarm_ns != Some(at_ns) {
+            return;
+        }
+        machine.alarm_ns = None;
+        let until_ns = now_ns();
+        let stopped = self.stop(machine.rack.touched_until(until_ns));
+        let mut records = machine.rack.advance(until_ns, now_ns());
+        // In time a link is lost to a PHY drop alone.
+        self.crash_drives(&mut records);
+        self.resume(machine, stopped, records);
+        // What waited for it is on its way by now: that it took its time counts.
+        self.shared.timer.record_lateness([at_ns]);
+    }
+
+    /// Crash the drives that cannot bear the loss of their link, of which `records` tell.
+    fn crash_drives(&self, records: &mut Vec<Record>) {
+        let mut crashes = Vec::new();
+        for Record { t_ns, what } in records.iter() {
+            let What::PhyDown(Attach {
+                drive: Some(id),
+                due_ns,
+                ..
+            }) = what
+            else {
+                continue;
+            };
+            let Ok(drive) = self.drive(id) else { continue };
+            let faults = self.drives[drive].lose_link();
+            crashes.extend(faults.into_iter().map(|fault_id| Record {
+                t_ns: *t_ns,
+                what: What::Crashed {
+                    drive: id.clone(),
+                    fault_id,
+                    due_ns: *due_ns,
+                },
+            }));
+        }
+        records.append(&mut crashes);
+    }
+
+    /// Look at the rack.
+    pub fn rack<T>(&self, look: impl FnOnce(&Rack) -> T) -> T {
+        look(&self.machine.lock().rack)
+    }
+
+    /// The exports' paths, in the order of the rack.
+    pub fn paths(&self) -> &[Arc<IoPath>] {
+        &self.paths
+    }
+
+    /// The index of an export.
+    pub fn export(&self, export: &str) -> Option<usize> {
+        self.exports.get(export).copied()
+    }
+
+    /// Every drive, by its index in the rack.
+    pub fn drives(&self) -> &[Arc<Drive>] {
+        &self.drives
+    }
+
+    /// The index of a drive.
+    pub fn drive(&self, id: &str) -> Result<usize, Refusal> {
+        let found = self.drive_by_id.get(id).copied();
+        found.ok_or_else(|| Refusal::UnknownDrive(id.to_owned()))
+    }
+
+    /// What all paths share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Put a fault on a drive; its identity. A fault whose key stands there already is that fault: nothing changes.
+    pub fn add_fault(
+        &self,
+        drive: usize,
+        key: Option<String>,
+        fault: &Fault,
+    ) -> Result<u64, FaultError> {
+        let drive = &self.drives[drive];
+        let new_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let fault_id = drive.add_fault(new_id, key.as_deref(), fault)?;
+        if fault_id == new_id {
+            self.say(What::Fault {
+                drive: drive.identity.id.clone(),
+                fault_id,
+                key,
+                fault: fault.clone(),
+            });
+        }
+        Ok(fault_id)
+    }
+
+    /// Take away the faults of a name from a drive; the identities of those that were there.
+    pub fn clear_faults(&self, drive: usize, name: FaultName<'_>) -> Vec<u64> {
+        let drive = &self.drives[drive];
+        let gone = drive.clear_faults(name);
+        let ids: Vec<u64> = gone.iter().map(|fault| fault.fault_id).collect();
+        for StandingFault { fault_id, key, .. } in gone {
+            self.say(What::FaultCleared {
+                drive: drive.identity.id.clone(),
+                fault_id,
+                key,
+            });
+        }
+        if !ids.is_empty() {
+            self.release(drive);
+        }
+        ids
+    }
+
+    /// Have a drive erase itself; the moment it was done. I/O waits until then. The error says why it cannot.
+    pub fn sanitize(&self, drive: usize, method: SanitizeMethod) -> Result<u64, SanitizeError> {
+        let drive = &self.drives[drive];
+        let id = drive.identity.id.clone();
+        let target = PowerTarget::Drive(id.to_string());
+        if !self.rack(|rack| rack.is_on(&target)).unwrap_or(false) {
+            return Err(SanitizeError::NoPower);
+        }
+        let waiting = drive.begin_sanitize().ok_or(SanitizeError::NoAnswer)?;
+        waiting.into_iter().for_each(Queued::submit);
+        for path in self.paths_to(drive) {
+            // What was executing has finished once the path can be stopped.
+            drop(path.stop());
+        }
+        let erased = drive.erase();
+        let t_ns = now_ns();
+        self.release(drive);
+        erased.map_err(|_| SanitizeError::Storage)?;
+        self.shared.truth.write(Record {
+            t_ns,
+            what: What::Sanitized { drive: id, method },
+        });
+        Ok(t_ns)
+    }
+
+    fn paths_to<'a>(&'a self, drive: &'a Arc<Drive>) -> impl Iterator<Item = &'a Arc<IoPath>> {
+        self.paths.iter().filter(|path| path.leads_to(drive))
+    }
+
+    /// A drive that answered nothing answers again.
+    fn release(&self, drive: &Arc<Drive>) {
+        for path in self.paths_to(drive) {
+            // Whoever saw the drive hang has put its request down by the time the path can be stopped.
+            drop(path.stop());
+            path.release();
+        }
+    }
+
+    fn say(&self, what: What) {
+        let t_ns = now_ns();
+        self.shared.truth.write(Record { t_ns, what });
+    }
+}
+
+fn start_drives(config: &Config, truth: &TruthLog) -> Result<Vec<Arc<Drive>>, ConfigError> {
+    let start = |(index, drive): (usize, &DriveConfig)| {
+        let seed = config.drive_seed(index);
+        drive
+            .start(index, &config.state_dir, seed, truth)
+            .map(Arc::new)
+    };
+    config.drives.iter().enumerate().map(start).collect()
+}

@@ -1,0 +1,248 @@
+//! The SSD as a timing model: contract, parameters, buffer, interference, garbage collection.
+
+mod bench;
+mod buffer;
+mod collection;
+#[path = "../service/mod.rs"]
+mod service;
+
+use racksim::{Kind, Service, Ssd, SsdParameters, Timing};
+
+use bench::{parameters, Bench, BYTES, MIB};
+
+#[test]
+fn an_ssd_keeps_the_contract_of_services() {
+    for power_loss_protection in [true, false] {
+        let parameters = SsdParameters {
+            power_loss_protection,
+            variation_percent: 20.0,
+            ..parameters()
+        };
+        service::holds(|seed| {
+            Box::new(Ssd::new(
+                parameters.clone(),
+                service::BYTES,
+                service::SECTOR_BYTES,
+                seed,
+            ))
+        });
+    }
+}
+
+#[test]
+fn drives_of_any_size_serve() {
+    for bytes in [512, 4096, 5 * MIB, 100 * MIB + 512] {
+        let mut ssd = Ssd::new(parameters(), bytes, 512, 1);
+        let mut completions = Vec::new();
+        for ticket in 0..2000 {
+            let io = racksim::Io {
+                kind: Kind::Write,
+                offset: bytes - 512,
+                length: 512,
+            };
+            let request = racksim::Request {
+                ticket,
+                io,
+                fua: false,
+                on_read_error: racksim::OnReadError::Retry,
+            };
+            ssd.submit(&request, 0);
+        }
+        ssd.advance(u64::MAX / 2, &mut completions);
+        assert_eq!(completions.len(), 2000, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_parameter_out_of_range_is_named() {
+    let refused = SsdParameters {
+        planes: 0,
+        ..parameters()
+    };
+    assert_eq!(
+        refused.check(BYTES).unwrap_err(),
+        "planes is 0; give 1 to 8"
+    );
+    let refused = SsdParameters {
+        page_kib: 6,
+        ..parameters()
+    };
+    assert_eq!(
+        refused.check(BYTES).unwrap_err(),
+        "page_kib is 6; give a multiple of 4"
+    );
+    let refused = SsdParameters {
+        write_buffer_kib: 511,
+        ..parameters()
+    };
+    assert!(refused
+        .check(BYTES)
+        .unwrap_err()
+        .starts_with("write_buffer_kib is 511; give 512 to "));
+    let refused = SsdParameters {
+        read_us: f64::NAN,
+        ..parameters()
+    };
+    assert!(refused
+        .check(BYTES)
+        .unwrap_err()
+        .starts_with("read_us is NaN"));
+}
+
+#[test]
+fn a_drive_too_large_for_the_tables_is_refused() {
+    assert_eq!(parameters().check(8 << 40), Ok(()));
+    let said = parameters().check(16 << 40).unwrap_err();
+    assert!(
+        said.ends_with("too large to simulate; give it at most 8 TiB"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_unknown_parameter_is_refused() {
+    let error = serde_json::from_str::<Timing>(r#"{"kind": "ssd", "chanels": 8}"#).unwrap_err();
+    assert!(
+        error.to_string().contains("unknown field `chanels`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unloaded_read_takes_what_its_parts_take() {
+    let mut bench = Bench::new(parameters());
+    bench.fill();
+    bench.rest();
+    let (command, overhead, sense, channel, interface) = (2_000, 6_000, 50_000, 10_240, 4_096);
+    assert_eq!(
+        bench.time_ns(Kind::Read, 0, 4096),
+        command + overhead + sense + channel + interface
+    );
+}
+
+#[test]
+fn what_was_never_written_or_is_trimmed_touches_no_flash() {
+    let mut bench = Bench::new(parameters());
+    let untouched_ns = bench.time_ns(Kind::Read, 0, 4096);
+    assert!(untouched_ns < 50_000);
+    bench.fill();
+    bench.rest();
+    assert!(bench.time_ns(Kind::Read, 0, 4096) > 50_000);
+    bench.time_ns(Kind::Trim, 0, MIB);
+    assert_eq!(bench.time_ns(Kind::Read, 0, 4096), untouched_ns);
+    assert!(bench.time_ns(Kind::Read, MIB, 4096) > 50_000);
+    bench.time_ns(Kind::WriteZeroes, MIB, MIB);
+    assert_eq!(bench.time_ns(Kind::Read, MIB, 4096), untouched_ns);
+}
+
+#[test]
+fn a_trim_leaves_what_it_covers_in_part() {
+    let mut bench = Bench::new(parameters());
+    bench.fill();
+    bench.rest();
+    bench.time_ns(Kind::Trim, 512, 8192 - 512);
+    assert!(bench.time_ns(Kind::Read, 0, 4096) > 50_000);
+    assert!(bench.time_ns(Kind::Read, 4096, 4096) < 50_000);
+}
+
+#[test]
+fn requests_of_nothing_of_64_mib_and_at_the_end_complete() {
+    let mut bench = Bench::new(parameters());
+    for (offset, length) in [
+        (0, 0),
+        (BYTES, 0),
+        (512, 0),
+        (0, 64 * MIB),
+        (BYTES - 512, 512),
+    ] {
+        for kind in [Kind::Write, Kind::Read, Kind::Trim, Kind::WriteZeroes] {
+            let ns = bench.time_ns(kind, offset, length);
+            let data_ns = match kind {
+                Kind::Read | Kind::Write => length,
+                _ => 0,
+            };
+            assert!(
+                ns >= 2_000 + data_ns,
+                "{kind:?} of {length} bytes at {offset}"
+            );
+        }
+    }
+}
+
+#[test]
+fn dies_serve_at_the_same_time() {
+    let mut bench = Bench::new(parameters());
+    bench.fill();
+    bench.rest();
+    let alone = bench.random(2000, 1, 0);
+    let together = bench.random(2000, 32, 0);
+    assert!(together.elapsed_ns * 4 < alone.elapsed_ns);
+    assert!(together.p99_read_ns() > alone.p99_read_ns());
+}
+
+#[test]
+fn commands_beyond_the_queue_wait_outside() {
+    let mut bench = Bench::new(SsdParameters {
+        queue_depth: 1,
+        ..parameters()
+    });
+    bench.fill();
+    bench.rest();
+    let one_ns = bench.time_ns(Kind::Read, 0, 4096);
+    let all = bench.load(8, 8, |n| (Kind::Read, n * MIB / 8, 4096));
+    assert_eq!(all.elapsed_ns, 8 * one_ns);
+}
+
+#[test]
+fn one_path_is_shared_where_the_link_is_half_duplex() {
+    let elapsed_ns = |full_duplex| {
+        let mut bench = Bench::new(SsdParameters {
+            full_duplex,
+            write_buffer_kib: 64 * 1024,
+            ..parameters()
+        });
+        let places = BYTES / MIB / 2;
+        let what = |n| match n % 2 {
+            0 => (Kind::Write, n % places * MIB, MIB),
+            _ => (Kind::Read, BYTES / 2 + n % places * MIB, MIB),
+        };
+        bench.load(40, 8, what).elapsed_ns
+    };
+    assert!(elapsed_ns(false) > elapsed_ns(true) * 3 / 2);
+}
+
+#[test]
+fn a_seed_decides_the_variation() {
+    let latencies = |seed| {
+        let varied = SsdParameters {
+            variation_percent: 20.0,
+            ..parameters()
+        };
+        let mut bench = Bench::new(varied.clone());
+        bench.ssd = Ssd::new(varied, BYTES, 512, seed);
+        bench.fill();
+        bench.rest();
+        bench.random(200, 1, 0).read_ns
+    };
+    let first = latencies(1);
+    assert_eq!(first, latencies(1));
+    assert_ne!(first, latencies(2));
+    let (least, most) = (first[0], first[first.len() - 1]);
+    assert!(most - least > 10_000 && most - least <= 20_000);
+}
+
+#[test]
+fn health_counts_what_flash_went_through() {
+    let mut bench = Bench::new(parameters());
+    assert_eq!(
+        bench.ssd.health(),
+        [("nand_bytes_written", 0), ("erase_count_mean", 0)]
+    );
+    bench.fill();
+    bench.rest();
+    bench.ssd.sanitize(u64::MAX / 2);
+    assert_eq!(
+        bench.ssd.health(),
+        [("nand_bytes_written", BYTES), ("erase_count_mean", 1)]
+    );
+}
