@@ -1,4 +1,4 @@
-//! The requests of a load: which blocks, read or written.
+//! The sequence of blocks and operations of a load.
 
 use racksim::{Io, Kind};
 use rand_chacha::rand_core::SeedableRng;
@@ -7,7 +7,7 @@ use rand_distr::{Bernoulli, Distribution, Uniform};
 
 use crate::experiment::{Load, Pattern, Region};
 
-/// The requests of a load, one after the other.
+/// The generator of a load's requests.
 pub struct Blocks {
     pattern: Pattern,
     region: Region,

@@ -1,4 +1,4 @@
-//! What is asked for: one drive, and the experiments it goes through one after the other.
+//! The input document: one drive and a sequence of experiments.
 
 use racksim::Timing;
 use serde::Deserialize;
@@ -19,10 +19,10 @@ pub struct Document {
     pub bytes: u64,
     /// Size of a logical sector.
     pub sector_bytes: u32,
-    /// Of the model's chance and of the load's.
+    /// Seed of the model's and the load's randomness.
     #[serde(default)]
     pub seed: u64,
-    /// In this order, on this one drive.
+    /// Experiments, in this order, on this one drive.
     pub experiments: Vec<Experiment>,
 }
 

@@ -1,10 +1,10 @@
-//! A drive model and the virtual time it lives in.
+//! A drive model in virtual time.
 
 use racksim::{Completion, Io, Kind, OnReadError, Request, Service, Ticket};
 
 use crate::failure::Failure;
 
-/// A drive model in virtual time: time passes only here, and only as far as the model has something to do.
+/// A drive model in virtual time, which advances from event to event of the model.
 pub struct Drive {
     service: Box<dyn Service>,
     bytes: u64,
@@ -31,13 +31,13 @@ impl Drive {
         self.now_ns
     }
 
-    /// Give the drive a request now.
+    /// Submit a request now.
     pub fn submit(&mut self, request: &Request) {
         self.service.submit(request, self.now_ns);
     }
 
-    /// Let time pass until the drive has done something, or until `limit_ns` where that comes first; what completed is
-    /// appended. Without a limit it fails where the drive has nothing to do: the caller waits for a request.
+    /// Advance to the drive's next event, or to `limit_ns` if that is earlier; completions are
+    /// appended. Without a limit it fails if the drive is idle although the caller waits for a request.
     pub fn pass(
         &mut self,
         limit_ns: Option<u64>,
@@ -69,7 +69,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Leave the drive to itself until `until_ns`; nothing may be in flight.
+    /// Leave the drive idle until `until_ns`; nothing may be in flight.
     pub fn rest_until(&mut self, until_ns: u64) -> Result<(), Failure> {
         let mut completions = Vec::new();
         while self.now_ns < until_ns {
@@ -78,7 +78,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Have one request done, alone; the time it took.
+    /// Execute a single request; returns its latency.
     pub fn serve(&mut self, io: Io, fua: bool) -> Result<u64, Failure> {
         const ALONE: Ticket = 0;
         let submitted_ns = self.now_ns;
@@ -95,7 +95,7 @@ impl Drive {
         Ok(completions[0].at_ns - submitted_ns)
     }
 
-    /// Have everything that is written put on stable media.
+    /// Flush all written data to stable media.
     pub fn flush(&mut self) -> Result<(), Failure> {
         let everything = Io {
             kind: Kind::Flush,
@@ -105,12 +105,12 @@ impl Drive {
         self.serve(everything, false).map(|_| ())
     }
 
-    /// Take away what the caches hold and what is going on.
+    /// Drop caches and operations in progress.
     pub fn forget_caches(&mut self) {
         self.service.cut_power(self.now_ns);
     }
 
-    /// Bring the drive into the state it left the factory in.
+    /// Reset the drive to its state as delivered.
     pub fn sanitize(&mut self) {
         self.service.sanitize(self.now_ns);
     }

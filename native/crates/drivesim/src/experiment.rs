@@ -1,4 +1,4 @@
-//! What is done with a drive, as the document writes it.
+//! Experiments of the input document.
 
 use serde::Deserialize;
 
@@ -12,22 +12,22 @@ const LARGEST_BLOCK_BYTES: u64 = 64 << 20;
 /// Ten years: with more, nanoseconds come near the end of their range.
 const LONGEST_S: f64 = 3.2e8;
 
-/// What is done with the drive.
+/// An experiment on the drive.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Experiment {
     /// Requests at a depth or at a rate.
     Load(Load),
-    /// The arm alone.
+    /// Seek times of the arm.
     Seek(Seek),
     /// Consecutive sectors, with retries or through a local erasure code.
     #[serde(rename = "stretch")]
     SequentialRead(SequentialRead),
-    /// What a host does one after the other.
+    /// Sequential steps of a host.
     Steps(Steps),
-    /// Nothing, for a time.
+    /// Idle time.
     Idle(Idle),
-    /// Back to the state of the factory.
+    /// Reset to the state as delivered.
     Sanitize(Sanitize),
 }
 
@@ -37,15 +37,15 @@ pub enum Experiment {
 pub struct Load {
     /// Returned with the result.
     pub name: String,
-    /// Which blocks come after each other.
+    /// The access pattern.
     pub pattern: Pattern,
     /// Size of each request.
     pub block_bytes: u64,
-    /// When requests come.
+    /// The arrivals of requests.
     pub arrivals: Arrivals,
-    /// What is measured.
+    /// The measured amount.
     pub until: Amount,
-    /// What comes before, unmeasured.
+    /// The unmeasured amount before it.
     #[serde(default)]
     pub warm_up: Option<Amount>,
     /// Share of reads.
@@ -54,7 +54,7 @@ pub struct Load {
     /// The part of the drive in use; without it all of it.
     #[serde(default)]
     pub region: Option<Region>,
-    /// Have the result told by intervals of this length too.
+    /// Also report the result by intervals of this length.
     #[serde(default)]
     pub interval_s: Option<f64>,
     /// Writes are complete only on stable media.
@@ -69,35 +69,35 @@ fn only_reads() -> f64 {
     100.0
 }
 
-/// Which blocks come after each other.
+/// The access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// Any, each equally often.
+    /// Uniformly random.
     Random,
-    /// The next one, and the first after the last.
+    /// Sequential, wrapping around.
     Sequential,
 }
 
-/// When requests come.
+/// The arrivals of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// A closed loop: as many are kept in flight.
+    /// A closed loop with this many requests in flight.
     Depth(usize),
-    /// An open loop: a Poisson process of this rate, whatever the drive makes of it.
+    /// An open loop: a Poisson process of this rate.
     PerSecond(f64),
 }
 
-/// How much of a load.
+/// An amount of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// Until as many have completed.
+    /// This many completed requests.
     Requests(u64),
     /// For this virtual time.
     Seconds(f64),
-    /// As many requests as it takes to cover the region so often, each completed.
+    /// As many requests as cover the region this often, each completed.
     Passes(f64),
 }
 
@@ -111,19 +111,19 @@ pub struct Region {
     pub length: u64,
 }
 
-/// How long the arm takes over distances, and the platters for a revolution.
+/// Seek times over distances, and the time of a revolution.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seek {
     /// Returned with the result.
     pub name: String,
-    /// Of the second request of each pair.
+    /// Size of the second request of each pair.
     pub operation: Operation,
-    /// Shares of the stroke that lie between the two requests of a pair; without them the pairs lie at random.
+    /// Distances between the two requests of a pair as shares of the stroke; without them the pairs are random.
     #[serde(default)]
     pub distances: Option<Vec<f64>>,
-    /// What an innermost track holds of what an outermost one does: places are drawn evenly over the cylinders, which
-    /// hold less and less from one to the next.
+    /// Capacity of an innermost track relative to an outermost one. Places are uniform over the cylinders, whose
+    /// capacity falls from one to the next.
     #[serde(default = "all_alike")]
     pub inner_share: f64,
     /// Pairs for each distance.
@@ -134,7 +134,7 @@ fn all_alike() -> f64 {
     1.0
 }
 
-/// What a pair's second request does.
+/// The operation of a pair's second request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -144,17 +144,17 @@ pub enum Operation {
     Write,
 }
 
-/// Nothing, for a time.
+/// Idle time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {
     /// Returned with the result.
     pub name: String,
-    /// For how long.
+    /// Duration.
     pub seconds: f64,
 }
 
-/// Back to the state of the factory.
+/// Reset to the state as delivered.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sanitize {
@@ -163,7 +163,7 @@ pub struct Sanitize {
 }
 
 impl Experiment {
-    /// Whether a drive of this size can go through it; else the key to blame.
+    /// Check the experiment for a drive of this size; the error names the wrong key.
     pub fn check(&self, bytes: u64, sector_bytes: u32) -> Result<(), String> {
         match self {
             Self::Load(load) => load.check(bytes, u64::from(sector_bytes)),
@@ -175,7 +175,7 @@ impl Experiment {
         }
     }
 
-    /// What its result is named.
+    /// The name of its result.
     pub fn name(&self) -> &str {
         match self {
             Self::Load(load) => &load.name,

@@ -1,12 +1,12 @@
-//! Why no result comes, and the exit status that says so.
+//! Failures and their exit statuses.
 
 /// One line for a person; its kind decides the exit status.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What was asked for is wrong: exit status 2.
+    /// The input is wrong: exit status 2.
     #[error("{0}")]
     BadInput(String),
-    /// The model did not do what a drive has to: exit status 3.
+    /// The model did not behave as a drive: exit status 3.
     #[error("{0}")]
     Model(String),
 }

@@ -1,4 +1,4 @@
-//! What requests came to: counts, rates, latencies, and all of it by intervals.
+//! Results of requests: counts, rates and latencies, in total and by intervals.
 
 use hdrhistogram::Histogram;
 use racksim::Kind;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Of a latency that is told: three digits.
+/// Precision of reported latencies: three digits.
 const DIGITS: u8 = 3;
 const MOST_INTERVALS: usize = 1_000_000;
 
@@ -15,7 +15,7 @@ const MOST_INTERVALS: usize = 1_000_000;
 pub struct Figures {
     requests: u64,
     bytes: u64,
-    /// `None` where the drive took no time.
+    /// `None` if the drive took no time.
     iops: Option<f64>,
     bytes_per_s: Option<f64>,
     latency_ns: Option<Latency>,
@@ -33,7 +33,7 @@ struct Latency {
     max: u64,
 }
 
-/// What completed within an interval.
+/// Results of an interval.
 #[derive(Debug, Serialize)]
 struct Interval {
     requests: u64,
@@ -59,7 +59,7 @@ pub struct LoadResult<'a> {
     /// When measuring began.
     start_s: f64,
     seconds: f64,
-    /// Reads that failed; they are in no other figure.
+    /// Failed reads, which no other figure includes.
     errors: u64,
     total: Figures,
     reads: Figures,
@@ -75,7 +75,7 @@ struct Count {
     latencies: Histogram<u64>,
 }
 
-/// Counts a load's requests from a moment on.
+/// The counter of a load's requests.
 pub struct Meter {
     start_ns: u64,
     errors: u64,
@@ -146,7 +146,7 @@ impl Meter {
         }
     }
 
-    /// Count a request that completed. It fails where the time has come to more intervals than can be told.
+    /// Count a completed request. Fails if the time exceeds the maximum number of intervals.
     pub fn count(
         &mut self,
         kind: Kind,

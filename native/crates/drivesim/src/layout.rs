@@ -1,8 +1,8 @@
-//! Where the sectors of a file with a local erasure code lie, counted from where the file begins.
+//! The sector layout of a file with a local erasure code, relative to the file's start.
 
 use std::ops::Range;
 
-/// What fails, is erased and is decoded at once.
+/// The unit of failure, erasure and decoding.
 pub const SECTOR_BYTES: u64 = 4096;
 
 /// A file of groups: `k` user sectors, then `m` redundancy sectors; the last group may be a shortened one.
@@ -37,7 +37,7 @@ impl Layout {
         start..start + self.k.min(self.user - group * self.k) + self.m
     }
 
-    /// Where those of the user sectors from `first` up to `end` lie that are in this group.
+    /// The file sectors of this group's part of the user sectors from `first` up to `end`.
     pub fn on_drive(&self, group: u64, first: u64, end: u64) -> Range<u64> {
         let before = group * self.m;
         let (low, high) = (group * self.k, (group + 1) * self.k);

@@ -1,4 +1,4 @@
-//! Loads: requests that are kept in flight, or that come whatever the drive does.
+//! Loads: closed and open loops of requests.
 
 use racksim::{Completion, Kind, OnReadError, Request};
 use rand_chacha::rand_core::SeedableRng;
@@ -11,10 +11,10 @@ use crate::experiment::{Amount, Arrivals, Load};
 use crate::failure::Failure;
 use crate::figures::{LoadResult, Meter};
 
-/// So many requests without a nanosecond between them: such a drive never comes to an end that time gives.
+/// Maximum number of requests at one instant: with a drive that takes no time, a limit in time is never reached.
 const TIMELESS: u64 = 1_000_000;
 
-/// Put a load on a drive; nothing of it is in flight afterwards.
+/// Run a load on a drive; nothing of it is in flight afterwards.
 pub fn run<'a>(load: &'a Load, drive: &mut Drive, seed: u64) -> Result<LoadResult<'a>, Failure> {
     let mut run = Run::new(load, drive, seed);
     run.warm_up()?;
@@ -28,7 +28,7 @@ struct InFlight {
     submitted_ns: u64,
 }
 
-/// When a phase of a load is over.
+/// The end condition of a phase of a load.
 struct End {
     amount: Amount,
     start_ns: u64,
@@ -43,9 +43,9 @@ struct Run<'l, 'd> {
     gaps: Option<Exp<f64>>,
     rng: ChaCha8Rng,
     depth: usize,
-    /// When the next request of an open loop comes.
+    /// The arrival of the next request of an open loop.
     arrival_ns: f64,
-    /// By ticket; those that are free are in `free`.
+    /// By ticket; unused ones are in `free`.
     in_flight: Vec<InFlight>,
     free: Vec<usize>,
     completions: Vec<Completion>,
@@ -65,7 +65,7 @@ impl End {
         }
     }
 
-    /// The moment at which time ends the phase.
+    /// The end time of the phase.
     fn at_ns(&self) -> u64 {
         match self.amount {
             Amount::Seconds(seconds) => self.start_ns + (seconds * 1e9).round() as u64,
@@ -73,7 +73,7 @@ impl End {
         }
     }
 
-    /// How many requests may be submitted: those of passes are all of them, others go on until the phase is over.
+    /// How many requests may be submitted: a fixed number for passes, else unlimited until the phase is over.
     fn submits(&self) -> u64 {
         match self.amount {
             Amount::Passes(_) => self.requests,
@@ -94,7 +94,7 @@ impl<'l, 'd> Run<'l, 'd> {
         Self {
             blocks: Blocks::new(load, drive.bytes(), seed),
             gaps,
-            // Apart from the blocks', so that both loops ask for the same blocks.
+            // Separate from that of the blocks, so that both loops access the same blocks.
             rng: ChaCha8Rng::seed_from_u64(!seed),
             depth,
             arrival_ns: drive.now_ns() as f64,
@@ -106,7 +106,7 @@ impl<'l, 'd> Run<'l, 'd> {
         }
     }
 
-    /// The requests that are not measured; those still in flight at the end go on into what is.
+    /// Run the unmeasured requests; those still in flight at the end continue into the measured phase.
     fn warm_up(&mut self) -> Result<(), Failure> {
         let Some(amount) = self.load.warm_up else {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'l, 'd> Run<'l, 'd> {
         self.phase(amount, None).map(|_| ())
     }
 
-    /// The requests that are measured, then a drive at rest.
+    /// Run the measured requests, then drain the drive.
     fn measure(mut self) -> Result<LoadResult<'l>, Failure> {
         let mut meter = Meter::new(self.drive.now_ns(), self.load.interval_s);
         let end_ns = self.phase(self.load.until, Some(&mut meter))?;
@@ -125,7 +125,7 @@ impl<'l, 'd> Run<'l, 'd> {
         Ok(meter.result(&self.load.name, end_ns))
     }
 
-    /// Go on until `amount` is done; when that was.
+    /// Run until `amount` is done; returns the time.
     fn phase(&mut self, amount: Amount, mut meter: Option<&mut Meter>) -> Result<u64, Failure> {
         let end = End::of(amount, self.drive.now_ns(), self.blocks.count());
         let (mut submitted, mut completed) = (0, 0);
@@ -200,7 +200,7 @@ impl<'l, 'd> Run<'l, 'd> {
         });
     }
 
-    /// Take what completed; the first `wanted` of it is counted. Answers how many were.
+    /// Handle completions and count the first `wanted`; returns how many there were.
     fn settle(&mut self, meter: &mut Option<&mut Meter>, wanted: u64) -> Result<u64, Failure> {
         let mut counted = 0;
         for done in self.completions.drain(..) {

@@ -1,4 +1,4 @@
-//! drivesim: puts loads on a drive model in virtual time and says what the drive made of them.
+//! drivesim: experiments on a drive model in virtual time.
 
 mod blocks;
 mod document;
@@ -28,7 +28,7 @@ use failure::Failure;
 
 /// Experiments on Rackloop's drive models, in virtual time.
 ///
-/// Reads one JSON document on standard input: a drive, and the experiments it goes through one after the other. Prints
+/// Reads one JSON document on standard input: a drive and a sequence of experiments. Prints
 /// a JSON line for each result as it comes. Same document, same results. Exit status: 0 done, 2 bad input, 3 the model
 /// failed.
 #[derive(Debug, Parser)]
@@ -76,7 +76,7 @@ fn run() -> Result<(), Failure> {
         ..
     } = &document;
     let mut drive = Drive::new(timing.start(*bytes, *sector_bytes, *seed), *bytes);
-    // Each experiment draws for itself: one more before it changes nothing of its load.
+    // Each experiment has its own random generator: inserting one before it does not change its load.
     for (experiment, number) in document.experiments.iter().zip(1..) {
         let seed = document.seed.wrapping_add(number);
         match experiment {
@@ -117,7 +117,7 @@ impl<'a> Done<'a> {
     }
 }
 
-/// A line on standard output; a reader that is gone ends the process.
+/// Print a line on standard output; exit if the reader has closed it.
 fn print(result: &impl Serialize) {
     let mut line = serde_json::to_vec(result).expect("numbers and names");
     line.push(b'\n');

@@ -1,8 +1,8 @@
-//! The arm by itself: from the end of one request to the start of the next, without the wait for the platter.
+//! Seek experiments: positioning time from one request to the next, without the rotational latency.
 //!
 //! Once a request at A has completed, the platter is at a known angle, and the latency of a request at B falls by as
 //! much as it is given later, until B has just been missed: there it jumps up by one revolution. Just before the jump
-//! it holds no wait for the platter (the minimum time between request completions of Worthington, Ganger, Patt and
+//! it contains no rotational latency (the minimum time between request completions of Worthington, Ganger, Patt and
 //! Wilkes, "On-Line Extraction of SCSI Disk Drive Parameters", SIGMETRICS 1995); the jump is the revolution.
 
 use racksim::{Io, Kind};
@@ -15,19 +15,19 @@ use crate::drive::Drive;
 use crate::experiment::{Operation, Seek, BLOCK_BYTES};
 use crate::failure::Failure;
 
-/// The slowest platter whose revolution is found: 600 a minute.
+/// Maximum time of a revolution that is found: 600 rpm.
 const LONGEST_REVOLUTION_NS: u64 = 100_000_000;
-/// How exactly the jump is found.
+/// Precision of the jump.
 const FINENESS_NS: u64 = 1_000;
 
-/// Where the requests of a pair lie, and what the second one took.
+/// Positioning times for one distance.
 #[derive(Debug, Serialize)]
 struct Distance {
-    /// Share of the stroke between the two; `None` where they lie at random.
+    /// Share of the stroke between the two; `None` if random.
     distance: Option<f64>,
-    /// Without the wait for the platter: command, arm and transfer; the mean of the pairs.
+    /// Command, seek and transfer time without rotational latency; the mean of the pairs.
     positioning_ns: f64,
-    /// The same of the pair that took least.
+    /// The minimum of the pairs.
     least_positioning_ns: u64,
     /// Revolution of the platter; the median of the pairs.
     revolution_ns: u64,
@@ -67,7 +67,7 @@ pub fn run<'a>(seek: &'a Seek, drive: &mut Drive, seed: u64) -> Result<SeekResul
 }
 
 impl Distance {
-    /// What the pairs' positionings and revolutions come to.
+    /// Summarize the pairs' positioning times and revolutions.
     fn of(distance: Option<f64>, found: &[(u64, u64)]) -> Self {
         let (positionings_ns, mut revolutions_ns): (Vec<u64>, Vec<u64>) =
             found.iter().copied().unzip();
@@ -125,7 +125,7 @@ impl Pair {
         }
     }
 
-    /// The second request's time without the wait for the platter, and the revolution.
+    /// The second request's time without rotational latency, and the revolution.
     fn measure(&self, drive: &mut Drive) -> Result<(u64, u64), Failure> {
         let at_once_ns = self.latency_ns(drive, 0)?;
         // The jump comes after `early` and not after `late`.
@@ -145,7 +145,7 @@ impl Pair {
         Ok((positioning_ns, after_ns.saturating_sub(positioning_ns)))
     }
 
-    /// The second request's latency when it is given `wait_ns` after the first one's completion, with cold caches.
+    /// The second request's latency if submitted `wait_ns` after the first one's completion, with cold caches.
     fn latency_ns(&self, drive: &mut Drive, wait_ns: u64) -> Result<u64, Failure> {
         drive.forget_caches();
         drive.serve(self.first, false)?;

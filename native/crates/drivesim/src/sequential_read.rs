@@ -2,8 +2,8 @@
 //!
 //! With a code the file is groups of `k` user sectors and `m` redundancy sectors, one behind the other ("Facilitating
 //! Magnetic Recording Technology Scaling for Data Center Hard Disk Drives through Filesystem-level Transparent Local
-//! Erasure Coding", FAST 2017). The stream is read failing fast, and the redundancy it passes over with it. What is
-//! missing is decoded while the stream goes on. Only what a group lacks beyond `m` is read again, behind the stream.
+//! Erasure Coding", FAST 2017). The stream, including the redundancy in between, is read with fail-fast. Missing
+//! sectors are decoded while the stream continues. Only sectors missing beyond `m` are read again, behind the stream.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,15 +32,15 @@ pub struct SequentialReadResult<'a> {
 /// Sectors, and groups, of all trials.
 #[derive(Debug, Default, Serialize)]
 struct Counts {
-    /// Failed a read that was to fail fast.
+    /// Failed a fail-fast read.
     failed: u64,
-    /// Lay behind a sector that failed, in the same request.
+    /// Followed a failed sector in the same request.
     passed_over: u64,
     /// Groups that were decoded.
     decoded: u64,
     /// Read only to decode a group that the stream did not cover.
     fetched: u64,
-    /// Read again without the drive's retries, for groups that lacked more than they can.
+    /// Read again without the drive's retries, for groups that lack more than they can decode.
     read_again: u64,
     /// Read again with the drive's retries.
     retried: u64,
@@ -48,7 +48,7 @@ struct Counts {
     lost: u64,
 }
 
-/// Run every trial, each time elsewhere and with cold caches.
+/// Run every trial, each at another random place and with cold caches.
 pub fn run<'a>(
     read: &'a SequentialRead,
     drive: &mut Drive,
@@ -76,7 +76,7 @@ pub fn run<'a>(
     })
 }
 
-/// Sectors asked for in one request, as the file has them on the drive.
+/// File sectors read in one request.
 #[derive(Debug, Clone)]
 struct Ask {
     sectors: Range<u64>,
@@ -84,7 +84,7 @@ struct Ask {
     policy: OnReadError,
 }
 
-/// How far it is with getting a group together.
+/// The progress of a group's recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Streamed,
@@ -98,13 +98,13 @@ enum Stage {
 struct Group {
     whole: Range<u64>,
     wanted: Range<u64>,
-    /// What the stream reads of it.
+    /// Its sectors that the stream reads.
     covered: Range<u64>,
     pending: usize,
     stage: Stage,
-    /// What failed at the first attempt.
+    /// Sectors that failed at the first attempt.
     failed: Vec<u64>,
-    /// What was not read because something before it failed.
+    /// Sectors not read because an earlier one of the request failed.
     passed_over: Vec<u64>,
 }
 
@@ -155,7 +155,7 @@ impl<'s, 'd> Trial<'s, 'd> {
         }
     }
 
-    /// Read from user sector `first` on; the time it took.
+    /// Read from user sector `first` on; returns the latency.
     fn read(&mut self, first: u64) -> Result<u64, Failure> {
         self.plan(first);
         let begin = self.groups[0].covered.start;
@@ -175,7 +175,7 @@ impl<'s, 'd> Trial<'s, 'd> {
         Ok(ended_ns.max(self.decoder_free_ns) - began_ns)
     }
 
-    /// The groups that have a part in the read, and the requests of the stream.
+    /// The groups of the read, and the requests of the stream.
     fn plan(&mut self, first: u64) {
         let end = first + self.read.sectors;
         let (first_group, last_group) =
@@ -231,7 +231,7 @@ impl<'s, 'd> Trial<'s, 'd> {
         self.drive.serve(before, false).map(|_| ())
     }
 
-    /// Keep the depth; whether anything is in flight.
+    /// Submit requests up to the depth; returns whether any is in flight.
     fn submit(&mut self) -> bool {
         for ticket in 0..self.in_flight.len() {
             if self.in_flight[ticket].is_some() {
@@ -320,7 +320,7 @@ impl<'s, 'd> Trial<'s, 'd> {
             }
             return;
         }
-        // Retrying may have brought back all that was wanted, but the rest is decoded all the same.
+        // Even if retries recovered all wanted sectors, the rest is decoded.
         let lacks = group.lacks();
         self.counts.decoded += 1;
         self.decoder_free_ns = self.decoder_free_ns.max(now_ns) + code.decode_ns(lacks);

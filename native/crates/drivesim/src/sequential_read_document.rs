@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::layout::{Layout, SECTOR_BYTES};
 
-/// What is read before the clock begins, so that no seek is in the latency.
+/// Sectors read before the measurement starts, so that the latency contains no seek.
 pub const LEAD_SECTORS: u64 = 64;
 const MOST_SECTORS: u64 = 1 << 32;
 const MOST_TRIALS: u32 = 1_000_000;
@@ -13,7 +13,7 @@ const DEEPEST: usize = 1_024;
 const MOST_GROUP_SECTORS: u64 = 65_536;
 const LONGEST_DECODE_US: f64 = 1e9;
 
-/// Consecutive sectors of 4 KiB of a file, read as a stream, again and again at random places.
+/// Consecutive 4 KiB sectors of a file, read as a stream at random places.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SequentialRead {
@@ -21,7 +21,7 @@ pub struct SequentialRead {
     pub name: String,
     /// User sectors to read in each trial.
     pub sectors: u64,
-    /// How often.
+    /// Number of trials.
     pub trials: u32,
     /// User sectors of the file, of which a random part is read in each trial; by default the whole file.
     #[serde(default)]
@@ -30,10 +30,10 @@ pub struct SequentialRead {
     pub request_sectors: u64,
     /// Requests in flight.
     pub depth: usize,
-    /// Begin with the arm anywhere; else it is where the read begins when the clock begins.
+    /// Start with the arm at a random place; else it starts where the read begins.
     #[serde(default)]
     pub seeks: bool,
-    /// Read failing fast and decode; without it the drive retries.
+    /// Read with fail-fast and decode; without a code the drive retries.
     #[serde(default)]
     pub code: Option<LocalCode>,
 }
@@ -46,12 +46,12 @@ pub struct LocalCode {
     pub k: u64,
     /// Redundancy sectors of a group.
     pub m: u64,
-    /// What decoding a group takes that lacks 1, 2, ... m sectors; groups are decoded one after the other.
+    /// Decode times of a group that lacks 1, 2, ... m sectors; groups are decoded one after the other.
     decode_us: Vec<f64>,
 }
 
 impl LocalCode {
-    /// What decoding a group takes that lacks so many sectors, from 1 to `m`.
+    /// The decode time of a group that lacks this many sectors, from 1 to `m`.
     pub fn decode_ns(&self, lacks: usize) -> u64 {
         let at = lacks.clamp(1, self.decode_us.len()) - 1;
         (self.decode_us[at] * 1e3).round() as u64
@@ -64,13 +64,13 @@ impl SequentialRead {
         self.file_sectors.unwrap_or(self.sectors)
     }
 
-    /// Where the file's sectors lie.
+    /// The layout of the file's sectors.
     pub fn layout(&self) -> Layout {
         let code = self.code.as_ref().map(|code| (code.k, code.m));
         Layout::new(code, self.file_sectors())
     }
 
-    /// Whether a drive of this size can go through it; else the key to blame.
+    /// Check the experiment for a drive of this size; the error names the wrong key.
     pub fn check(&self, bytes: u64) -> Result<(), String> {
         within("sectors", self.sectors, 1, MOST_SECTORS)?;
         within("trials", self.trials, 1, MOST_TRIALS)?;

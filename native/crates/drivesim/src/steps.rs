@@ -1,4 +1,4 @@
-//! Steps that a host takes one after the other: it works, then has requests done, all of a step's at once.
+//! Steps experiments: a host computes, then submits all requests of a step at once.
 
 use racksim::{Io, Kind, OnReadError, Request};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 const LARGEST_BYTES: u64 = 64 << 20;
 const LONGEST_WORK_US: f64 = 1e12;
 
-/// A host's steps, as the document writes them.
+/// The steps of a host in the document.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
@@ -18,11 +18,11 @@ pub struct Steps {
     steps: Vec<Step>,
 }
 
-/// What the host does by itself, then what it asks of the drive.
+/// A step: computation, then requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// How long it works before it asks.
+    /// Duration of the computation.
     #[serde(default)]
     work_us: f64,
     requests: Vec<Ask>,
@@ -60,7 +60,7 @@ pub struct StepsResult<'a> {
 }
 
 impl Steps {
-    /// Whether a drive of this size can go through it; else the key to blame.
+    /// Check the experiment for a drive of this size; the error names the wrong key.
     pub fn check(&self, bytes: u64, sector_bytes: u64) -> Result<(), String> {
         for (step, number) in self.steps.iter().zip(1..) {
             if !(0.0..=LONGEST_WORK_US).contains(&step.work_us) {
@@ -117,7 +117,7 @@ impl Ask {
     }
 }
 
-/// Take the steps; each begins when the one before is over.
+/// Run the steps, each after the end of the previous one.
 pub fn run<'a>(steps: &'a Steps, drive: &mut Drive) -> Result<StepsResult<'a>, Failure> {
     let began_ns = drive.now_ns();
     let mut result = StepsResult {

@@ -1,4 +1,4 @@
-//! GF(2^8) as ISA-L has it, for instructions that multiply bytes by matrices of bits.
+//! GF(2^8) with ISA-L's polynomial, for instructions that multiply bytes by bit matrices.
 
 /// x^8 + x^4 + x^3 + x^2 + 1.
 const POLYNOMIAL: u16 = 0x11D;

@@ -1,7 +1,7 @@
-//! Products by the processor's own instruction for them, four planes into up to six at a time.
+//! Products with GFNI and AVX-512, four planes into up to six at a time.
 //!
-//! The coefficients stay in registers while four planes are read from their begin to their end, as fast as memory gives
-//! them, and what comes out stays in the first-level cache. ISA-L's kernels read 64 bytes of every plane in turn
+//! The coefficients stay in registers while four planes are read from start to end at memory
+//! bandwidth, and the outputs stay in the first-level cache. ISA-L's kernels read 64 bytes of every plane in turn
 //! instead, hundreds of places at once, or add one plane at a time (`ec_encode_data_update`).
 //!
 //! Assembly, since the toolchains of the oldest supported version have no intrinsics for AVX-512.
@@ -11,15 +11,15 @@ use crate::plan::{list, Matrix};
 
 /// Planes that are read together.
 const SOURCES: usize = 4;
-/// Planes that are written together at most: the coefficients of these take 24 of 32 registers.
+/// Maximum number of planes written together: their coefficients take 24 of 32 registers.
 const OUTPUTS: usize = 6;
-/// What one instruction takes.
+/// Bytes per instruction.
 const LINE: usize = 64;
-/// How far ahead of what is read the second-level cache is told of what will be: the processor's own foresight ends with
-/// each page. Worth up to an eighth.
+/// Prefetch distance into the second-level cache: the processor's own prefetcher stops at the end of
+/// each page. Saves up to an eighth of the time.
 const AHEAD: usize = 16 << 10;
 
-/// Whether this processor can.
+/// Whether this processor supports the kernels.
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
     let found = is_x86_feature_detected!("gfni")
@@ -56,7 +56,7 @@ pub unsafe fn multiply(
     let rest = fours.remainder();
     for (four, these) in fours.enumerate() {
         let from: &[_; SOURCES] = these.try_into().expect("four of them");
-        // Told only of what is read later indeed, and once.
+        // Prefetches only data that is read later, and once.
         let later = sources.get(four * SOURCES + AHEAD / length.max(1));
         let mut looks_ahead = later == Some(&from[0].wrapping_add(AHEAD));
         let mut first = 0;
@@ -81,7 +81,7 @@ pub unsafe fn multiply(
     if rest.is_empty() {
         return;
     }
-    // Where fewer than four are left, the first stands in for the others, times 0.
+    // If fewer than four are left, the first replaces the others, times 0.
     let begin = sources.len() - rest.len();
     let mut from = [rest[0]; SOURCES];
     from[..rest.len()].copy_from_slice(rest);
@@ -119,7 +119,7 @@ unsafe fn add_all(
     }
 }
 
-/// The rest of planes, which is shorter than a line, by way of lines of its own.
+/// The rest of the planes, shorter than a line, through temporary lines.
 ///
 /// # Safety
 /// As [`add_products`], for `count` bytes from `at` on.
@@ -180,7 +180,7 @@ unsafe fn add_products(
     unsafe { kernels[outputs.len() - 1](sources, matrices, length, outputs) }
 }
 
-/// What adds to as many outputs as its place in the list says, from one on.
+/// The kernels for 1, 2, ... outputs.
 ///
 /// # Safety
 /// As [`add_products`], for exactly that many, and at least a line.

@@ -1,4 +1,4 @@
-//! ISA-L's `ec_encode_data` in blocks of columns that stay in the processor's caches.
+//! ISA-L's `ec_encode_data`, called for blocks of columns that fit the processor's caches.
 
 use std::collections::TryReserveError;
 use std::ffi::c_int;

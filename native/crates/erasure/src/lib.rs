@@ -1,6 +1,6 @@
-//! Products of planes of bytes by matrices over GF(2^8), codeword after codeword, in one call from Python.
+//! Products of planes of bytes by matrices over GF(2^8), for many codewords in one call from Python.
 //!
-//! `rackloop_models.erasure` loads this by ctypes and describes what is to be done as [`Plan`]s and [`Work`]s. Only
+//! `rackloop_models.erasure` loads this by ctypes and passes [`Plan`]s and [`Work`]s. Only
 //! this file is the C ABI: change [`ABI`] with anything that crosses it, and `_native.py` with it.
 
 mod field;
@@ -21,7 +21,7 @@ pub use plan::{Block, Matrix, Plan, Work};
 pub use recovery::{Loss, Recovery};
 pub use work::{recover, run, Kernel};
 
-/// What crosses the border has this number. The other side refuses to load any other.
+/// The version of the ABI. Python refuses to load any other.
 pub const ABI: u32 = 1;
 
 const DONE: i32 = 0;
@@ -29,7 +29,7 @@ const NO_MEMORY: i32 = 1;
 const NO_KERNEL: i32 = 2;
 const FAULT: i32 = 3;
 
-/// The number of this ABI.
+/// The version of the ABI.
 #[no_mangle]
 pub extern "C" fn rackloop_erasure_abi() -> u32 {
     ABI

@@ -1,11 +1,11 @@
-//! What is to be done, as the other side of the border writes it down.
+//! Plans and works, as Python passes them.
 
-/// A matrix over GF(2^8), and where it says so in ISA-L's own form.
+/// A matrix over GF(2^8), optionally also as ISA-L tables.
 #[repr(C)]
 pub struct Matrix {
-    /// Planes that come out.
+    /// Output planes.
     pub rows: usize,
-    /// Planes that go in.
+    /// Input planes.
     pub columns: usize,
     /// For each row, its coefficients.
     pub coefficients: *const *const u8,
@@ -14,20 +14,20 @@ pub struct Matrix {
     pub ones: usize,
     /// The columns in blocks, in their order, for one call of ISA-L each. Not looked at by the kernels of this library.
     pub blocks: *const Block,
-    /// How many blocks.
+    /// Number of blocks.
     pub block_count: usize,
 }
 
-/// Columns that follow each other, as ISA-L wants them.
+/// A block of consecutive columns with ISA-L's tables.
 #[repr(C)]
 pub struct Block {
-    /// How many.
+    /// Count.
     pub columns: usize,
-    /// What `ec_init_tables` made of them, for all rows but the first `ones`.
+    /// Their tables from `ec_init_tables`, for all rows but the first `ones`.
     pub tables: *const u8,
 }
 
-/// What is done to a codeword, and may be done to many.
+/// The computation on a codeword, shared by many.
 #[repr(C)]
 pub struct Plan {
     /// Bytes of a plane.
@@ -40,30 +40,30 @@ pub struct Plan {
     pub product: Matrix,
     /// Sectors among the sources that are taken as zeros; they may be nowhere.
     pub lost: *const usize,
-    /// How many.
+    /// Count.
     pub lost_count: usize,
     /// Sectors of the codeword that the solution takes behind what the product gives.
     pub left: *const usize,
-    /// How many.
+    /// Count.
     pub left_count: usize,
     /// From these to the outputs; without rows, the product is the result.
     pub solution: Matrix,
 }
 
-/// A codeword, and what is to be done to it.
+/// A codeword and its plan.
 ///
 /// A plane is at the base plus its offset, as unsigned numbers that wrap around.
 #[repr(C)]
 pub struct Work {
-    /// What is done.
+    /// The plan.
     pub plan: *const Plan,
     /// Offsets of the planes of the user sectors, and with a solution of the redundancy sectors after them.
     pub sources: *const usize,
-    /// To be added to them.
+    /// The base to add to them.
     pub source_base: usize,
     /// Offsets of the planes that are written.
     pub outputs: *const usize,
-    /// To be added to them.
+    /// The base to add to them.
     pub output_base: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Plans for erasure patterns: the small system of equations is solved here, since a pattern is seldom met again.
+//! Plans for erasure patterns. The small system of equations is solved for each codeword, as patterns rarely repeat.
 
 use std::collections::TryReserveError;
 use std::ptr::null;
 
 use crate::plan::{list, Matrix, Plan};
 
-/// A code, as far as it takes to recover sectors of codewords of one size.
+/// The parameters of a code for codewords of one size.
 ///
 /// The generator matrix is that of `_cauchy.py`: the element of redundancy sector `i` and user sector `j` is
 /// `(x_0 + y_j) / (x_i + y_j)`, with the points `x_i = last - i` and `y_j = j`.
@@ -23,17 +23,17 @@ pub struct Recovery {
     pub coefficients: *const u8,
     /// Bytes of a row of it.
     pub stride: usize,
-    /// Powers of a generator of the field, twice over.
+    /// Powers of a generator of the field, repeated once.
     pub exp: *const i64,
-    /// Logarithms; that of 0 means nothing.
+    /// Logarithms; that of 0 is undefined.
     pub log: *const i64,
-    /// The largest element, and how many there are but 0.
+    /// The largest element, which is also the number of nonzero elements.
     pub last: usize,
     /// Products of bytes with the constant of the field's polynomial, for fields of two parts.
     pub deltas: *const u8,
 }
 
-/// A codeword that lacks sectors.
+/// A codeword with erased sectors.
 ///
 /// A plane is at the base plus its offset, as unsigned numbers that wrap around.
 #[repr(C)]
@@ -42,19 +42,19 @@ pub struct Loss {
     pub recovery: *const Recovery,
     /// Offsets of the planes of all sectors. Those of erased ones are not looked at.
     pub sources: *const usize,
-    /// To be added to them.
+    /// The base to add to them.
     pub source_base: usize,
     /// Offsets of the planes of what is wanted, in its order.
     pub outputs: *const usize,
-    /// To be added to them.
+    /// The base to add to them.
     pub output_base: usize,
-    /// Positions of the sectors that are not there, in rising order, at most as many as the code has redundancy sectors.
+    /// Positions of the erased sectors, ascending, at most as many as the code has redundancy sectors.
     pub erased: *const usize,
-    /// How many.
+    /// Count.
     pub erased_count: usize,
-    /// Those of them that are computed.
+    /// Positions of the erased sectors to compute.
     pub wanted: *const usize,
-    /// How many.
+    /// Count.
     pub wanted_count: usize,
 }
 
@@ -69,7 +69,7 @@ struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Of an element that is not 0.
+    /// The logarithm of a nonzero element.
     fn logarithm(&self, element: usize) -> i64 {
         self.log[element]
     }
@@ -113,7 +113,7 @@ impl Field<'_> {
     }
 }
 
-/// Room for one plan after another.
+/// Reusable memory for plans.
 #[derive(Default)]
 pub struct Patterns {
     lost: Vec<usize>,
@@ -127,7 +127,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// The plan for what a codeword lacks, valid until the next is made.
+    /// The plan for a codeword's erased sectors, valid until the next is made.
     ///
     /// With S, what surviving redundancy sectors r would be if the lost user sectors were zeros, and G the part of the
     /// matrix for these rows and the lost columns: the lost ones are `inverse(G) (S + r)`. An erased redundancy sector
@@ -213,7 +213,7 @@ impl Patterns {
             blocks: null(),
             block_count: 0,
         };
-        // Where no user sector is lost, what is wanted is encoded anew.
+        // If no user sector is lost, the wanted sectors are encoded.
         let solved = if lost.is_empty() {
             &[][..]
         } else {
@@ -232,7 +232,7 @@ impl Patterns {
         })
     }
 
-    /// The matrix over bytes that does to planes what the elements do to sectors.
+    /// The matrix over bytes, for planes, of a matrix of field elements, for sectors.
     fn expand(&mut self, code: &Recovery, columns: usize) -> Result<(), TryReserveError> {
         self.solution.clear();
         self.solution

@@ -1,19 +1,19 @@
-//! Memory that a thread computes in, and finds again.
+//! Scratch memory of a thread, kept between calls.
 
 use std::collections::TryReserveError;
 
 use crate::recovery::Patterns;
 
-/// As long as what the processor moves at once, and begins where that does.
+/// A cache line, with the size and alignment of a vector register.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Line([u8; LINE]);
 
 const LINE: usize = size_of::<[u8; 64]>();
-/// More than this is not kept for later.
+/// Maximum size that is kept between calls.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Planes of one length, each at the begin of a line.
+/// Planes of one length, each aligned to a line.
 #[derive(Default)]
 pub struct Planes {
     lines: Vec<Line>,
@@ -47,7 +47,7 @@ impl Planes {
     }
 }
 
-/// All that a thread needs for one codeword after another.
+/// All scratch memory of a thread.
 #[derive(Default)]
 pub struct Scratch {
     pub patterns: Patterns,
@@ -61,7 +61,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Keep for the next time what is not too much.
+    /// Free buffers that are too large to keep.
     pub fn give_back(&mut self) {
         self.zeros.give_back();
         self.computed.give_back();

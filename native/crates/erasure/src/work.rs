@@ -1,4 +1,4 @@
-//! One codeword after another, on one core or several.
+//! Execution of works on one core or several.
 
 use std::cell::RefCell;
 use std::collections::TryReserveError;
@@ -10,7 +10,7 @@ use crate::recovery::Loss;
 use crate::scratch::{Planes, Scratch};
 use crate::{gfni, isal};
 
-/// What multiplies.
+/// The kernel that multiplies.
 #[derive(Clone, Copy)]
 pub enum Kernel {
     /// The kernels of this library.
@@ -47,7 +47,7 @@ impl Kernel {
     }
 }
 
-/// Do all works, each once, on at most `workers` threads, the calling one among them; on fewer where the system gives
+/// Execute all works, each once, on at most `workers` threads, including the calling one; on fewer if the system has
 /// no more.
 ///
 /// # Safety
@@ -60,7 +60,7 @@ pub unsafe fn run(works: &[Work], workers: usize, kernel: Kernel) -> Result<(), 
     })
 }
 
-/// Make up for all losses, as [`run`] does works.
+/// Recover all losses, as [`run`] executes works.
 ///
 /// # Safety
 /// As [`run`], for losses.

@@ -1,4 +1,4 @@
-//! One question to the lab: a JSON line with the tool and its arguments, answered by one with what it prints.
+//! A request to the lab: a JSON line with the tool and its arguments, answered by one with its output.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ struct Question<'a> {
     argv: &'a [String],
 }
 
-/// What the tool prints, and its exit status.
+/// A tool's output and exit status.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 pub struct Answer {
     pub stdout: String,
@@ -20,7 +20,7 @@ pub struct Answer {
     pub status: u8,
 }
 
-/// What the lab that listens at `socket` answers for `tool` with `argv` (without the tool's own name).
+/// Ask the lab that listens at `socket` for the output of `tool` with `argv` (without the tool's own name).
 pub fn ask(socket: &Path, tool: &str, argv: &[String]) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     let mut question = serde_json::to_vec(&Question { tool, argv })?;
@@ -46,7 +46,7 @@ mod tests {
 
     use super::{ask, Answer};
 
-    /// A lab that answers one question with `line`; joined, it gives the question.
+    /// A lab that answers one request with `line`; joined, it returns the request.
     fn lab(name: &str, line: &'static str) -> (PathBuf, JoinHandle<String>) {
         let path = std::env::temp_dir().join(format!("hosttool-{}-{name}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();

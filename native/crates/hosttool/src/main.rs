@@ -1,4 +1,4 @@
-//! hosttool: stands for every emulated tool of a mock host. It asks the lab what the tool it is called as would print.
+//! hosttool: the program behind every emulated tool of a mock host, which asks the lab for the tool's output.
 
 mod ask;
 
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Where the lab listens, inside every mock host.
+/// Path of the lab's socket inside every mock host.
 const SOCKET: &str = "/run/rackloop/tools.sock";
 
 /// Exit status when the lab cannot be asked: none of the emulated tools uses it.
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     };
     match print(&answer) {
         Ok(()) => answer.status.into(),
-        // Who read the output has gone, as `head` does when it has enough.
+        // The reader of the output has closed it, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => answer.status.into(),
         Err(error) => {
             eprintln!("{tool}: cannot write: {error}");

@@ -1,4 +1,4 @@
-//! A client with many requests in flight on one connection; it blocks, spins or gives up as the caller asks.
+//! An NBD client with many requests in flight on one connection.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::proto::{self, chunk, cmd, u16_at, u32_at, u64_at};
 use crate::stream::{Error, Patience, Stream};
 use crate::uri::NbdUri;
 
-/// Longest message that is believed to come with an error.
+/// Maximum accepted length of an error message.
 const MAX_ERROR_BYTES: u32 = 64 << 10;
 
 /// A request. Buffers are lent to the client and come back in the [`Completion`].
@@ -31,14 +31,14 @@ pub enum Command<B> {
     Flush,
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Debug)]
 pub struct Completion<B> {
     /// What [`Client::submit`] returned for it.
     pub cookie: u64,
     /// The buffer of a read or a write.
     pub buffer: Option<B>,
-    /// The error number of [`proto::errno`] where the request failed.
+    /// The error number of [`proto::errno`] if the request failed.
     pub result: Result<(), u32>,
 }
 
@@ -76,7 +76,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
         })
     }
 
-    /// What the server said of the export.
+    /// The server's description of the export.
     #[must_use]
     pub fn export(&self) -> Export {
         self.export
@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
         Ok(cookie)
     }
 
-    /// The next request that is answered, or `None` where patience ran out first. Order is the server's.
+    /// The next answered request in the server's order, or `None` if patience runs out first.
     ///
     /// # Errors
     /// [`Error`] where the connection is broken or the server broke the protocol.
@@ -254,7 +254,7 @@ impl<B> Drop for Client<B> {
             offset: 0,
             length: 0,
         };
-        // The server may be gone already; nothing is owed to anybody then.
+        // It fails only if the server is gone already.
         let _ = self.stream.write_all(&goodbye.encode());
     }
 }

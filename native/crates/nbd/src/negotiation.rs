@@ -1,12 +1,12 @@
-//! The fixed newstyle negotiation, seen from the client.
+//! The client side of the fixed newstyle negotiation.
 
 use crate::proto::{self, flag, handshake, info, opt, rep, u16_at, u32_at, u64_at};
 use crate::stream::{Error, Stream};
 
-/// Longest option reply that is believed; the longest useful ones are a few hundred bytes.
+/// Maximum accepted length of an option reply; useful ones have at most a few hundred bytes.
 const MAX_OPTION_REPLY: u32 = 64 << 10;
 
-/// What the server said of the export.
+/// The server's description of the export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Export {
     /// Size in bytes.
@@ -25,7 +25,7 @@ impl Export {
     }
 }
 
-/// Ask for the export `name`, with structured replies where the server has them.
+/// Negotiate the export `name`, with structured replies if the server supports them.
 pub(crate) fn negotiate(stream: &mut Stream, name: &str) -> Result<Export, Error> {
     let greeting: [u8; 18] = stream.read_array()?;
     if u64_at(&greeting, 0) != proto::INIT_MAGIC || u64_at(&greeting, 8) != proto::OPT_MAGIC {

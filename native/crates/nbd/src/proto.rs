@@ -63,8 +63,6 @@ pub mod info {
     pub const EXPORT: u16 = 0;
     /// Canonical name.
     pub const NAME: u16 = 1;
-    /// Human description.
-    pub const DESCRIPTION: u16 = 2;
     /// Minimum, preferred and maximum block size.
     pub const BLOCK_SIZE: u16 = 3;
 }
@@ -85,8 +83,6 @@ pub mod flag {
     pub const SEND_TRIM: u16 = 1 << 5;
     /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// DF is supported.
-    pub const SEND_DF: u16 = 1 << 7;
     /// Several connections see one coherent device.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
 }
@@ -131,22 +127,12 @@ pub mod chunk {
 
 /// Error numbers on the wire (Linux values, fixed by the protocol).
 pub mod errno {
-    /// Operation not permitted.
-    pub const EPERM: u32 = 1;
     /// I/O error.
     pub const EIO: u32 = 5;
-    /// Out of memory.
-    pub const ENOMEM: u32 = 12;
     /// Invalid argument.
     pub const EINVAL: u32 = 22;
     /// No space left.
     pub const ENOSPC: u32 = 28;
-    /// Value too large.
-    pub const EOVERFLOW: u32 = 75;
-    /// Not supported.
-    pub const ENOTSUP: u32 = 95;
-    /// Server is shutting down.
-    pub const ESHUTDOWN: u32 = 108;
 }
 
 /// Largest request rackd accepts and rackprobe sends: 64 MiB.

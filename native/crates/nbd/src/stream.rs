@@ -1,4 +1,4 @@
-//! The connection under a client, and how long to wait on it.
+//! The byte stream of a client, and the patience to wait on it.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,22 +10,22 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::uri::Endpoint;
 
-/// A server that stops in the middle of a message for this long has failed.
+/// Time-out within a message.
 const STALL: Duration = Duration::from_secs(30);
-/// Others get the core this often while an answer is spun for: often enough not to starve them, not so often that
-/// whoever wakes together with the answer goes first.
+/// Interval of yields while spinning: often enough not to starve other threads, not so often that a thread that
+/// wakes with the answer runs first.
 const SPINS_PER_YIELD: u64 = 64;
 
-/// Why a connection is of no further use.
+/// The reason why a connection cannot be used further.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing listens, or the connection broke.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The server will not give that export.
+    /// The server refuses the export.
     #[error("the server refused the export: {0}")]
     Refused(String),
-    /// The server sent what is not NBD.
+    /// The server broke the protocol.
     #[error("the server broke the NBD protocol: {0}")]
     Protocol(String),
 }
@@ -35,7 +35,7 @@ pub enum Error {
 pub struct Patience {
     /// Give up at this moment, or never.
     pub until: Option<Instant>,
-    /// Ask again and again instead of sleeping: earlier by a wake-up, at the price of a core.
+    /// Spin instead of sleeping: saves a wake-up, occupies a core.
     pub spin: bool,
 }
 
@@ -110,7 +110,7 @@ impl Stream {
         }
     }
 
-    /// Whether something can be read before patience runs out.
+    /// Wait until the socket is readable; returns whether it was before patience ran out.
     pub(crate) fn wait(&self, patience: Patience) -> io::Result<bool> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
         for spins in 1u64.. {

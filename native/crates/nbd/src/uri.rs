@@ -25,7 +25,7 @@ pub struct NbdUri {
     pub export: String,
 }
 
-/// A text that names no NBD export; the message says why.
+/// The error of an invalid NBD URI, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{uri:?} is no NBD URI: {reason}; write nbd+unix:///NAME?socket=PATH or nbd://HOST:PORT/NAME"

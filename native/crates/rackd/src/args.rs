@@ -32,16 +32,16 @@ command line or configuration. The configuration, the exports and the control so
 in docs/reference/rackd.md.
 ";
 
-/// What to run.
+/// The arguments of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The configuration file.
     pub config: PathBuf,
-    /// End with the process that started this one.
+    /// Exit together with the parent process.
     pub exit_with_parent: bool,
 }
 
-/// What the command line asks for.
+/// The requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Run the rack.

@@ -1,4 +1,4 @@
-//! Where a drive's bytes are.
+//! The storage of a drive's bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use crate::memory::Memory;
 
 /// A drive's bytes.
 pub enum Backing {
-    /// In memory: gone when rackd ends.
+    /// In memory: lost when rackd ends.
     Memory(Memory),
     /// In a file of the drive's size.
     File(File),
@@ -73,7 +73,7 @@ impl Backing {
         }
     }
 
-    /// Put what was written on stable storage.
+    /// Flush written data to stable storage.
     pub fn flush(&self) -> io::Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -82,7 +82,7 @@ impl Backing {
     }
 }
 
-/// For file systems that cannot make holes or zero ranges.
+/// Fallback for file systems that cannot make holes or zero ranges.
 fn write_zeroes(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let zeroes = [0; 64 << 10];
     let mut at = offset;

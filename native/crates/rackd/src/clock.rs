@@ -1,4 +1,4 @@
-//! CLOCK_MONOTONIC, the clock every stamp of rackd is on.
+//! CLOCK_MONOTONIC, the clock of all time stamps.
 
 use rustix::time::{clock_gettime, ClockId};
 

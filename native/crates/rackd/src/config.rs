@@ -1,4 +1,4 @@
-//! The configuration file: what it may say, and every way it can be wrong.
+//! The configuration file: fields and checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -15,7 +15,7 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError(message.into()))
 }
 
-/// The configuration file, as written.
+/// The fields of the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -169,7 +169,7 @@ impl Config {
         Ok(())
     }
 
-    /// No port and no slot is used twice.
+    /// Check that no port and no slot is used twice.
     fn check_plugs(&self) -> Result<(), ConfigError> {
         let mut taken: BTreeMap<Port, String> = BTreeMap::new();
         let servers = self.servers.iter().flat_map(|(server, config)| {
@@ -238,7 +238,7 @@ impl Config {
         self.stacks.get(name).cloned().or_else(built_in)
     }
 
-    /// The rack this describes, powering on with `saved`, or with the file's own map where that is `None`.
+    /// The layout of the rack, powering on with `saved`, or with the file's own map if that is `None`.
     pub(crate) fn layout(&self, saved: Option<PortMap>) -> Layout {
         let expanders: Vec<&String> = self.expanders.keys().collect();
         let place = |drive: &DriveConfig| match (drive.port, &drive.expander, drive.slot) {
@@ -289,14 +289,14 @@ impl Config {
         }
     }
 
-    /// The seed of a drive's own chance, by its place in the list.
+    /// The seed of a drive's randomness, by its index in the list.
     pub(crate) fn drive_seed(&self, index: usize) -> u64 {
-        // The golden ratio's bits: seeds of neighbours, and of neighbouring racks, have nothing in common.
+        // The golden ratio's bits make the seeds of neighbouring drives and racks unrelated.
         let apart = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.seed.wrapping_add(apart)
     }
 
-    /// The size of a port export: what the file says, else the largest drive's.
+    /// The size of a port's export: as configured, else that of the largest drive.
     pub(crate) fn port_bytes(&self) -> u64 {
         let largest = self
             .drives

@@ -1,8 +1,8 @@
-//! The error of a configuration that cannot be used.
+//! The error of an invalid configuration.
 
 use std::fmt;
 
-/// A configuration that cannot be used: what is wrong, where, and what to do.
+/// An invalid configuration: what is wrong, where, and what to do.
 #[derive(Debug)]
 pub struct ConfigError(pub String);
 

@@ -1,4 +1,4 @@
-//! One client connection: replies from several threads, and the requests that wait for a drive.
+//! A client connection: replies from several threads, and limits on waiting requests.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,28 +15,28 @@ mod pending;
 pub use pending::{Gathering, Pending};
 use pending::{WAITING_BYTES, WAITING_REQUESTS};
 
-/// Replies left for another thread to send before their producer waits.
+/// Bytes of replies queued for another thread before their producer waits.
 const LEFT_BYTES: usize = 4 << 20;
 
 /// Replies that could not be sent yet.
 #[derive(Default)]
 struct Outbox {
-    /// A thread is writing to the socket; it also writes what others leave here.
+    /// A thread is writing to the socket; it also writes what others queue here.
     busy: bool,
     left: Vec<u8>,
 }
 
-/// What a client has here. Requests and replies together have a limit: see [`Connection::defer`].
+/// A client's waiting requests and replies, which together are limited: see [`Connection::defer`].
 #[derive(Default)]
 struct Waiting {
     requests: usize,
     bytes: usize,
-    /// Bytes of replies that the client has not taken.
+    /// Bytes of replies that the client has not read.
     unread: usize,
 }
 
 impl Waiting {
-    /// Whether another request may be let in. One by itself may have any size.
+    /// Whether another request may be accepted. A single one may have any size.
     fn has_room_for(&self, bytes: usize) -> bool {
         let others = self.bytes + self.unread;
         self.requests < WAITING_REQUESTS && (others == 0 || others + bytes <= WAITING_BYTES)
@@ -85,7 +85,7 @@ impl Connection {
         self.close_on_error(sent)
     }
 
-    /// Send replies without waiting: what the socket does not take now is sent by a thread of its own.
+    /// Send replies without waiting: what the socket does not accept now is sent by a separate thread.
     pub fn send_soon(self: &Arc<Self>, replies: &[u8]) {
         let mut outbox = self.outbox.lock();
         if outbox.busy {
@@ -97,8 +97,8 @@ impl Connection {
         self.send_now(replies);
     }
 
-    /// Be the busy one, so that replies gather until [`Connection::send_gathered`]; `false` where a thread is it
-    /// already, and sends what others leave.
+    /// Become the sending thread, so that replies gather until [`Connection::send_gathered`]; `false` if another thread
+    /// sends already, including what others queue.
     fn gather(&self) -> bool {
         !std::mem::replace(&mut self.outbox.lock().busy, true)
     }
@@ -110,7 +110,7 @@ impl Connection {
         self.taken(gathered.len());
     }
 
-    /// Send replies, then what others left. The caller is the busy one.
+    /// Send replies, then what others queued. The caller is the sending thread.
     fn send_now(self: &Arc<Self>, replies: &[u8]) {
         let taken = match self.socket.send_with_flags(replies, MSG_DONTWAIT) {
             Ok(taken) => taken,
@@ -130,16 +130,16 @@ impl Connection {
         let connection = self.clone();
         let flusher = thread::Builder::new().spawn(move || {
             let sent = connection.send_left();
-            // The connection is closed where this fails; its reading thread finds out.
+            // On failure the connection is closed; its reading thread notices.
             let _ = connection.close_on_error(sent);
         });
         if flusher.is_err() {
-            // Out of threads: this client loses its connection, nobody else anything.
+            // Out of threads: only this client loses its connection.
             self.close();
         }
     }
 
-    /// Send what others left, until nothing is. The caller is the busy one.
+    /// Send what others queue until nothing is left. The caller is the sending thread.
     fn send_left(&self) -> io::Result<()> {
         loop {
             let left = {
@@ -156,13 +156,13 @@ impl Connection {
         }
     }
 
-    /// Leave replies to the one who is busy.
+    /// Queue replies for the sending thread.
     fn leave(&self, outbox: &mut Outbox, replies: &[u8]) {
         outbox.left.extend_from_slice(replies);
         self.waiting.lock().unread += replies.len();
     }
 
-    /// Replies that were left have been sent.
+    /// Account for queued replies that have been sent.
     fn taken(&self, bytes: usize) {
         self.waiting.lock().unread -= bytes;
         self.fewer_wait.notify_all();
@@ -175,12 +175,12 @@ impl Connection {
         sent
     }
 
-    /// Nothing is answered from now on. The one who was busy stays it, so that nobody writes again.
+    /// Close the connection. The sending thread stays marked as such, so that no other thread writes.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // The peer is gone already where this fails.
+        // It fails only if the peer is gone already.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        // Under the locks, so that nobody checks the flag before and waits after.
+        // Under the locks, so that no thread checks the flag before and waits after.
         drop(self.outbox.lock());
         self.outbox_taken.notify_all();
         drop(self.waiting.lock());
@@ -216,7 +216,7 @@ pub mod tests {
         )
     }
 
-    /// Replies that fit no socket buffer, each filled with a byte of its own.
+    /// Replies larger than any socket buffer, each filled with a different byte.
     fn replies() -> Vec<Vec<u8>> {
         (0..20_u8).map(|number| vec![number; 100_000]).collect()
     }

@@ -1,4 +1,4 @@
-//! The control socket: a JSON object a line in, a JSON object a line out.
+//! The control socket: one JSON object per line for each request and each answer.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -13,12 +13,12 @@ use crate::ops;
 use crate::request::{Fields, OpError};
 use crate::running_rack::RunningRack;
 
-/// Longer than any request.
+/// Maximum length of a request.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Serve one client until it leaves.
+/// Serve one client until it disconnects.
 pub fn serve(stream: UnixStream, running: &Arc<RunningRack>) {
-    // An error here is the client's: it left. Nothing is owed to it.
+    // The only error is a disconnected client.
     let _ = serve_lines(stream, running);
 }
 
@@ -51,12 +51,12 @@ fn serve_lines(stream: UnixStream, running: &Arc<RunningRack>) -> io::Result<()>
             }
         };
         if op == "sanitize" {
-            // Erasing takes its time; other requests of this client do not wait for it.
+            // A sanitize takes long; other requests of this client do not wait for it.
             let (running, writer) = (running.clone(), writer.clone());
             let of_thread = (id.clone(), writer.clone());
             let erase = move || {
                 let (id, writer) = of_thread;
-                // The client may have left.
+                // The client may have disconnected.
                 let _ = writer.write(&reply(id, ops::run(&running, &op, fields)));
             };
             if let Err(error) = thread::Builder::new().spawn(erase) {
@@ -89,7 +89,7 @@ fn reply(id: Value, result: ops::Answer) -> Vec<u8> {
     }
 }
 
-/// The request's identity, its operation, and its other fields.
+/// The request's id, its operation, and its other fields.
 fn parse(line: &[u8]) -> Result<(Value, String, Fields), OpError> {
     let mut fields: Fields = serde_json::from_slice(line)
         .map_err(|error| OpError::bad_request(format!("no JSON object: {error}")))?;

@@ -1,4 +1,4 @@
-//! A drive that serves I/O: its state machine, its bytes, and what becomes of a request.
+//! A drive that serves I/O: its state machine, its storage, and the execution of requests.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::io_path::{Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
 
-/// Who a drive says it is.
+/// A drive's identity.
 pub struct Identity {
     /// Its index in the rack.
     pub number: usize,
@@ -33,27 +33,27 @@ pub struct Identity {
     pub rotational: bool,
 }
 
-/// The bytes of a request: what a read fills, what a write stores.
+/// The data buffer of a request.
 pub enum Bytes<'a> {
     None,
     Fill(&'a mut [u8]),
     Store(&'a [u8]),
 }
 
-/// How a request may be carried out, beside what [`Io`] says.
+/// Options of a request beyond [`Io`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Manner {
     /// On stable media before it completes.
     pub fua: bool,
     /// Write zeroes without making a hole.
     pub no_hole: bool,
-    /// What is to be done about a sector that cannot be read.
+    /// The policy for a sector that cannot be read.
     pub on_read_error: OnReadError,
-    /// The index of the one drive it is for; at any other it fails with EIO. `None` for whatever drive is there.
+    /// The index of the only drive that may execute it; any other fails it with EIO. `None` for any drive.
     pub only: Option<usize>,
 }
 
-/// What a drive does now, and when the timer looks at it next.
+/// A drive's state and its next timer alarm.
 struct Work {
     state: DriveState<Queued>,
     alarm_ns: Option<u64>,
@@ -88,7 +88,7 @@ impl Drive {
         self.work.lock().state.counters()
     }
 
-    /// What the timing model counts of its own, by the names of SMART.
+    /// The timing model's own counters, by the names of SMART.
     pub fn health(&self) -> Vec<(&'static str, u64)> {
         self.work.lock().state.health()
     }
@@ -110,14 +110,14 @@ impl Drive {
         self.work.lock().state.faults()
     }
 
-    /// Its link is lost by a map change or a PHY drop: the identities of the faults that crash it now.
+    /// Report a link lost to a map change or a PHY drop; returns the identities of the faults that crash the drive.
     pub fn lose_link(&self) -> Vec<u64> {
         self.work.lock().state.lose_link()
     }
 
-    /// What the drive does with a request, or the error number of one that is for another drive, or not on this one.
+    /// The drive's verdict on a request, or the error number if it is for another drive or out of range.
     pub fn begin(&self, io: &Io, manner: Manner) -> Result<Verdict, u32> {
-        // Nothing of the drive has failed, so that nothing is noted of it.
+        // The drive has not failed, so that nothing is logged.
         if manner
             .only
             .is_some_and(|number| number != self.identity.number)
@@ -139,7 +139,7 @@ impl Drive {
         Ok(self.work.lock().state.begin(io))
     }
 
-    /// Have the drive work on a request that takes its time.
+    /// Submit a request that takes time.
     pub fn submit(self: &Arc<Self>, queued: Queued, shared: &Shared) {
         let (io, manner) = (queued.pending.io, queued.pending.manner);
         let mut work = self.work.lock();
@@ -148,7 +148,7 @@ impl Drive {
         self.set_alarm(&mut work, shared);
     }
 
-    /// It is time: see to the requests that are due, unless a newer alarm took this one's place.
+    /// Handle an alarm: conclude the requests that are due, unless a newer alarm replaced this one.
     pub fn see_to_due(self: &Arc<Self>, alarm_ns: u64, shared: &Shared) {
         let mut due: Vec<Due<Queued>> = Vec::new();
         {
@@ -188,40 +188,40 @@ impl Drive {
         }
     }
 
-    /// What becomes of a request that is due.
+    /// The verdict on a request that is due.
     pub fn conclude(&self, io: &Io, failed_at: Option<u64>) -> Verdict {
         self.work.lock().state.conclude(io, failed_at)
     }
 
-    /// Take back requests that were not executed: nothing comes of them, though the drive goes on working on them.
+    /// Withdraw requests that were not executed: they have no effect, but still take the drive's time.
     pub fn withdraw(&self, is_meant: impl Fn(&Queued) -> bool) -> Vec<Queued> {
         self.work.lock().state.withdraw(is_meant)
     }
 
-    /// Whoever waited for these is gone: the drive forgets them, and works on them no more than it must.
+    /// Abort requests whose initiator is gone: the drive drops them, and works on them no more than it must.
     pub fn abort(self: &Arc<Self>, is_meant: impl Fn(&Queued) -> bool, shared: &Shared) {
         let mut work = self.work.lock();
         work.state.abort(is_meant, now_ns());
         self.set_alarm(&mut work, shared);
     }
 
-    /// Whether it answers nothing for now.
+    /// Whether it currently answers nothing.
     pub fn hangs(&self) -> bool {
         self.work.lock().state.hangs()
     }
 
-    /// The drive loses its power, and with it what it works on.
+    /// Cut the drive's power; returns the requests it was working on.
     pub fn cut_power(&self) -> Vec<Queued> {
         self.work.lock().state.cut_power(now_ns())
     }
 
-    /// Begin to erase the drive: it answers nothing until [`Drive::erase`] is done. What it was working on; `None`
-    /// where it cannot be erased now.
+    /// Begin to sanitize the drive: it answers nothing until [`Drive::erase`] is done. Returns the requests it was
+    /// working on; `None` if it cannot be sanitized now.
     pub fn begin_sanitize(&self) -> Option<Vec<Queued>> {
         self.work.lock().state.begin_sanitize(now_ns())
     }
 
-    /// Erase the drive, which nobody reads or writes meanwhile. The error number where the storage below fails.
+    /// Erase the drive, which must not be accessed meanwhile. Returns the error number if the storage below fails.
     pub fn erase(&self) -> Result<(), u32> {
         let zeroed = self.backing.zero(0, self.identity.bytes, true);
         self.work.lock().state.finish_sanitize(now_ns());
@@ -230,13 +230,13 @@ impl Drive {
             .map_err(|_| self.fail(0, errno::EIO, None))
     }
 
-    /// Whether what is to be on stable media needs the storage below, which takes its time.
+    /// Whether a flush has to reach the storage below, which takes time.
     pub fn is_on_file(&self) -> bool {
         matches!(self.backing, Backing::File(_))
     }
 
-    /// Carry out a request whose verdict is that it is done or has failed, which was due at `due_ns` where the drive takes
-    /// its time. The error number where it fails. What must be on stable media needs [`Drive::flush`] as well.
+    /// Execute a request with the verdict done or failed, due at `due_ns` if the model takes time. Returns the
+    /// error number if it fails. Data that must be on stable media needs [`Drive::flush`] as well.
     pub fn finish(
         &self,
         io: &Io,
@@ -265,7 +265,7 @@ impl Drive {
         self.move_part(io, manner, bytes, due_ns)
     }
 
-    /// Move the data of a request that is done, or of a part of it. The error number where that fails.
+    /// Move the data of a request that is done, or of a part of it. Returns the error number if that fails.
     pub fn move_part(
         &self,
         io: &Io,
@@ -298,7 +298,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Put what was written on stable media: the rest of a flush, or of a request with FUA.
+    /// Flush written data to stable media: the last step of a flush, or of a request with FUA.
     pub fn flush(&self) -> Result<(), u32> {
         let flushed = self.backing.flush();
         flushed.map_err(|_| self.fail(0, errno::EIO, None))

@@ -1,4 +1,4 @@
-//! A drive, as the configuration file describes it.
+//! The configuration of a drive.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn default_timing() -> Timing {
     Timing::Ideal {}
 }
 
-/// Where a drive's bytes are.
+/// The storage of a drive's bytes.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum BackingConfig {
@@ -79,7 +79,7 @@ impl DriveConfig {
         }
     }
 
-    /// The drive with its bytes in place, idle and healthy; the chance of its model comes from `seed`. `number` is its
+    /// The drive with its storage, idle and healthy; its model's randomness comes from `seed`. `number` is its
     /// index in the rack.
     pub(crate) fn start(
         &self,
@@ -106,7 +106,7 @@ impl DriveConfig {
         ))
     }
 
-    /// What is wrong with the drive by itself.
+    /// Check the drive's own fields.
     pub(crate) fn check(&self) -> Result<(), String> {
         if !self.sector_bytes.is_power_of_two() || !(512..=65536).contains(&self.sector_bytes) {
             return Err("sector_bytes must be a power of two from 512 to 65536".into());

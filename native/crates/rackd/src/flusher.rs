@@ -1,4 +1,4 @@
-//! Puts data on stable storage for requests that have nobody to wait for it: the timer has other things to do.
+//! A thread that flushes storage for timed requests, so that the timer does not block.
 
 use std::io;
 use std::sync::mpsc::{channel, Sender};
@@ -8,7 +8,7 @@ use std::thread;
 use crate::connection::Pending;
 use crate::drive::Drive;
 
-/// A handle to the thread that flushes.
+/// A handle to the flusher thread.
 pub struct Flusher(Sender<(Arc<Drive>, Pending)>);
 
 impl Flusher {

@@ -15,18 +15,18 @@ use crate::io_path::IoPath;
 use crate::reply::Style;
 use crate::running_rack::RunningRack;
 
-/// Longer option data than any option has.
+/// Maximum length of option data.
 const MAX_OPTION_BYTES: u32 = 64 << 10;
 const PREFERRED_BLOCK: u32 = 4096;
 
-/// What ends the name of an export's twin, whose reads fail fast.
+/// Suffix of the name of an export's twin, whose reads fail fast.
 const FAIL_FAST: &str = ".failfast";
 
-/// What stands between the name of an export and the serial number of the one drive that requests are for.
+/// Separator between the name of an export and the serial number of the only drive that may answer.
 const BY_ID: &str = ".by-id.";
 
-/// What a client chose: an export of the rack, what is done about unreadable sectors, the only drive it means, and how it is
-/// answered.
+/// A client's choices: an export of the rack, the policy for unreadable sectors, the only drive that may answer, and
+/// the style of replies.
 pub struct Chosen {
     pub export: usize,
     pub on_read_error: OnReadError,
@@ -34,7 +34,7 @@ pub struct Chosen {
     pub style: Style,
 }
 
-/// Negotiate until the client chose an export; `None` where it left without one.
+/// Negotiate until the client chooses an export; `None` if it disconnects without one.
 pub fn negotiate(
     socket: &Socket,
     inbox: &mut Inbox,
@@ -95,7 +95,7 @@ enum Next {
     Serve(Requested),
 }
 
-/// An export by its index, or its's twin, for whatever drive is there or for one alone.
+/// A requested export: its index, the fail-fast twin or not, and the only drive that may answer.
 #[derive(Clone, Copy)]
 struct Requested {
     export: usize,
@@ -138,7 +138,7 @@ impl Talk<'_> {
         Ok(Next::Stay)
     }
 
-    /// The old way: there is no error reply, an unknown name ends the connection.
+    /// The oldest option: there is no error reply, an unknown name ends the connection.
     fn export_name(&self, name: &[u8]) -> io::Result<Next> {
         let Some(export) = self.export(name) else {
             return Ok(Next::Leave);
@@ -211,7 +211,7 @@ impl Talk<'_> {
         })
     }
 
-    /// The one drive with this serial number, unless another drive answers at the export.
+    /// The drive with this serial number, unless the export leads to another one.
     fn drive_at(&self, export: usize, serial: &str) -> Option<usize> {
         let drives = self.running.drives();
         let mut called_so = drives

@@ -1,4 +1,4 @@
-//! Bytes from a client, read many requests at a time.
+//! The receive buffer of a client, which reads many requests at a time.
 
 use std::io::{self, Read};
 
@@ -23,12 +23,12 @@ impl Inbox {
         }
     }
 
-    /// Whether this many bytes are here already.
+    /// Whether this many bytes are buffered.
     pub fn has(&self, length: usize) -> bool {
         self.end - self.start >= length
     }
 
-    /// Read until `length` bytes are here. `UnexpectedEof` when the client is gone before.
+    /// Read until `length` bytes are buffered. `UnexpectedEof` if the client disconnects before.
     pub fn fill(&mut self, socket: &Socket, length: usize) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

@@ -1,4 +1,4 @@
-//! The path from an export to whatever drive answers there: where I/O and map changes meet.
+//! I/O paths: from an export to the drive mapped there, synchronized with map changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -19,17 +19,17 @@ mod mover;
 pub use mover::Mover;
 use mover::{Moving, SLICE_BYTES};
 
-/// What the timer does when it is time.
+/// A timer entry.
 pub enum TimerEntry {
-    /// Let the rack do what is due by this alarm of its.
+    /// Advance the rack to this alarm.
     Rack(u64),
-    /// Let a drive do what is due by this alarm of its.
+    /// Advance a drive to this alarm.
     Drive(Arc<Drive>, u64),
-    /// Give up requests this path has held too long.
+    /// Fail requests that this path has held for too long.
     GiveUp(Arc<IoPath>),
 }
 
-/// Where a path leads. Changed only under the path's write lock, so that no request straddles a change.
+/// The drive that a path leads to. Changed only under the path's write lock, so that no request spans a change.
 #[derive(Default)]
 pub struct Route {
     pub drive: Option<Arc<Drive>>,
@@ -37,7 +37,7 @@ pub struct Route {
     pub epoch: u64,
 }
 
-/// A drive that came online on a path, of which nothing was answered yet.
+/// A drive that came online on a path and has answered no request yet.
 pub struct Opening {
     /// When the drive came online.
     t_ns: u64,
@@ -46,7 +46,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// How `drive` came online, where `records` say that it did.
+    /// The opening of `drive`, if `records` say that it came online.
     pub fn of(drive: &Arc<str>, records: &[Record]) -> Option<Self> {
         records.iter().find_map(|record| match &record.what {
             What::Online(attach) if attach.drive.as_ref() == Some(drive) => Some(Self {
@@ -58,18 +58,18 @@ impl Opening {
     }
 }
 
-/// A request that a drive works on, and the route it took there.
+/// A request submitted to a drive, and the route it took there.
 pub struct Queued {
     pub path: Arc<IoPath>,
     pub pending: Pending,
     epoch: u64,
-    /// When the drive took it on.
+    /// The time of its submission to the drive.
     since_ns: u64,
 }
 
 impl Queued {
-    /// It was due at `due_ns`. Where the link to the drive that took it on was lost meanwhile, it goes to the drive that
-    /// is there by now.
+    /// Complete it, which was due at `due_ns`. If the link to its drive was lost meanwhile, it is resubmitted to the
+    /// drive mapped there now.
     pub fn conclude(self, due_ns: u64, failed_at: Option<u64>) {
         let Self {
             path,
@@ -102,22 +102,22 @@ impl Queued {
         }
     }
 
-    /// It was not executed: it waits for whatever drive comes online on its path, which the caller has stopped.
+    /// Hold it, unexecuted, until a drive comes online on its path, which the caller has stopped.
     pub fn hold(self) {
         self.path.hold(self.pending);
     }
 
-    /// It was not executed: it begins anew.
+    /// Resubmit it, unexecuted.
     pub fn submit(self) {
         self.path.submit(self.pending);
     }
 }
 
-/// What a drive took for a request.
+/// The time a drive took for a request.
 #[derive(Clone, Copy, Default)]
 struct Took {
     service_ns: u64,
-    /// When it was ready, where the drive takes its time.
+    /// The time it was ready, if the model takes time.
     due_ns: Option<u64>,
 }
 
@@ -125,11 +125,11 @@ struct Took {
 #[derive(Default)]
 struct Held {
     pending: Vec<Pending>,
-    /// When the timer looks at them next.
+    /// The next timer alarm.
     alarm_ns: Option<u64>,
 }
 
-/// How much is, and was, held on all paths.
+/// Counts of requests held on all paths, now and in total.
 #[derive(Default)]
 pub struct HeldCounts {
     pub now: AtomicU64,
@@ -144,13 +144,13 @@ pub struct IoPath {
     pub rotational: bool,
     route: RwLock<Route>,
     held: Mutex<Held>,
-    /// A drive has come online, and nothing was answered since.
+    /// A drive has come online and has answered no request yet.
     is_fresh: AtomicBool,
     opening: Mutex<Option<Opening>>,
     shared: Arc<Shared>,
 }
 
-/// What all paths share.
+/// The state shared by all paths.
 pub struct Shared {
     pub link_timeout_ns: u64,
     pub timer: Timer<TimerEntry>,
@@ -174,19 +174,19 @@ impl IoPath {
         }
     }
 
-    /// Stop I/O on this path until the guard is dropped; what is executing finishes first.
+    /// Stop I/O on this path until the guard is dropped; executing requests finish first.
     pub fn stop(&self) -> RwLockWriteGuard<'_, Route> {
         self.route.write()
     }
 
-    /// The first answer from now on is one to a drive that came online; with `None` there is nothing to say of it.
+    /// Record the first answer from now on for this opening; with `None` it is not recorded.
     pub fn open(&self, opening: Option<Opening>) {
         let mut waits = self.opening.lock();
         self.is_fresh.store(opening.is_some(), Ordering::Release);
         *waits = opening;
     }
 
-    /// A request was answered, having spent `service_ns` in the drive: note it where it is the first.
+    /// Log an answered request that took `service_ns` in the drive, if it is the first.
     fn note_answer(&self, io: &Io, is_good: bool, service_ns: u64) {
         if !self.is_fresh.load(Ordering::Acquire) {
             return;
@@ -215,7 +215,7 @@ impl IoPath {
         });
     }
 
-    /// The drive that answers here now.
+    /// The drive that the path leads to now.
     pub fn drive(&self) -> Option<Arc<Drive>> {
         self.route.read().drive.clone()
     }
@@ -229,7 +229,7 @@ impl IoPath {
             .is_some_and(|of_line| Arc::ptr_eq(of_line, drive))
     }
 
-    /// Carry out a request that came at `came_ns`, if that can be done at once.
+    /// Execute a request that arrived at `came_ns`, if that can be done at once.
     pub fn attempt(
         &self,
         io: &Io,
@@ -251,13 +251,13 @@ impl IoPath {
         if result.is_err() || !needs_flush(io, manner) {
             return result.into();
         }
-        // A map change need not wait for the storage below.
+        // A map change does not wait for the storage below.
         let drive = drive.clone();
         drop(route);
         Some(drive.flush())
     }
 
-    /// Carry out a request that may have to wait, and answer it when that is over.
+    /// Execute a request that may have to wait, and answer it afterwards.
     pub fn submit(self: &Arc<Self>, pending: Pending) {
         if pending.is_orphaned() {
             return;
@@ -285,7 +285,7 @@ impl IoPath {
         }
     }
 
-    /// Carry out a request with this verdict of the drive's, and answer it. The caller holds the route of that epoch.
+    /// Execute a request with this verdict, and answer it. The caller holds the route of that epoch.
     fn carry_out(
         self: &Arc<Self>,
         drive: &Arc<Drive>,
@@ -305,7 +305,7 @@ impl IoPath {
         self.conclude(drive, pending, result, took);
     }
 
-    /// The data of a request has moved, or could not be.
+    /// Answer a request whose data has moved, or could not be moved.
     fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
         drive.recording.note(&pending.io, pending.came_ns);
         self.conclude(drive, pending, result, took);
@@ -321,7 +321,7 @@ impl IoPath {
         }
     }
 
-    /// The caller holds the route's lock: whoever opens the path next finds the request.
+    /// The caller holds the route's lock, so that the next release of the path finds the request.
     fn hold(self: &Arc<Self>, pending: Pending) {
         let give_up_ns = pending.came_ns + self.shared.link_timeout_ns;
         let mut held = self.held.lock();
@@ -340,7 +340,7 @@ impl IoPath {
         }
     }
 
-    /// A drive answers again: carry out everything that was held. To be called after the route was changed.
+    /// Execute all held requests. To be called after the route was changed.
     pub fn release(self: &Arc<Self>) {
         let pending = std::mem::take(&mut self.held.lock().pending);
         self.no_longer_held(pending.len());
@@ -349,7 +349,7 @@ impl IoPath {
         }
     }
 
-    /// Fail what was held for the whole link time-out.
+    /// Fail the requests held for the whole link time-out.
     pub fn give_up(self: &Arc<Self>) {
         let limit_ns = now_ns().saturating_sub(self.shared.link_timeout_ns);
         let mut held = self.held.lock();
@@ -382,7 +382,7 @@ impl IoPath {
         }
     }
 
-    /// The client is gone: forget what it had waiting here, and in the drive.
+    /// Drop a disconnected client's requests, held here and in the drive.
     pub fn forget(&self, connection: &Arc<Connection>) {
         if let Some(drive) = &self.route.read().drive {
             drive.abort(|queued| queued.pending.is_of(connection), &self.shared);

@@ -1,5 +1,5 @@
 //! rackd, the simulated rack: NBD exports over simulated drives, a control socket and a truth log.
-//! `docs/reference/rackd.md` is what its clients rely on.
+//! `docs/reference/rackd.md` specifies what clients rely on.
 
 mod args;
 mod backing;

@@ -1,4 +1,4 @@
-//! Whole lines to a client of the control socket, from several threads.
+//! Writing whole lines to a client of the control socket from several threads.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! The sockets rackd answers on.
+//! The listening sockets.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ use crate::inbox::Inbox;
 use crate::running_rack::RunningRack;
 use crate::transmission::serve;
 
-/// As much as the kernel may give a socket without privilege.
+/// The largest socket buffer that needs no privilege.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// The files of bound sockets, removed when this is dropped.
@@ -38,7 +38,7 @@ impl SocketFiles {
 impl Drop for SocketFiles {
     fn drop(&mut self) {
         for path in &self.0 {
-            // Somebody may have tidied up already.
+            // The file may have been removed already.
             let _ = fs::remove_file(path);
         }
     }
@@ -76,7 +76,7 @@ impl Sockets {
         self.nbd_tcp.as_ref()?.local_addr().ok()
     }
 
-    /// Answer, each client in a thread of its own, until the process ends.
+    /// Serve each client in a thread of its own until the process ends.
     pub fn serve(self, running: &Arc<RunningRack>) -> SocketFiles {
         let nbd = self.nbd;
         let of_unix = running.clone();
@@ -141,7 +141,7 @@ fn accept<S: Send + 'static>(
                 .map(drop)
         });
         if let Err(error) = accepted {
-            // Out of descriptors or threads, mostly; a client that left already, sometimes.
+            // Usually out of descriptors or threads, sometimes a client that has disconnected already.
             failed += 1;
             if 10_u64.pow(failed.ilog10()) == failed {
                 eprintln!("rackd: {failed} clients could not be served, the last: {error}");
@@ -152,10 +152,10 @@ fn accept<S: Send + 'static>(
 }
 
 fn serve_nbd(socket: Socket, running: &Arc<RunningRack>) {
-    // Smaller buffers are slower, not wrong.
+    // Smaller buffers are only slower.
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
     let mut inbox = Inbox::new();
-    // An error here is the client's: it left, or spoke something else. Its connection ends, nothing more.
+    // An error means that the client disconnected or broke the protocol: only its connection ends.
     let _ = negotiate(&socket, &mut inbox, running).and_then(|chosen| match chosen {
         Some(chosen) => serve(&socket, inbox, &chosen, &running.paths()[chosen.export]),
         None => Ok(()),

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Err(message) => return refuse(&message),
     };
     rackd::abort_on_panic();
-    // Without it everything works, only later on a busy machine; lateness is recorded.
+    // Optional: without it wake-ups are later on a busy machine. Lateness is recorded.
     let _ = realtime::ask_for_short_slices();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,

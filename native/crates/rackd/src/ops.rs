@@ -1,4 +1,4 @@
-//! The operations of the control socket.
+//! Operations of the control socket.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::running_rack::RunningRack;
 const MOST_DROPPED_MS: f64 = 1e9;
 const MOST_FLAPPED_MS: f64 = 1e12;
 
-/// When it was executed, and the fields of the answer.
+/// The time of execution, and the fields of the answer.
 pub type Answer = Result<(u64, Fields), OpError>;
 
 /// Run one operation.
@@ -348,7 +348,7 @@ fn identify(running: &RunningRack, fields: IdentifyFields) -> Answer {
     }))
 }
 
-/// The drive a server sees on a port of its.
+/// The drive that a server sees on one of its ports.
 fn drive_seen(
     running: &RunningRack,
     server: &str,

@@ -1,9 +1,9 @@
-//! What becomes of rackd when one of its threads fails.
+//! Aborting the process when a thread panics.
 
 use std::panic;
 
-/// From now on a panic in any thread ends the process with SIGABRT. The thread may have held the rack half changed:
-/// rackd ends rather than go on and lie.
+/// From now on a panic in any thread ends the process with SIGABRT, since the thread may have left the rack in an
+/// inconsistent state.
 pub fn abort_on_panic() {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |found| {
@@ -19,7 +19,7 @@ mod tests {
     use std::process::Command;
     use std::thread;
 
-    /// Set for the process that is to end.
+    /// Environment variable of the process that panics.
     const ROLE: &str = "RACKD_TEST_PANICS";
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a drive was asked and when, kept for whoever judges the timing of what asked.
+//! Recordings of a drive's requests and their times, for judging the timing of an initiator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,12 +8,12 @@ use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 
-/// 64 MB of them.
+/// Maximum number of records: 64 MB.
 const MAX_RECORDS: usize = 2_000_000;
-/// Records in one answer, which stays under 1 MiB with them.
+/// Maximum number of records in one answer, which keeps it under 1 MiB.
 const PAGE_RECORDS: usize = 10_000;
 
-/// A request that the drive answered.
+/// A request that a drive answered.
 #[derive(Clone, Copy)]
 struct Answered {
     arrived_ns: u64,
@@ -26,11 +26,11 @@ struct Answered {
 #[derive(Default)]
 struct Kept {
     answered: Vec<Answered>,
-    /// Requests that came when there was no room any more.
+    /// Requests that arrived after the limit was reached.
     lost: u64,
 }
 
-/// Records the requests of one drive while it is on.
+/// The recording of one drive's requests.
 #[derive(Default)]
 pub struct Recording {
     is_on: AtomicBool,
@@ -38,12 +38,12 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begin anew, or end; what was recorded stays until it begins anew.
+    /// Start a new recording, or stop; records stay until the next start.
     pub fn switch(&self, on: bool) {
         let mut kept = self.kept.lock();
         if on {
             *kept = Kept {
-                // Growing it later would stop the drive for as long as the copy takes.
+                // Growing it later would block the drive for the time of a copy.
                 answered: Vec::with_capacity(MAX_RECORDS),
                 lost: 0,
             };
@@ -51,7 +51,7 @@ impl Recording {
         self.is_on.store(on, Ordering::Relaxed);
     }
 
-    /// A request that arrived at `arrived_ns` is answered now.
+    /// Record a request that arrived at `arrived_ns` and is answered now.
     pub fn note(&self, io: &Io, arrived_ns: u64) {
         if !self.is_on.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Replies of the transmission phase, as bytes.
+//! Encoding of replies in the transmission phase.
 
 use nbd::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
 
@@ -27,7 +27,7 @@ fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
     out
 }
 
-/// What stands before the `length` (not 0) bytes of a structured read.
+/// The header of a structured read of `length` (not 0) bytes.
 pub fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LEN] {
     let mut out = [0; OFFSET_DATA_LEN];
     out[..CHUNK_LEN].copy_from_slice(&chunk_header(chunk::OFFSET_DATA, cookie, length + 8));
@@ -35,7 +35,7 @@ pub fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LE
     out
 }
 
-/// How a connection is answered.
+/// The style of a connection's replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     Simple,
@@ -44,7 +44,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Bytes that stand before the data of a read.
+    /// Length of the header before the data of a read.
     pub fn read_header_len(self) -> usize {
         match self {
             Self::Simple => SIMPLE_LEN,

@@ -1,4 +1,4 @@
-//! What the control socket's operations are told, and why one is refused.
+//! Requests of the control socket, and the reasons to refuse one.
 
 use racksim::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
 use serde::de::DeserializeOwned;
@@ -99,7 +99,7 @@ impl Ports {
     }
 }
 
-/// What a client calls a fault of its.
+/// The client's key for a fault.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 pub struct Key(pub String);
@@ -263,7 +263,7 @@ pub fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, OpError> {
         .map_err(|error| OpError::bad_request(error.to_string()))
 }
 
-/// What `switch`, `server:NAME` or `drive:ID` names.
+/// Parse `switch`, `server:NAME` or `drive:ID`.
 pub fn power_target(target: &str) -> Result<PowerTarget, OpError> {
     match target.split_once(':') {
         None if target == "switch" => Ok(PowerTarget::Switch),

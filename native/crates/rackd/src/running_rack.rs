@@ -1,4 +1,4 @@
-//! The running rack: the state machine, the paths I/O takes through it, and the drives at their ends.
+//! The running rack: the state machine, the I/O paths, and the drives.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -26,7 +26,7 @@ use crate::saved;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
 
-/// The rack, and when the timer looks at it next.
+/// The state machine and its next timer alarm.
 struct Machine {
     rack: Rack,
     alarm_ns: Option<u64>,
@@ -34,7 +34,7 @@ struct Machine {
 
 /// A command that was executed.
 pub struct Executed {
-    /// The moment it was.
+    /// The time of execution.
     pub t_ns: u64,
     /// The generation of the map after it.
     pub generation: u64,
@@ -44,17 +44,17 @@ pub struct Executed {
 pub enum SaveError {
     /// The rack refused.
     Refused(Refusal),
-    /// The file could not be written; a restart will load what it held before.
+    /// The file could not be written; a restart will load its previous content.
     Disk(std::io::Error),
 }
 
-/// Why a drive does not erase itself.
+/// The reason why a drive cannot be sanitized.
 pub enum SanitizeError {
     /// It has no power.
     NoPower,
-    /// It hangs, is dead, or erases itself already.
+    /// It hangs, is dead, or is being sanitized already.
     NoAnswer,
-    /// The storage below failed; some of the data may be there still.
+    /// The storage below failed; some of the data may still exist.
     Storage,
 }
 
@@ -68,7 +68,7 @@ pub struct RunningRack {
     drives: Vec<Arc<Drive>>,
     drive_by_id: HashMap<Arc<str>, usize>,
     shared: Arc<Shared>,
-    /// Locked while the file is written, so that the last save is what stays.
+    /// Locked while the file is written, so that the last save wins.
     saved_map: Mutex<PathBuf>,
     last_fault_id: AtomicU64,
 }
@@ -141,7 +141,7 @@ impl RunningRack {
         thread::Builder::new()
             .name("timer".into())
             .spawn(move || {
-                // Without it the kernel may wake the thread 50 us late, a third of what is spun away.
+                // Without it the kernel may wake the thread 50 us late, a third of the spin time.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
                 timed.shared.timer.run(|due| timed.act(due))
             })
@@ -149,8 +149,8 @@ impl RunningRack {
         Ok(running)
     }
 
-    /// Execute a command. I/O that had not begun by then does not reach a drive the
-    /// command took away, and I/O that was executing has finished. The record of a map change is due at `asked_ns`.
+    /// Execute a command. I/O that has not started does not reach a drive that
+    /// the command unmapped, and executing I/O has finished. The record of a map change is due at `asked_ns`.
     pub fn execute(&self, command: &Command, asked_ns: Option<u64>) -> Result<Executed, Refusal> {
         let mut machine = self.machine.lock();
         let stopped = self.stop(machine.rack.touched(command)?);
@@ -177,19 +177,19 @@ impl RunningRack {
         Ok(Executed { t_ns, generation })
     }
 
-    /// Keep the live map as the power-on map; it is on disk when this returns.
+    /// Save the live map as the power-on map; it is on disk when this returns.
     pub fn save_map(&self) -> Result<Executed, SaveError> {
         let saved_map = self.saved_map.lock();
         let executed = self
             .execute(&Command::Save, None)
             .map_err(SaveError::Refused)?;
-        // The disk takes its time: the rack must not stand still for it.
+        // The rack must not be blocked by the disk.
         let map = self.rack(|rack| rack.saved().clone());
         saved::store(&saved_map, &map).map_err(SaveError::Disk)?;
         Ok(executed)
     }
 
-    /// The line that says everything answers.
+    /// The line that reports readiness.
     pub fn ready(&self, tcp: Option<SocketAddr>) -> String {
         let ready =
             json!({"event": "ready", "pid": std::process::id(), "t_ns": now_ns(), "nbd_tcp": tcp});
@@ -208,7 +208,7 @@ impl RunningRack {
             .collect()
     }
 
-    /// Lead the stopped paths to where the rack says, let I/O go on, and have the timer look again when due.
+    /// Route the stopped paths as the rack is mapped now, resume I/O, and set the timer to the next event.
     fn resume(
         &self,
         mut machine: MutexGuard<'_, Machine>,
@@ -241,7 +241,7 @@ impl RunningRack {
                 }
             }
         }
-        // Queued in the order the rack did it; written once the I/O that waited is on its way.
+        // Queued in the order of execution; written after the waiting I/O has been released.
         let _writer = self.shared.truth.put(records);
         if let Some(at_ns) = machine.rack.next_due_ns() {
             if machine.alarm_ns.is_none_or(|alarm_ns| at_ns < alarm_ns) {
@@ -263,7 +263,7 @@ impl RunningRack {
         }
     }
 
-    /// Let the rack do what was due by `at_ns`, unless a newer alarm took this one's place.
+    /// Advance the rack to `at_ns`, unless a newer alarm replaced this one.
     fn advance(&self, at_ns: u64) {
         let mut machine = self.machine.lock();
         if machine.alarm_ns != Some(at_ns) {
@@ -273,14 +273,14 @@ impl RunningRack {
         let until_ns = now_ns();
         let stopped = self.stop(machine.rack.touched_until(until_ns));
         let mut records = machine.rack.advance(until_ns, now_ns());
-        // In time a link is lost to a PHY drop alone.
+        // Without a command only a PHY drop can lose a link.
         self.crash_drives(&mut records);
         self.resume(machine, stopped, records);
-        // What waited for it is on its way by now: that it took its time counts.
+        // Waiting I/O has been released by now, so that the time this took counts as lateness.
         self.shared.timer.record_lateness([at_ns]);
     }
 
-    /// Crash the drives that cannot bear the loss of their link, of which `records` tell.
+    /// Crash the drives whose faults do so on the loss of a link in `records`.
     fn crash_drives(&self, records: &mut Vec<Record>) {
         let mut crashes = Vec::new();
         for Record { t_ns, what } in records.iter() {
@@ -306,12 +306,12 @@ impl RunningRack {
         records.append(&mut crashes);
     }
 
-    /// Look at the rack.
+    /// Read from the rack.
     pub fn rack<T>(&self, look: impl FnOnce(&Rack) -> T) -> T {
         look(&self.machine.lock().rack)
     }
 
-    /// The exports' paths, in the order of the rack.
+    /// The exports' I/O paths, in the order of the rack.
     pub fn paths(&self) -> &[Arc<IoPath>] {
         &self.paths
     }
@@ -332,12 +332,12 @@ impl RunningRack {
         found.ok_or_else(|| Refusal::UnknownDrive(id.to_owned()))
     }
 
-    /// What all paths share.
+    /// The state shared by all paths.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Put a fault on a drive; its identity. A fault whose key stands there already is that fault: nothing changes.
+    /// Add a fault to a drive; returns its identity. If the drive has a fault with this key, nothing changes.
     pub fn add_fault(
         &self,
         drive: usize,
@@ -358,7 +358,7 @@ impl RunningRack {
         Ok(fault_id)
     }
 
-    /// Take away the faults of a name from a drive; the identities of those that were there.
+    /// Remove the faults of a name from a drive; returns the identities of those that were active.
     pub fn clear_faults(&self, drive: usize, name: FaultName<'_>) -> Vec<u64> {
         let drive = &self.drives[drive];
         let gone = drive.clear_faults(name);
@@ -376,7 +376,7 @@ impl RunningRack {
         ids
     }
 
-    /// Have a drive erase itself; the moment it was done. I/O waits until then. The error says why it cannot.
+    /// Sanitize a drive; returns the time it was done. I/O waits until then. The error says why it cannot.
     pub fn sanitize(&self, drive: usize, method: SanitizeMethod) -> Result<u64, SanitizeError> {
         let drive = &self.drives[drive];
         let id = drive.identity.id.clone();
@@ -387,7 +387,7 @@ impl RunningRack {
         let waiting = drive.begin_sanitize().ok_or(SanitizeError::NoAnswer)?;
         waiting.into_iter().for_each(Queued::submit);
         for path in self.paths_to(drive) {
-            // What was executing has finished once the path can be stopped.
+            // Executing requests have finished once the path can be stopped.
             drop(path.stop());
         }
         let erased = drive.erase();
@@ -405,10 +405,10 @@ impl RunningRack {
         self.paths.iter().filter(|path| path.leads_to(drive))
     }
 
-    /// A drive that answered nothing answers again.
+    /// Release the requests held for a drive that answers again.
     fn release(&self, drive: &Arc<Drive>) {
         for path in self.paths_to(drive) {
-            // Whoever saw the drive hang has put its request down by the time the path can be stopped.
+            // Every thread that saw the drive hang has held its request once the path can be stopped.
             drop(path.stop());
             path.release();
         }

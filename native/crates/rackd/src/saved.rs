@@ -16,7 +16,7 @@ struct SavedMap {
     pairs: Vec<(Port, Port)>,
 }
 
-/// The map that was saved, `None` where none was.
+/// Load the saved map; `None` if there is none.
 pub fn load(config: &Config) -> Result<Option<PortMap>, ConfigError> {
     let path = config.saved_map_path();
     let place = path.display().to_string();
@@ -32,7 +32,7 @@ pub fn load(config: &Config) -> Result<Option<PortMap>, ConfigError> {
     config.check_map(&saved.pairs, &place).map(Some)
 }
 
-/// Put a map on disk, whole or not at all.
+/// Store a map on disk atomically.
 pub fn store(path: &Path, map: &PortMap) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = File::create(&fresh)?;

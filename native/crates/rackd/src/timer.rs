@@ -1,4 +1,4 @@
-//! Things that are due at an absolute time, done by one thread that is late by about a microsecond.
+//! A timer thread for entries due at absolute times, with a lateness of about a microsecond.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,16 +11,16 @@ use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 
-/// How much before the time a sleep ends at the earliest; the rest is spun away.
+/// Bounds of the spin time: a sleep ends this much before the entry is due.
 const MAX_SPIN_NS: u64 = 150_000;
 const MIN_SPIN_NS: u64 = 5_000;
-/// By these steps the spin follows what sleeping has lately been late by: one sleep in twenty lasts longer than it.
+/// Steps by which the spin time tracks the lateness of recent sleeps, at its 95th percentile.
 const MORE_SPIN_NS: u64 = 9_500;
 const LESS_SPIN_NS: u64 = 500;
 
 struct Entry<T> {
     at_ns: u64,
-    /// Entries of one time leave in the order they came.
+    /// Entries with the same time are taken in order of insertion.
     order: u64,
     due: T,
 }
@@ -52,11 +52,11 @@ struct Queue<T> {
 
 pub struct Timer<T> {
     queue: Mutex<Queue<T>>,
-    /// Signalled when something earlier than everything else was added.
+    /// Signalled when an entry earlier than all others was added.
     earlier: Condvar,
-    /// When the first entry is due; read while spinning.
+    /// Due time of the first entry; read while spinning.
     first_ns: AtomicU64,
-    /// An idle machine wakes a thread late and has time to spin; a busy one wakes it at once and has none to waste.
+    /// The current spin time. An idle machine wakes threads late and can spin; a busy one wakes them at once.
     spin_ns: AtomicU64,
     lateness: Mutex<Histogram<u64>>,
 }
@@ -87,7 +87,7 @@ impl<T> Timer<T> {
         }
     }
 
-    /// What was due at these times has just left: record how late.
+    /// Record the lateness of entries that were due at these times and have just been executed.
     pub fn record_lateness(&self, due_ns: impl IntoIterator<Item = u64>) {
         let mut lateness = self.lateness.lock();
         let now_ns = now_ns();
@@ -97,7 +97,7 @@ impl<T> Timer<T> {
         }
     }
 
-    /// Do everything, each at its time, for ever.
+    /// Execute every entry at its time; never returns.
     pub fn run(&self, act: impl Fn(T)) -> ! {
         loop {
             let due = self.next();
@@ -139,7 +139,7 @@ impl<T> Timer<T> {
         }
     }
 
-    /// A sleep that was to end `spin_ns` before the time was late by `overslept_ns`.
+    /// Adapt to a sleep that was to end `spin_ns` before the time and was late by `overslept_ns`.
     fn learn(&self, spin_ns: u64, overslept_ns: u64) {
         let spin_ns = if overslept_ns > spin_ns {
             (spin_ns + MORE_SPIN_NS).min(MAX_SPIN_NS)

@@ -1,4 +1,4 @@
-//! The transmission phase: read requests in batches, carry them out here, answer each batch with one send.
+//! The transmission phase: requests are read in batches, and each batch is answered with one send.
 
 use std::io;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::handshake::Chosen;
 use crate::inbox::Inbox;
 use crate::io_path::IoPath;
 
-/// Replies are sent at the latest when this much has been gathered.
+/// Size at which a batch of replies is sent.
 const BATCH_BYTES: usize = 256 << 10;
 /// A buffer grown beyond this for one large read is given back afterwards.
 const KEEP_BYTES: usize = 4 << 20;
 
-/// Serve requests until the client leaves or speaks something else.
+/// Serve requests until the client disconnects or breaks the protocol.
 pub fn serve(
     socket: &Socket,
     mut inbox: Inbox,
@@ -35,7 +35,7 @@ pub fn serve(
         batch: Batch::default(),
     };
     let ended = session.run(socket, &mut inbox);
-    // What the client had finished before it left is still owed to it.
+    // Answer the requests completed before the client disconnected.
     let sent = session.send();
     connection.close();
     path.forget(&connection);
@@ -128,7 +128,7 @@ impl Session<'_> {
         }
     }
 
-    /// The request in the drive's terms, or the error number of one that makes no sense here.
+    /// The request to the drive, or the error number of an invalid one.
     fn check(&self, request: &Request) -> Result<(Io, Manner), u32> {
         let (kind, flags) = match request.command {
             cmd::READ => (Kind::Read, cmd::FLAG_FUA | cmd::FLAG_DF),
@@ -199,7 +199,7 @@ impl Session<'_> {
                 self.answer(io.kind == Kind::Read, cookie, code);
             }
             None => {
-                // The client may need these answers before it lets this request be kept.
+                // The client may have to read these answers before this request can be deferred.
                 self.send()?;
                 let pending = self.connection.defer(cookie, io, manner, payload, came_ns);
                 self.path.submit(pending);

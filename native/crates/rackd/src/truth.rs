@@ -1,4 +1,4 @@
-//! The truth log: one thread writes what happened to the file and to those who subscribed.
+//! The truth log: one thread writes records to the file and to subscribers.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,18 +13,18 @@ use racksim::Record;
 
 use crate::line_writer::LineWriter;
 
-/// Records a subscriber may be behind before it is disconnected.
+/// Maximum lag of a subscriber in records, beyond which it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
 
 enum Message {
     Record(Record),
-    /// A subscriber, and the line that tells it that it is one.
+    /// A subscriber, and the answer to its request.
     Subscribe(SyncSender<Arc<[u8]>>, Arc<[u8]>),
     /// Answered once everything before it is in the file.
     Settle(Sender<()>),
 }
 
-/// What the writing thread has yet to do, in order.
+/// The writing thread's queue.
 #[derive(Default)]
 struct Inbox {
     messages: Mutex<Vec<Message>>,
@@ -61,7 +61,7 @@ impl Drop for WakesWriter<'_> {
 #[derive(Clone)]
 pub struct TruthLog {
     inbox: Arc<Inbox>,
-    /// Records that the file does not hold, as it could not be written.
+    /// Records missing from the file because it could not be written.
     lost: Arc<AtomicU64>,
 }
 
@@ -75,7 +75,7 @@ impl TruthLog {
         };
         let counted = log.lost.clone();
         thread::spawn(move || {
-            // A file that tells no size is no file, and cannot be cut off either.
+            // A file without a size is not regular and cannot be truncated either.
             let bytes = file.metadata().map_or(0, |metadata| metadata.len());
             let lost = &counted;
             write_all(&inbox, Log { file, bytes, lost });
@@ -83,18 +83,18 @@ impl TruthLog {
         log
     }
 
-    /// Have records written. Never waits. Waking the thread that does it costs microseconds: whoever has more urgent
-    /// things to do does them before what this returns is dropped.
+    /// Queue records. Never blocks. Waking the writing thread costs microseconds, so that it is woken only when the
+    /// returned guard is dropped.
     pub fn put(&self, records: Vec<Record>) -> WakesWriter<'_> {
         self.inbox.put(records.into_iter().map(Message::Record))
     }
 
-    /// Have a record written. Never waits.
+    /// Queue a record. Never blocks.
     pub fn write(&self, record: Record) {
         self.send(Message::Record(record));
     }
 
-    /// From now on records also go to `writer`, after the line `answer`; a client that falls far behind is
+    /// Send all further records to `writer` too, after the line `answer`; a client that falls far behind is
     /// disconnected.
     pub fn subscribe(
         &self,
@@ -109,7 +109,7 @@ impl TruthLog {
                     break;
                 }
             }
-            // The peer is gone already where this fails.
+            // It fails only if the peer is gone already.
             let _ = socket.shutdown(std::net::Shutdown::Both);
         })?;
         self.send(Message::Subscribe(sender, answer.into()));
@@ -134,7 +134,7 @@ impl TruthLog {
     }
 }
 
-/// The file, which holds whole records whatever becomes of the next.
+/// The file, truncated after a failed write so that it holds only whole records.
 struct Log<'a> {
     file: File,
     bytes: u64,
@@ -150,7 +150,7 @@ impl Log<'_> {
                 if self.lost.fetch_add(count, Ordering::Relaxed) == 0 {
                     eprintln!("rackd: the truth log cannot be written: {error}; records are lost");
                 }
-                // What was written of them; where even that fails, the next record stands behind half of one.
+                // Remove the partial record; if even that fails, the next record follows a partial one.
                 let _ = self.file.set_len(self.bytes);
             }
         }
@@ -186,7 +186,7 @@ fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
             log.append(&lines, count);
         }
         for done in settled {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = done.send(());
         }
     }

@@ -1,4 +1,4 @@
-//! One target's prober: reads one sector again and again until the expected drive answers.
+//! The prober of one target, which polls one sector until the expected drive answers.
 
 use nbd::Patience;
 use sector::{judge, Expected, Verdict, SECTOR_BYTES};
@@ -13,20 +13,20 @@ use crate::tally::Tally;
 use crate::target::Target;
 use crate::uevent::{Arrivals, Device};
 
-/// An order to wait for a drive.
+/// A command to wait for a drive.
 #[derive(Debug)]
 pub struct Arm {
     /// Echoed in every event.
     pub id: u64,
-    /// What a read must bring back.
+    /// The expected content of the sector.
     pub expected: Expected,
-    /// When the order came.
+    /// The time of the command.
     pub armed_ns: u64,
-    /// When to give up.
+    /// The deadline.
     pub until_ns: u64,
 }
 
-/// What an arm has seen so far.
+/// The state of an armed prober.
 #[derive(Debug, Default)]
 struct Seen {
     reads: u64,
@@ -35,13 +35,13 @@ struct Seen {
     last_error: Option<String>,
     first_try_submit_ns: Option<u64>,
     last_old_ns: Option<u64>,
-    /// When the last read came back, whatever it brought.
+    /// Completion time of the last read, whatever its result.
     last_back_ns: Option<u64>,
-    /// How long the thread has waited for a core while its last read was away.
+    /// How long the thread waited for a core during its last read.
     waited_ns: Option<u64>,
 }
 
-/// Reads one sector of one target. A target that breaks is opened again at every poll.
+/// The prober of one sector of one target. A broken target is reopened at every poll.
 pub struct Prober {
     name: String,
     lba: u64,
@@ -72,7 +72,7 @@ impl Prober {
         }
     }
 
-    /// Open the target before the first arm. A device that is not there yet is no failure; an export must be.
+    /// Open the target before the first arm. A missing device is not a failure, a missing export is.
     pub fn open_first(&mut self) -> Result<(), Failure> {
         let is_path = !nbd::uri::NbdUri::is_meant(&self.name);
         if is_path && !std::path::Path::new(&self.name).exists() {
@@ -82,7 +82,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Poll until the expected drive answers or the time is over; returns the event that says which.
+    /// Poll until the expected drive answers or the deadline passes; returns the event of the outcome.
     pub fn run(&mut self, arm: &Arm) -> Value {
         emit(&json!({"event": "armed", "id": arm.id, "t_ns": arm.armed_ns}));
         let patience = Patience {
@@ -122,7 +122,7 @@ impl Prober {
         }
     }
 
-    /// One read. `None`: time ran out while it was held; what becomes of it is of no interest any more.
+    /// One read. `None` if the deadline passed while it was held; its result is ignored.
     fn read(&mut self, seen: &mut Seen, patience: Patience) -> Result<Option<Done>, String> {
         let target = match &mut self.target {
             Some(target) => target,

@@ -1,4 +1,4 @@
-//! What identified sectors cost, beside the least they could cost: one CRC-32C and one copy of the same bytes.
+//! The cost of identified sectors, compared with the minimum: one CRC-32C and one copy of the same bytes.
 
 use std::hint::black_box;
 
@@ -57,7 +57,7 @@ pub fn run(args: &BenchArgs) -> Result<Value, Failure> {
     }))
 }
 
-/// Time on the core, whoever else wants it: what one core can do is asked, not what this machine has to spare.
+/// Measures CPU time, not elapsed time: the speed of one core, whatever else runs on the machine.
 fn time(act: impl FnOnce()) -> u64 {
     let start_ns = thread_cpu_ns();
     act();

@@ -1,8 +1,8 @@
-//! Buffers that direct I/O accepts.
+//! Aligned buffers for direct I/O.
 
 use sector::SECTOR_BYTES;
 
-/// Bytes whose first stands at a multiple of 4096 in memory.
+/// Bytes at an address that is a multiple of 4096.
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ impl Buffer {
         }
     }
 
-    /// Make it shorter; longer than it was made it never gets.
+    /// Change its length, up to the length it was made with.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }

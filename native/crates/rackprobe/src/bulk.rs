@@ -1,4 +1,4 @@
-//! Identified writes and their verification over a range of sectors, as fast as the queue depth allows.
+//! Bulk writes and verification of identified sectors at a queue depth.
 
 use std::collections::HashMap;
 
@@ -71,7 +71,7 @@ pub fn write(args: &WriteArgs) -> Result<Value, Failure> {
     }))
 }
 
-/// `rackprobe verify`: the result, and whether every sector was right.
+/// `rackprobe verify`: returns the result, and whether every sector was right.
 pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
     let expected = args.expected.expected()?;
     let mut target = Target::open(&args.target, Access::Read, args.queue.queue_depth)?;
@@ -114,7 +114,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
 }
 
 /// Keep `depth` blocks of the range in flight. `request` makes each request of a block's address and a buffer,
-/// `finish` takes what came back and says whether to go on.
+/// `finish` handles the completed request and returns whether to continue.
 fn for_each_block(
     target: &mut Target,
     range: &Range,

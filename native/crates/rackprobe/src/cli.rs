@@ -12,19 +12,19 @@ use crate::target::Target;
 
 /// I/O and timing probe of Rackloop.
 ///
-/// Writes sectors that say who they are, reads them back, and stamps what happens in nanoseconds of CLOCK_MONOTONIC.
+/// Writes and verifies identified sectors, and stamps events in nanoseconds of CLOCK_MONOTONIC.
 /// A TARGET is a block device, a file, nbd+unix:///NAME?socket=PATH or nbd://HOST:PORT/NAME. Addresses (LBA) count
-/// sectors of 4 KiB. Results are JSON on standard output. Exit status: 0 done, 1 data was not right, 2 bad input,
+/// sectors of 4 KiB. Results are JSON on standard output. Exit status: 0 done, 1 wrong data, 2 bad input,
 /// 3 the target failed.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Write identified sectors; one of them (--sectors 1) labels a drive
@@ -33,12 +33,12 @@ pub enum Command {
         --serial RL000001 --allow-write RL000001 --sectors 1 --generation 1 --seed 7"
     )]
     Write(WriteArgs),
-    /// Read sectors back and say of each what it is
+    /// Read sectors back and report a verdict on each
     #[command(
         after_help = "Example: rackprobe verify /dev/nvme0n1 --serial RL000001 --generation 1 --sectors 256"
     )]
     Verify(VerifyArgs),
-    /// Measure how long drives take to come back after remaps
+    /// Measure how long drives take to answer again after remaps
     #[command(
         after_help = "The configuration, one line on standard input or --config FILE:\n  \
         {\"targets\":[{\"name\":\"srv1.p0\",\"target\":\"nbd+unix:///srv1.p0?socket=/run/lab/nbd.sock\",\"lba\":0}]}\n\
@@ -47,20 +47,20 @@ pub enum Command {
         {\"op\":\"quit\"}"
     )]
     Remap(RemapArgs),
-    /// Watch the I/O of a mapping that stays: longest stall, percentiles, errors, lost I/O, wrong data
+    /// Watch the I/O of an unchanged mapping: longest stall, percentiles, errors, lost I/O, wrong data
     #[command(
         after_help = "Example: rackprobe watch /dev/nvme0n1 --serial RL000001 --sectors 256 --pace-us 500 \
         --duration-ms 10000\nIt ends with {\"op\":\"quit\"}, with the end of standard input, or after --duration-ms."
     )]
     Watch(WatchArgs),
-    /// Read a block, let the drive behind the port be swapped, read the next: the worst case
+    /// Read a block, wait for the drive behind the port to be swapped, read the next: the worst case
     #[command(
         after_help = "Example: rackprobe swap /dev/nvme0n1 --serial RL000001 --block 4KiB --reads 100\n\
         After each {\"event\":\"read_done\"} it waits for {\"op\":\"next\",\"lba\":2048,\"expect\":{\"serial\":\"RL000002\",\"generation\":1}};\n\
         with --no-swap it reads on at once, for comparison."
     )]
     Swap(SwapArgs),
-    /// Hold a drive of this machine for whoever writes to it: check which one it is and who uses it, and claim it (O_EXCL)
+    /// Hold a drive of this machine for a writer: check its identity and its users, and claim it (O_EXCL)
     #[command(
         after_help = "Example: rackprobe hold /dev/sda --serial RL000001 --size 4000787030016 --wwn 5000c500a0000001\n\
         It prints {\"event\":\"held\",\"name\":...} with the name under /dev/disk/by-id that the drive is to be written by, answers\n\
@@ -72,28 +72,28 @@ pub enum Command {
     Bench(BenchArgs),
 }
 
-/// A serial, and the guard's word that its drive may be written.
+/// A serial, and the guard's permission to write to its drive.
 #[derive(Debug, Args)]
 pub struct Permission {
     /// Serial of the drive, stamped into every sector
     #[arg(long)]
     pub serial: String,
-    /// The serial again, from whoever made sure that this drive may be erased
+    /// The serial again, from the guard that checked that this drive may be erased
     #[arg(long, value_name = "SERIAL")]
     pub allow_write: Option<String>,
-    /// Whoever gives --allow-write holds the block device exclusively (O_EXCL) until this ends; without it the device
-    /// is claimed here, and refused where somebody holds it
+    /// The caller holds the block device exclusively (O_EXCL) until this ends; without it the device
+    /// is claimed here, and refused if it is held by another process
     #[arg(long, requires = "allow_write")]
     pub claimed: bool,
 }
 
 impl Permission {
-    /// The drive, where nothing is written.
+    /// The drive of a read-only command.
     pub fn named_drive(&self) -> Result<Drive, Failure> {
         drive(&self.serial)
     }
 
-    /// How to open the drive that may be written.
+    /// The access with which to open the drive that may be written.
     pub fn access(&self) -> Access {
         Access::Write {
             claims: !self.claimed,
@@ -120,7 +120,7 @@ fn drive(serial: &str) -> Result<Drive, Failure> {
     Drive::new(serial).map_err(|error| Failure::BadInput(error.to_string()))
 }
 
-/// Which write it is.
+/// The identity of a write.
 #[derive(Debug, Args)]
 pub struct WriteIdentity {
     /// Generation of the write: a later write has a higher one
@@ -131,7 +131,7 @@ pub struct WriteIdentity {
     pub seed: u64,
 }
 
-/// What reads should bring back.
+/// The expected content of reads.
 #[derive(Debug, Args)]
 pub struct ExpectArgs {
     /// Serial of the expected drive
@@ -146,7 +146,7 @@ pub struct ExpectArgs {
 }
 
 impl ExpectArgs {
-    /// The expectation, checked.
+    /// Check the arguments; returns the expectation.
     pub fn expected(&self) -> Result<Expected, Failure> {
         Ok(Expected {
             drive: drive(&self.serial)?,
@@ -156,7 +156,7 @@ impl ExpectArgs {
     }
 }
 
-/// Which sectors, in which portions.
+/// A range of sectors, and the size of requests.
 #[derive(Debug, Args)]
 pub struct Range {
     /// First sector
@@ -181,7 +181,7 @@ impl Range {
         self.sectors * SECTOR_BYTES as u64
     }
 
-    /// Refuse a range that does not lie in the target, or a block it does not take.
+    /// Refuse a range outside the target, or a block that is too large for it.
     pub fn check(&self, target: &Target) -> Result<(), Failure> {
         let there = target.bytes() / SECTOR_BYTES as u64;
         if self
@@ -220,7 +220,7 @@ fn block_bytes(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// How many requests are in flight.
+/// The queue depth.
 #[derive(Debug, Args)]
 pub struct Queue {
     /// Requests in flight
@@ -295,7 +295,7 @@ pub struct WatchArgs {
     /// Time from one I/O to the next; 0 goes on at once
     #[arg(long, default_value_t = 0)]
     pub pace_us: u64,
-    /// Ask for completions instead of sleeping until they come: finer, at the price of a core
+    /// Spin for completions instead of sleeping: more precise, occupies a core
     #[arg(long)]
     pub spin: bool,
     /// Time from one interval event to the next
@@ -304,7 +304,7 @@ pub struct WatchArgs {
     /// End after this time
     #[arg(long)]
     pub duration_ms: Option<u64>,
-    /// At the end, an I/O that does not complete within this time is lost
+    /// At the end, an I/O that does not complete within this time counts as lost
     #[arg(long, default_value_t = 2000)]
     pub drain_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! CLOCK_MONOTONIC in nanoseconds, the clock rackd and the harness stamp with, and waiting on it to the microsecond.
+//! CLOCK_MONOTONIC in nanoseconds, as in rackd and the harness, and sleeping on it with microsecond precision.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use rustix::thread::{clock_nanosleep_absolute, sched_yield, ClockId};
 use rustix::time::{clock_gettime, Timespec};
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// A sleep ends up to this late; the rest is spun.
+/// Maximum lateness of a sleep; the rest of a wait is spun.
 const SPIN_NS: u64 = 150_000;
 
 /// Now.
@@ -16,7 +16,7 @@ pub fn now_ns() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// The time this thread has had a core.
+/// CPU time of this thread.
 pub fn thread_cpu_ns() -> u64 {
     read(ClockId::ThreadCPUTime)
 }
@@ -27,11 +27,11 @@ fn read(clock: ClockId) -> u64 {
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 
-/// How long a thread has waited for a core, ready to run, since it began; `None` where the kernel keeps no such account.
+/// How long a thread has waited for a core, ready to run, since it started; `None` without kernel support.
 pub struct Waits(Option<File>);
 
 impl Waits {
-    /// Of the calling thread.
+    /// The account of the calling thread.
     pub fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
@@ -50,7 +50,7 @@ impl Waits {
 pub fn instant(when_ns: u64) -> Instant {
     let left = Duration::from_nanos(when_ns.saturating_sub(now_ns()));
     let now = Instant::now();
-    // A deadline in a time that the clock cannot show never comes; a day is as good as never here.
+    // A deadline beyond the clock's range never comes; a day is equivalent here.
     now.checked_add(left)
         .unwrap_or(now + Duration::from_secs(86_400))
 }

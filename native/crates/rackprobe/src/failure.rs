@@ -1,12 +1,12 @@
-//! Why a command ends without a result, and the exit status that says so.
+//! Failures and their exit statuses.
 
 /// One line for a person; its kind decides the exit status.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What was asked for is wrong: exit status 2.
+    /// The input is wrong: exit status 2.
     #[error("{0}")]
     BadInput(String),
-    /// The target, or what the command stands on, failed: exit status 3.
+    /// The target or the system failed: exit status 3.
     #[error("{0}")]
     Target(String),
 }

@@ -1,4 +1,4 @@
-//! A block device or a file: threads that each do one blocking, direct read or write at a time.
+//! A block device or file as target: threads that each execute one blocking, direct request at a time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::clock;
 use crate::io::{Access, Broken, Done, Request};
 
-/// An open device or file and the threads that serve it. A thread that the kernel holds is left to the kernel.
+/// An open device or file and its I/O threads. A thread that is blocked in the kernel is abandoned.
 pub struct FileTarget {
     bytes: u64,
     next_id: u64,
@@ -80,7 +80,7 @@ fn threads_are_gone() -> Broken {
     Broken("its threads ended".to_owned())
 }
 
-/// Open past the page cache; a file system that knows no direct I/O (tmpfs) is opened through it.
+/// Open with direct I/O, or through the page cache if the file system does not support it (tmpfs).
 fn open_direct(path: &str, access: Access, exclusive: bool) -> io::Result<File> {
     let open = |flags: OFlags| {
         let flags = if exclusive {

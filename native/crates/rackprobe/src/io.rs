@@ -1,8 +1,8 @@
-//! Requests to a target and what comes back.
+//! Requests to a target and their completions.
 
 use crate::buffer::Buffer;
 
-/// What a target is opened for.
+/// The access to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reads only.
@@ -26,14 +26,14 @@ pub enum Request {
     Flush,
 }
 
-/// A request that came back. Stamps are CLOCK_MONOTONIC.
+/// A completed request. Stamps are CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Done {
     /// What [`Target::submit`](crate::target::Target::submit) returned for it.
     pub id: u64,
     /// The buffer of a read or a write.
     pub buffer: Option<Buffer>,
-    /// The system's words for the error, where it failed.
+    /// The system's error message, if it failed.
     pub result: Result<(), String>,
     /// Just before it was sent.
     pub submit_ns: u64,
@@ -41,7 +41,7 @@ pub struct Done {
     pub complete_ns: u64,
 }
 
-/// The target is of no further use; opening it again may help.
+/// The error of a target that must be reopened.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(pub String);

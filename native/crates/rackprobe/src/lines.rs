@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Write one event as a line, whole and at once, whichever thread it comes from.
 ///
-/// A reader that is gone ends the process: nobody is left to probe for.
+/// Exits if the reader has closed standard output.
 pub fn emit(event: &Value) {
     let mut line = event.to_string();
     line.push('\n');
@@ -21,7 +21,7 @@ pub fn emit(event: &Value) {
     }
 }
 
-/// The commands on standard input: each line's command or what is wrong with it; ends at the end of the input.
+/// The commands on standard input, each parsed or an error; ends at the end of the input.
 pub fn commands<C: DeserializeOwned>() -> impl Iterator<Item = Result<C, String>> {
     let lines = io::stdin().lock().split(b'\n').map_while(Result::ok);
     lines

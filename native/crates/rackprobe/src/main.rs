@@ -1,4 +1,4 @@
-//! rackprobe: runs where the I/O is, writes and reads sectors that say who they are, and stamps what happens.
+//! rackprobe: writes, reads and verifies identified sectors on an initiator, and stamps events.
 
 mod arm;
 mod bench;
@@ -30,7 +30,7 @@ const NOT_RIGHT: u8 = 1;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    // Without it everything works, only later on a busy machine.
+    // Optional: without it wake-ups are later on a busy machine.
     let _ = realtime::ask_for_short_slices();
     match run(&command) {
         Ok(status) => status.into(),

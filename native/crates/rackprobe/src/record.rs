@@ -1,4 +1,4 @@
-//! What a period of I/O came to: latencies in an HDR histogram, the longest with its moment, errors, verdicts.
+//! Statistics of a period of I/O: latencies in an HDR histogram, the longest with its time, errors, verdicts.
 
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
@@ -17,7 +17,7 @@ struct Longest {
     complete_ns: u64,
 }
 
-/// What a period saw.
+/// The statistics of a period.
 pub struct Record {
     histogram: Histogram<u64>,
     longest: Longest,
@@ -41,7 +41,7 @@ impl Record {
         }
     }
 
-    /// Count an I/O of `bytes` that came back.
+    /// Count a completed I/O of `bytes`.
     pub fn add(&mut self, done: &Done, bytes: u64) {
         let ns = done.complete_ns - done.submit_ns;
         self.histogram.saturating_record(ns);
@@ -61,7 +61,7 @@ impl Record {
         }
     }
 
-    /// How many I/Os came back.
+    /// Number of completed I/Os.
     pub fn completed(&self) -> u64 {
         self.histogram.len()
     }

@@ -1,5 +1,5 @@
-//! How long drives take to come back: many targets, each read again and again while it is armed, until a read brings
-//! back a sector of the drive that is expected there.
+//! Remap latencies: many targets, each polled while armed, until a read returns
+//! a sector of the expected drive.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -54,7 +54,7 @@ impl TargetConfig {
     }
 }
 
-/// What a read should bring back, as JSON.
+/// The expected content of a read, as JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -87,13 +87,13 @@ enum RemapCommand {
     Quit {},
 }
 
-/// A target's thread: takes one arm at a time.
+/// A target's thread, which handles one arm at a time.
 struct Worker {
     arms: Sender<Arm>,
     is_armed: Arc<AtomicBool>,
 }
 
-/// `rackprobe remap`. Returns at `quit` or at the end of standard input; arms that are under way are dropped.
+/// `rackprobe remap`. Returns at `quit` or at the end of standard input; active arms are dropped.
 pub fn run(args: &RemapArgs) -> Result<(), Failure> {
     let config = read_config(args)?;
     let arrivals = match args.uevents {
@@ -154,7 +154,7 @@ fn read_config(args: &RemapArgs) -> Result<Config, Failure> {
 
 /// Open every target, then start its thread, so that no arm ever waits for a connection.
 fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>, Failure> {
-    // Threads that spin side by side take the cores from each other, and from those whose answer they wait for.
+    // Several spinning threads would take the cores from each other, and from the server they wait for.
     let spins = config.spin && config.targets.len() == 1;
     let mut probers = Vec::new();
     for target in &config.targets {

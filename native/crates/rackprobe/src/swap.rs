@@ -50,7 +50,7 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
     }
     let mut commands = commands::<SwapCommand>();
     let mut tally = Tally::default();
-    // One for each length of read: memory that is new costs a long read milliseconds.
+    // One buffer for each read length: page faults in new memory cost a long read milliseconds.
     let mut buffers = HashMap::from([(block, Buffer::new(args.range.block as usize))]);
     let (mut reads, mut errors, mut sectors) = (0, 0, 0);
     emit(&json!({"event": "ready", "t_ns": now_ns()}));
@@ -121,7 +121,7 @@ fn read(target: &mut Target, lba: u64, buffer: Buffer) -> Result<Done, Failure> 
     done.map_err(|error| Failure::Target(format!("{}: {error}", target.name())))
 }
 
-/// Wait for the word that the next drive is there. `false`: no more reads are wanted.
+/// Wait for the command that the next drive is mapped. `false`: no more reads are wanted.
 fn next(
     commands: &mut impl Iterator<Item = Result<SwapCommand, String>>,
     range: &Range,

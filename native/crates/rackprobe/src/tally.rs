@@ -1,13 +1,13 @@
-//! Verdicts counted by name, and the first sectors that were not right.
+//! Counts of verdicts, and the first sectors that were not right.
 
 use sector::{judge, Expected, Finding, Verdict, SECTOR_BYTES};
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 
-/// Offenders that are described one by one; the rest is only counted.
+/// Maximum number of wrong sectors described one by one.
 const OFFENDERS: usize = 16;
 
-/// What the judged sectors came to.
+/// The counts of judged sectors.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
     counts: [u64; Verdict::ALL.len()],
@@ -59,7 +59,7 @@ impl Tally {
                 found_seed: found.map(|found| found.seed),
                 torn_generations: &finding.torn_generations,
             });
-            // A poll meets the same sector again and again: once is enough.
+            // A poll reads the same sector repeatedly: it is described once.
             if self.offenders.last() != Some(&offender) {
                 self.offenders.push(offender);
             }

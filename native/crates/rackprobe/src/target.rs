@@ -1,4 +1,4 @@
-//! What is probed: an NBD export, a block device or a file, with many requests in flight and every one stamped.
+//! Targets: an NBD export, a block device or a file, with stamped requests at a queue depth.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,7 +32,7 @@ impl Target {
     /// Open `name`, an NBD URI or a path, for up to `depth` requests in flight.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] for a URI that is none, [`Failure::Target`] where it cannot be opened as asked.
+    /// [`Failure::BadInput`] for an invalid URI, [`Failure::Target`] if it cannot be opened.
     pub fn open(name: &str, access: Access, depth: usize) -> Result<Self, Failure> {
         let backend = if NbdUri::is_meant(name) {
             let uri = NbdUri::parse(name).map_err(|error| Failure::BadInput(error.to_string()))?;
@@ -68,7 +68,7 @@ impl Target {
         }
     }
 
-    /// Longest request it takes.
+    /// Maximum length of a request.
     pub fn max_request_bytes(&self) -> u64 {
         match &self.backend {
             Backend::Nbd { client, .. } => client.export().max_request_bytes.into(),
@@ -76,7 +76,7 @@ impl Target {
         }
     }
 
-    /// Whether [`Request::Flush`] means anything to it.
+    /// Whether it supports [`Request::Flush`].
     pub fn can_flush(&self) -> bool {
         match &self.backend {
             Backend::Nbd { client, .. } => client.export().has(flag::SEND_FLUSH),
@@ -87,7 +87,7 @@ impl Target {
     /// Send a request; its id comes back in [`Done`].
     ///
     /// # Errors
-    /// [`Broken`] where the connection is gone.
+    /// [`Broken`] if the connection is lost.
     pub fn submit(&mut self, request: Request) -> Result<u64, Broken> {
         match &mut self.backend {
             Backend::Nbd {
@@ -107,10 +107,10 @@ impl Target {
         }
     }
 
-    /// The next request that comes back, in any order, or `None` where patience ran out first.
+    /// The next completed request, in any order, or `None` if patience runs out first.
     ///
     /// # Errors
-    /// [`Broken`] where the connection is gone.
+    /// [`Broken`] if the connection is lost.
     pub fn receive(&mut self, patience: Patience) -> Result<Option<Done>, Broken> {
         match &mut self.backend {
             Backend::Nbd {

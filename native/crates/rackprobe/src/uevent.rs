@@ -1,4 +1,4 @@
-//! The kernel's own word on when a block device came and went: NETLINK_KOBJECT_UEVENT.
+//! Block device events of the kernel: NETLINK_KOBJECT_UEVENT.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ const KERNEL_GROUP: u32 = 1;
 /// The kernel's messages are at most 2 KiB of variables and a path.
 const MESSAGE_BYTES: usize = 8 << 10;
 
-/// Which block device is meant: by name (`nvme0n1`), or by a part of its place in the device tree (a PCI address),
+/// A selection of a block device: by name (`nvme0n1`), or by a part of its path in the device tree (a PCI address),
 /// which stays the same where names change from one attach to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Device {
@@ -38,10 +38,10 @@ impl Device {
     }
 }
 
-/// A block device that came or went.
+/// The addition or removal of a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEvent {
-    /// Whether it came.
+    /// Whether it was added.
     pub is_add: bool,
     /// The kernel's name of the device.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct BlockEvent {
 }
 
 impl BlockEvent {
-    /// What a message of the kernel says, where it is about a whole block device that came or went.
+    /// Parse a kernel message, if it is about the addition or removal of a whole block device.
     pub fn parse(message: &[u8]) -> Option<Self> {
         let event = UEvent::from_netlink_packet(message).ok()?;
         let is_add = match event.action {
@@ -69,12 +69,12 @@ impl BlockEvent {
     }
 }
 
-/// When each watched device came last.
+/// The last arrival of each watched device.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(Arc<Mutex<HashMap<Device, u64>>>);
 
 impl Arrivals {
-    /// When `device` came last, where that was not before `since_ns`.
+    /// The last arrival of `device`, if not before `since_ns`.
     pub fn since(&self, device: &Device, since_ns: u64) -> Option<u64> {
         let seen = self.0.lock().expect("no thread panics with it");
         seen.get(device).copied().filter(|&t_ns| t_ns >= since_ns)
@@ -88,10 +88,10 @@ impl Arrivals {
     }
 }
 
-/// Listen from now on, in a thread of its own: each event of a device of `devices` is a line and, where it came, an arrival.
+/// Listen in a thread of its own: each event of a device of `devices` is printed and, if added, recorded as an arrival.
 ///
 /// # Errors
-/// [`Failure::Target`] where the kernel gives no such socket (in most containers).
+/// [`Failure::Target`] if the kernel refuses the socket (in most containers).
 pub fn listen(devices: Vec<Device>) -> Result<Arrivals, Failure> {
     let socket = open().map_err(|error| {
         Failure::Target(format!(

@@ -1,4 +1,4 @@
-//! The I/O of a mapping that stays: one request at a time, each latency recorded, each sector judged.
+//! I/O on an unchanged mapping: one request at a time, each latency recorded, each sector judged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::tally::Tally;
 use crate::target::Target;
 
 const NS_PER_MS: u64 = 1_000_000;
-/// How often a request that is held is looked after, so that intervals and the end come in time.
+/// Interval of checks while a request is held, so that interval events and the end are on time.
 const LOOK_NS: u64 = 10 * NS_PER_MS;
 
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ enum WatchCommand {
     Quit {},
 }
 
-/// A watch that is going on.
+/// A running watch.
 struct Watch<'a> {
     args: &'a WatchArgs,
     target: Target,
@@ -41,7 +41,7 @@ struct Watch<'a> {
     interval_end_ns: u64,
 }
 
-/// `rackprobe watch`. The result is a line whether or not the target lasted.
+/// `rackprobe watch`. The result is printed even if the target failed.
 pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let drive = if args.write {
         args.permission.drive()?
@@ -87,7 +87,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
 }
 
-/// A flag that `quit` and the end of standard input set: a watch does not outlive whoever started it.
+/// A flag that `quit` and the end of standard input set: a watch does not outlive its parent.
 fn stop_on_quit() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -104,7 +104,7 @@ fn stop_on_quit() -> Arc<AtomicBool> {
 }
 
 impl Watch<'_> {
-    /// I/O after I/O until the end; an I/O that is still held then and does not complete in time is left behind.
+    /// Execute I/Os until the end; an I/O that is still held then and does not complete in time is abandoned.
     fn go_on(&mut self) -> Result<(), Broken> {
         let block = self.args.range.block.min(self.args.range.bytes());
         let sectors = block / SECTOR_BYTES as u64;
@@ -184,7 +184,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Wait for the moment of the next I/O. `false`: the watch is over.
+    /// Wait for the time of the next I/O. `false`: the watch is over.
     fn wait_until(&mut self, when_ns: u64) -> bool {
         while self.goes_on() {
             if now_ns() >= when_ns {
@@ -195,7 +195,7 @@ impl Watch<'_> {
         false
     }
 
-    /// Whether the watch is to go on; tells of each interval that is over.
+    /// Whether the watch continues; prints each interval that has ended.
     fn goes_on(&mut self) -> bool {
         let now_ns = now_ns();
         if now_ns >= self.interval_end_ns {

@@ -1,4 +1,4 @@
-//! The life of the links: they follow the map and the signals, and the drives on them come and go.
+//! Link state: PHYs follow the map and the signals, drives attach and detach.
 
 use crate::link::{Link, Phy, Step};
 use crate::record::Log;
@@ -35,7 +35,7 @@ impl Rack {
         }
     }
 
-    /// `blame` is the generation that ends the circuit; its own where no map change does.
+    /// `blame` is the generation that ends the circuit, or the circuit's own if no map change does.
     pub(crate) fn unmake_link(&mut self, port: Port, blame: Option<u64>, log: &mut Log) {
         let Some(peer) = self.map.peer(port) else {
             return;
@@ -93,7 +93,7 @@ impl Rack {
         }
     }
 
-    /// `generation` is the one to blame.
+    /// `generation` is the one recorded as the cause.
     fn darken(&mut self, low: Port, generation: u64, due_ns: Option<u64>, log: &mut Log) {
         let Some(link) = self
             .links

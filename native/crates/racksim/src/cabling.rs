@@ -1,4 +1,4 @@
-//! Who is plugged in where, and who depends on whom.
+//! Cabling: what is plugged into which port, and which links depend on which power.
 
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
-//! What can be asked of the rack, and why it may refuse.
+//! Commands to the rack, and the reasons to refuse one.
 
 use std::fmt;
 
 use crate::{MapError, Port};
 
-/// Something asked of the rack.
+/// A command to the rack.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Join these pairs; with `full`, and no others.
+    /// Connect these pairs; with `full`, disconnect all others.
     Map {
         /// Port pairs.
         pairs: Vec<(Port, Port)>,
@@ -23,20 +23,20 @@ pub enum Command {
         /// Only if the live map has this generation.
         generation: Option<u64>,
     },
-    /// Take the signal away from ports, `count` times; what is left of an earlier drop of a port is forgotten.
+    /// Remove the signal of ports, `count` times. This replaces an earlier drop of the same port.
     Drop {
         /// The ports.
         ports: Vec<Port>,
-        /// For so long.
+        /// Duration without signal, per repetition.
         down_ms: f64,
-        /// Back for so long between repetitions.
+        /// Duration with signal between repetitions.
         up_ms: f64,
-        /// So many times.
+        /// Repetitions.
         count: u32,
     },
     /// Switch power.
     Power {
-        /// Of what.
+        /// The component.
         target: PowerTarget,
         /// On or off.
         on: bool,
@@ -60,9 +60,9 @@ pub enum Command {
         /// 1 or more; 1 ends it.
         factor: f64,
     },
-    /// Keep the live map as the power-on map.
+    /// Save the live map as the power-on map.
     Save,
-    /// Tell the servers that ports are about to be switched.
+    /// Announce to the servers that ports are about to be remapped.
     Announce {
         /// The ports.
         ports: Vec<Port>,
@@ -80,7 +80,7 @@ impl Command {
     }
 }
 
-/// What has power of its own.
+/// A component with its own power supply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PowerTarget {
     /// The switch.
@@ -110,13 +110,13 @@ pub enum Refusal {
     UnknownServer(String),
     /// The rack has no such drive.
     UnknownDrive(String),
-    /// The pairs are no port map.
+    /// The pairs do not form a port map.
     BadMap(MapError),
     /// The live map changed under the caller.
     StaleGeneration {
-        /// What the caller took it for.
+        /// The generation the caller expected.
         expected: u64,
-        /// What it is.
+        /// The generation of the live map.
         live: u64,
     },
     /// The switch has no power.

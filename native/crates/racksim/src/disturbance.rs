@@ -1,4 +1,4 @@
-//! What is wrong with the fabric on purpose, so that whoever disturbed it can see what is left to undo.
+//! Deliberate disturbances of the fabric, listed so that the caller can undo what is left.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ impl Rack {
         self.stuck.iter().copied()
     }
 
-    /// How many times slower links of these ports train and come online from their next training on.
+    /// The factor by which links of these ports train and attach slower, from their next training on.
     #[must_use]
     pub fn training(&self) -> &BTreeMap<Port, f64> {
         &self.training
     }
 
-    /// The ports without a signal that were dropped, and those that flap and will lose it again, ascending.
+    /// The ports that were dropped and have no signal, or that flap and will lose it again, ascending.
     pub fn dropped(&self) -> impl Iterator<Item = Port> + '_ {
         let is_dropped =
             |switch_port: &SwitchPort| switch_port.dropped || !switch_port.schedule.is_empty();
         (1..=self.ports()).filter(move |&port| is_dropped(&self.switch_ports[usize::from(port)]))
     }
 
-    /// The swaps that put back what is not plugged in where it belongs, done in this order, lower port first. Swaps
-    /// that shared no port are these swaps themselves.
+    /// The swaps that restore the cabling, in this order, lower port first. Swaps that shared no port are returned
+    /// unchanged.
     #[must_use]
     pub fn miswired(&self) -> Vec<[Port; 2]> {
         let mut plugs: Vec<Plugged> = self
@@ -34,7 +34,7 @@ impl Rack {
             .iter()
             .map(|switch_port| switch_port.plugged)
             .collect();
-        // Empty ports are alike: once all else is in its place, they are.
+        // Empty ports are interchangeable: once all else is in its place, they are too.
         let home_of = |plug| match plug {
             Plugged::Empty => None,
             plug => self.home.iter().position(|&other| other == plug),
@@ -60,7 +60,7 @@ impl Rack {
         }
     }
 
-    /// How much slower the link between two ports trains: as its slower end does.
+    /// The factor by which the link between two ports trains slower: that of its slower end.
     pub(crate) fn slowness(&self, ends: [Port; 2]) -> f64 {
         let of_end = |port| self.training.get(&port).copied().unwrap_or(1.0);
         of_end(ends[0]).max(of_end(ends[1]))

@@ -1,4 +1,4 @@
-//! One drive: what it answers to a request, its counters and its faults.
+//! The state machine of one drive: verdicts on requests, counters and faults.
 
 use std::ops::{AddAssign, Range};
 
@@ -9,23 +9,23 @@ use crate::queue::Queue;
 use crate::standing::StandingFaults;
 use crate::{Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Service, StandingFault};
 
-/// What becomes of a request that reached a drive.
+/// The outcome of a request that reached a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The data moves, and the request completes, now.
     Done,
     /// The request fails now, with EIO.
     Failed {
-        /// The sector to blame: the first bad one, or the first of the request.
+        /// The failed sector: the first bad one, or the first of the request.
         lba: u64,
     },
-    /// The drive takes time for it: it is to be [submitted](DriveState::submit).
+    /// The drive needs time: the caller must [submit](DriveState::submit) the request.
     Waits,
     /// The request is not answered while the drive hangs.
     Hangs,
 }
 
-/// What a drive has done since the rack started.
+/// A drive's counters since the rack started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Read requests that succeeded.
@@ -42,9 +42,9 @@ pub struct Counters {
     pub trims: u64,
     /// Requests that failed on bad sectors.
     pub media_errors: u64,
-    /// Sectors that could not be read, and were written since: the drive put them elsewhere.
+    /// Sectors that were unreadable and have been written since: the drive has reallocated them.
     pub reallocated_sectors: u64,
-    /// How often the drive erased itself.
+    /// Completed sanitize operations.
     pub sanitizes: u64,
 }
 
@@ -62,8 +62,8 @@ impl AddAssign for Counters {
     }
 }
 
-/// The state of one drive, apart from its data and its cabling. Each request that it works on carries a `P` of the
-/// caller's.
+/// The state of one drive, apart from its data and its cabling. Each request in progress carries a payload `P` of
+/// the caller.
 pub struct DriveState<P> {
     bytes: u64,
     sector_bytes: u64,
@@ -74,7 +74,7 @@ pub struct DriveState<P> {
 }
 
 impl<P> DriveState<P> {
-    /// A healthy drive that takes the time `service` says. `bytes` is a multiple of `sector_bytes`, which is not 0.
+    /// A healthy drive with the timing model `service`. `bytes` is a multiple of `sector_bytes`, which is not 0.
     #[must_use]
     pub fn new(bytes: u64, sector_bytes: u32, service: Box<dyn Service>) -> Self {
         Self {
@@ -93,14 +93,14 @@ impl<P> DriveState<P> {
         self.counters
     }
 
-    /// What the timing model counts of its own: see [`Service::health`].
+    /// The timing model's own counters: see [`Service::health`].
     #[must_use]
     pub fn health(&self) -> Vec<(&'static str, u64)> {
         self.queue.service().health()
     }
 
-    /// Put a fault on the drive under an identity, and perhaps a key, of the caller's; the identity it has. A fault
-    /// whose key stands on the drive already is that fault: nothing changes.
+    /// Add a fault under the caller's identity and optional key; returns its identity. If the drive already has a
+    /// fault with this key, nothing changes.
     pub fn add_fault(
         &mut self,
         id: u64,
@@ -112,23 +112,23 @@ impl<P> DriveState<P> {
         Ok(self.faults.add(id, key, fault))
     }
 
-    /// Take away the faults of a name; those that were there.
+    /// Remove the faults of a name; returns those that were active.
     pub fn clear_faults(&mut self, name: FaultName<'_>) -> Vec<StandingFault> {
         self.faults.clear(name)
     }
 
-    /// The faults that are on the drive, in the order they came; those that used themselves up are not.
+    /// The active faults in the order they were added, without those whose count is used up.
     #[must_use]
     pub fn faults(&self) -> Vec<StandingFault> {
         self.faults.list()
     }
 
-    /// The drive's link is lost by a map change or a PHY drop: the identities of the faults that crash it now.
+    /// Report a link lost to a map change or a PHY drop; returns the identities of the faults that crash the drive.
     pub fn lose_link(&mut self) -> Vec<u64> {
         self.faults.lose_link()
     }
 
-    /// What becomes of a request that lies within the drive, before the drive spent time on it.
+    /// The verdict on a request that lies within the drive, before the drive spends time on it.
     pub fn begin(&mut self, io: &Io) -> Verdict {
         if let Some(verdict) = self.refuses(io) {
             return verdict;
@@ -139,7 +139,7 @@ impl<P> DriveState<P> {
         self.execute(io)
     }
 
-    /// Have the drive work on a request whose verdict is [`Verdict::Waits`].
+    /// Submit a request whose verdict is [`Verdict::Waits`].
     pub fn submit(
         &mut self,
         io: &Io,
@@ -151,14 +151,14 @@ impl<P> DriveState<P> {
         self.queue.submit(io, fua, on_read_error, payload, now_ns);
     }
 
-    /// When [`DriveState::advance`] will have something to do next; `None` while the drive is idle.
+    /// The time at which [`DriveState::advance`] next has work; `None` while the drive is idle.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
         self.queue.next_due_ns()
     }
 
-    /// Bring the drive up to `now_ns` and append the requests that were due by then, in order of time. Each is then
-    /// to be [concluded](DriveState::conclude).
+    /// Advance the drive to `now_ns` and append the requests that were due by then, in order of time. Each must then
+    /// be [concluded](DriveState::conclude).
     pub fn advance(&mut self, now_ns: u64, due: &mut Vec<Due<P>>) {
         let slow: Vec<(u64, f64)> = self.faults.slow().collect();
         let slowed = |since_ns: u64, done_ns: u64| {
@@ -172,7 +172,7 @@ impl<P> DriveState<P> {
         self.queue.advance(now_ns, slowed, due);
     }
 
-    /// What becomes of a request that is due: done, failed, or not answered by a drive that hangs meanwhile.
+    /// The verdict on a request that is due: done, failed, or unanswered because the drive hangs by now.
     pub fn conclude(&mut self, io: &Io, failed_at: Option<u64>) -> Verdict {
         if let Some(verdict) = self.refuses(io) {
             return verdict;
@@ -186,27 +186,27 @@ impl<P> DriveState<P> {
         self.execute(io)
     }
 
-    /// Forget the requests whose payload `is_meant` and give the payloads back in the order they came. The drive
-    /// goes on working on them, and nothing comes of it.
+    /// Withdraw the requests whose payload `is_meant`; returns the payloads in order of arrival. The drive still
+    /// spends time on them, without effect.
     pub fn withdraw(&mut self, is_meant: impl Fn(&P) -> bool) -> Vec<P> {
         self.queue.withdraw(is_meant)
     }
 
-    /// Whoever waited for the requests whose payload `is_meant` is gone: forget them, and have the drive give up
-    /// those that it can.
+    /// Abort the requests whose payload `is_meant`, whose initiator is gone: the drive stops working on those that
+    /// it can give up.
     pub fn abort(&mut self, is_meant: impl Fn(&P) -> bool, now_ns: u64) {
         self.queue.abort(is_meant, now_ns);
     }
 
-    /// Lose what the drive has in its queue and its cache; the payloads of the requests it worked on. A drive that
-    /// crashed is well again.
+    /// Cut the drive's power: queue and cache are lost. Returns the payloads of the requests in progress. A drive
+    /// that crashed works again.
     pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
         self.faults.recover();
         self.queue.cut_power(now_ns)
     }
 
-    /// Begin to erase the drive: until [`DriveState::finish_sanitize`] it answers nothing. The payloads of the
-    /// requests it worked on; `None` where it is being erased already, hangs or is dead.
+    /// Begin to sanitize the drive: until [`DriveState::finish_sanitize`] it answers nothing. Returns the payloads of
+    /// the requests in progress; `None` if it is being sanitized already, hangs or is dead.
     pub fn begin_sanitize(&mut self, now_ns: u64) -> Option<Vec<P>> {
         if self.hangs() || self.faults.is_dead() {
             return None;
@@ -215,7 +215,7 @@ impl<P> DriveState<P> {
         Some(self.queue.cut_power(now_ns))
     }
 
-    /// The drive is as it left the factory, but for its wear; sectors that were bad until rewritten were rewritten.
+    /// End a sanitize: the drive is as delivered, except for its wear. Sectors bad until rewritten are rewritten.
     pub fn finish_sanitize(&mut self, now_ns: u64) {
         self.queue.sanitize(now_ns);
         self.is_sanitizing = false;
@@ -224,13 +224,13 @@ impl<P> DriveState<P> {
         self.counters.reallocated_sectors += self.faults.rewrite(&everything);
     }
 
-    /// Whether the drive answers nothing for now.
+    /// Whether the drive currently answers nothing.
     #[must_use]
     pub fn hangs(&self) -> bool {
         self.is_sanitizing || self.faults.hangs()
     }
 
-    /// What a drive that answers nothing, or only errors, does with every request.
+    /// The verdict on every request to a drive that hangs or is dead.
     fn refuses(&self, io: &Io) -> Option<Verdict> {
         if self.hangs() {
             return Some(Verdict::Hangs);
@@ -253,8 +253,7 @@ impl<P> DriveState<P> {
         Verdict::Done
     }
 
-    /// Flip what a corrupt drive flips: the lowest bit of every byte in its corrupt sectors. `data` was read
-    /// from `offset`.
+    /// Corrupt data that was read from `offset`: flip the lowest bit of every byte in the drive's corrupt sectors.
     pub fn corrupt(&self, offset: u64, data: &mut [u8]) {
         let read = offset..offset + data.len() as u64;
         for sectors in self.faults.corrupt() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a drive.
+//! Faults of a drive.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,19 +19,19 @@ pub enum Access {
     Both,
 }
 
-/// How long a media error stays.
+/// The persistence of a media error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Persistence {
-    /// It hits one request.
+    /// It affects one request.
     Once,
-    /// It hits as many requests as the fault's `times` says.
+    /// It affects as many requests as the fault's `times` says.
     Times,
     /// Each sector fails until it has been written.
     UntilRewritten,
 }
 
-/// A fault, as the control socket and the truth log write it.
+/// A fault in the format of the control socket and the truth log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
@@ -39,11 +39,11 @@ pub enum Fault {
     MediaError {
         /// First bad sector.
         lba: u64,
-        /// How many are bad.
+        /// Number of bad sectors.
         sectors: u64,
-        /// How long it stays.
+        /// Its persistence.
         mode: Persistence,
-        /// How many requests it hits, where `mode` is `times`.
+        /// Number of requests it affects if `mode` is `times`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u64>,
         /// Which requests it hits.
@@ -55,7 +55,7 @@ pub enum Fault {
         /// Microseconds added to each request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         extra_us: Option<f64>,
-        /// The model's time is multiplied by this.
+        /// Factor on the timing model's service time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         factor: Option<f64>,
     },
@@ -67,7 +67,7 @@ pub enum Fault {
     Corrupt {
         /// First sector.
         lba: u64,
-        /// How many.
+        /// Count.
         sectors: u64,
     },
     /// The drive hangs from the moment its link is lost by a map change or a PHY drop until it loses its power.
@@ -97,7 +97,7 @@ impl fmt::Display for FaultError {
 }
 
 impl Fault {
-    /// Refuse what a drive of `drive_sectors` sectors, whose timing model is instant or not, could not do.
+    /// Refuse a fault that a drive of `drive_sectors` sectors with an instant or timed model cannot have.
     pub fn check(&self, drive_sectors: u64, is_instant: bool) -> Result<(), FaultError> {
         match *self {
             Self::MediaError {
@@ -145,10 +145,10 @@ fn sector_range(lba: u64, sectors: u64, drive_sectors: u64) -> Result<Range<u64>
     }
 }
 
-/// What is left of a fault that is on a drive.
+/// The remaining effect of an active fault.
 #[derive(Debug, Clone)]
 pub(crate) enum Active {
-    /// Bad sectors, and how many requests they still hit (`None`: no end).
+    /// Bad sectors, and how many requests they still affect (`None`: unlimited).
     Media {
         bad: Vec<Range<u64>>,
         left: Option<u64>,
@@ -199,7 +199,7 @@ impl From<&Fault> for Active {
 }
 
 impl Active {
-    /// The first bad sector this request fails on.
+    /// The first bad sector that this request fails on.
     pub(crate) fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
         let Self::Media { bad, left, on, .. } = self else {
             return None;
@@ -223,7 +223,7 @@ impl Active {
         Some(lba)
     }
 
-    /// The sectors were written: those that were bad until rewritten are well. How many that were.
+    /// Record a write: sectors bad until rewritten become good; returns how many.
     pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) -> u64 {
         let Self::Media {
             bad,
@@ -245,7 +245,7 @@ impl Active {
     }
 }
 
-/// What two ranges share; empty where they share nothing.
+/// The intersection of two ranges, possibly empty.
 pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
@@ -255,7 +255,7 @@ fn count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// Take `gone` out of `ranges`.
+/// Remove `gone` from `ranges`.
 fn subtract(ranges: &mut Vec<Range<u64>>, gone: &Range<u64>) {
     *ranges = ranges
         .iter()

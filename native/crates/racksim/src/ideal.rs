@@ -1,4 +1,4 @@
-//! A drive that takes no time.
+//! A timing model without delay.
 
 use crate::{Completion, Request, Service};
 

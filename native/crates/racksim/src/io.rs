@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Answer bytes.
+    /// Return bytes.
     Read,
     /// Store bytes.
     Write,
-    /// Put everything that was completed on stable media.
+    /// Put all completed writes on stable media.
     Flush,
-    /// Forget bytes.
+    /// Discard bytes.
     Trim,
     /// Store zeroes.
     WriteZeroes,
@@ -21,7 +21,7 @@ pub enum Kind {
 /// A request to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Io {
-    /// What it asks for.
+    /// Its kind.
     pub kind: Kind,
     /// First byte.
     pub offset: u64,

@@ -1,8 +1,8 @@
-//! The simulated rack as pure state machines: a circuit switch, the servers and drives plugged into it, what a
-//! drive answers to a request, and the record of everything that happened.
+//! The simulated rack as pure state machines: a circuit switch, servers, drives and their answers to requests,
+//! and the record of all events.
 //!
 //! Time is an argument (monotonic nanoseconds); nothing here reads a clock, starts a thread or performs I/O, so
-//! the same code runs behind NBD in real time and in virtual time. Chance comes from a seed.
+//! the same code runs behind NBD in real time and in virtual time. Randomness comes from a seed.
 
 mod attach;
 mod cabling;
@@ -44,7 +44,7 @@ pub use standing::{FaultName, StandingFault};
 pub use timing::Timing;
 pub use topology::{DriveLayout, ExpanderLayout, Export, Layout, Place, ServerLayout};
 
-/// Nanoseconds of a millisecond count, as configuration and commands give it.
+/// Convert milliseconds, the unit of configuration and commands, to nanoseconds.
 #[must_use]
 pub fn ms_to_ns(ms: f64) -> u64 {
     (ms * 1e6).round() as u64

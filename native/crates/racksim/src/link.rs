@@ -18,7 +18,7 @@ pub(crate) struct Link {
     /// The generation that made the circuit.
     pub generation: u64,
     pub times: AttachTimes,
-    /// So many times longer than `times` says its training takes, the present or the last one.
+    /// Factor on `times` for the current or the last training.
     pub slowness: f64,
     pub phy: Phy,
     /// When each drive (by index) will be online, once the PHY is up.
@@ -26,7 +26,7 @@ pub(crate) struct Link {
     pub online: BTreeSet<usize>,
 }
 
-/// What becomes due on a circuit.
+/// An event that becomes due on a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     PhyUp,
@@ -46,7 +46,7 @@ impl Link {
         }
     }
 
-    /// The signal is there since `lit_at_ns`: train, `slowness` times slower, and expect these drives.
+    /// The signal is present since `lit_at_ns`: train, `slowness` times slower, and attach these drives.
     pub fn light(&mut self, lit_at_ns: u64, slowness: f64, drives: impl Iterator<Item = usize>) {
         self.slowness = slowness;
         self.phy = Phy::Train {
@@ -60,7 +60,7 @@ impl Link {
         (ns as f64 * self.slowness) as u64
     }
 
-    /// A drive behind the expander got power: the driver's share of the attach passes again, after the PHY is up.
+    /// A drive behind the expander got power: it attaches after the PHY is up, in the driver's share of the time.
     pub fn expect(&mut self, drive: usize, now_ns: u64) {
         let ready_ns = match self.phy {
             Phy::Down => return,
@@ -72,7 +72,7 @@ impl Link {
             .insert(drive, ready_ns + self.slowed(drivers_share_ns));
     }
 
-    /// The signal is gone. Returns the drives that were online.
+    /// The signal is lost. Returns the drives that were online.
     pub fn darken(&mut self) -> BTreeSet<usize> {
         self.phy = Phy::Down;
         self.arriving.clear();

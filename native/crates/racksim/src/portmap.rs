@@ -1,4 +1,4 @@
-//! Which switch ports are joined.
+//! The port map: which switch ports are connected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,18 +6,18 @@ use std::fmt;
 /// A port of the switch, counted from 1.
 pub type Port = u16;
 
-/// A set of disjoint circuits. Every port is joined to at most one other.
+/// A set of disjoint circuits. Every port is connected to at most one other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortMap {
     peers: BTreeMap<Port, Port>,
 }
 
-/// Pairs that are no port map.
+/// The error of pairs that do not form a port map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MapError {
-    /// A pair joins a port to itself.
+    /// A pair connects a port to itself.
     SelfLoop(Port),
-    /// A port stands in two pairs.
+    /// A port is in two pairs.
     UsedTwice(Port),
 }
 
@@ -48,7 +48,7 @@ impl PortMap {
         Ok(map)
     }
 
-    /// The port joined to `port`.
+    /// The port connected to `port`.
     #[must_use]
     pub fn peer(&self, port: Port) -> Option<Port> {
         self.peers.get(&port).copied()
@@ -64,12 +64,12 @@ impl PortMap {
             .collect()
     }
 
-    /// Every port that is joined to another.
+    /// Every port that is connected to another.
     pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
         self.peers.keys().copied()
     }
 
-    /// Join two ports; what they were joined to is left open.
+    /// Connect two ports; their former peers are left open.
     pub fn join(&mut self, a: Port, b: Port) {
         self.open(a);
         self.open(b);
@@ -77,7 +77,7 @@ impl PortMap {
         self.peers.insert(b, a);
     }
 
-    /// Take away the circuit of `port`, if it has one.
+    /// Remove the circuit of `port`, if it has one.
     pub fn open(&mut self, port: Port) {
         if let Some(peer) = self.peers.remove(&port) {
             self.peers.remove(&peer);

@@ -1,4 +1,4 @@
-//! The requests that a drive works on, from the moment it took them on until they are due.
+//! The queue of a drive: requests from submission until they are due.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,11 +8,11 @@ use crate::{Completion, Io, OnReadError, Request, Service, Ticket};
 /// A request that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due<P> {
-    /// What its caller keeps with it.
+    /// The caller's payload.
     pub payload: P,
     /// When it was due.
     pub at_ns: u64,
-    /// The byte offset of the first unreadable sector, where a read failed.
+    /// The byte offset of the first unreadable sector, if a read failed.
     pub failed_at: Option<u64>,
 }
 
@@ -24,12 +24,12 @@ struct Working<P> {
 pub(crate) struct Queue<P> {
     service: Box<dyn Service>,
     working: BTreeMap<Ticket, Working<P>>,
-    /// What the service has done, by the time it is due: a fault may keep it back.
+    /// Completions of the service by the time they are due: a fault may delay them.
     done: BinaryHeap<Reverse<(u64, Ticket, Option<u64>)>>,
-    /// Handed out by the service; kept for its allocation.
+    /// Completions from the service; kept for its allocation.
     completions: Vec<Completion>,
     last_ticket: Ticket,
-    /// The latest time that was given: a service's time does not go back.
+    /// The latest time passed in: a service's time does not go back.
     now_ns: u64,
 }
 
@@ -75,8 +75,8 @@ impl<P> Queue<P> {
         done_ns.into_iter().chain(self.service.next_due_ns()).min()
     }
 
-    /// Append what is due by `now_ns`, in order of time. `slowed` says when a request is due that the drive took on
-    /// at its first argument and has done at its second.
+    /// Append what is due by `now_ns`, in order of time. `slowed` maps a request's submission and completion times to
+    /// the time it is due.
     pub fn advance(
         &mut self,
         now_ns: u64,
@@ -86,7 +86,7 @@ impl<P> Queue<P> {
         let now_ns = self.at(now_ns);
         self.service.advance(now_ns, &mut self.completions);
         for completion in self.completions.drain(..) {
-            // What was withdrawn costs the drive its time, and nobody waits for it.
+            // A withdrawn request still costs the drive its time.
             if let Some(request) = self.working.get(&completion.ticket) {
                 let at_ns = slowed(request.since_ns, completion.at_ns);
                 self.done
@@ -108,8 +108,8 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Forget the requests whose payload `is_meant`, and give the payloads back in the order they came. The drive
-    /// goes on working on them.
+    /// Withdraw the requests whose payload `is_meant`; returns the payloads in order of arrival. The drive still
+    /// works on them.
     pub fn withdraw(&mut self, is_meant: impl Fn(&P) -> bool) -> Vec<P> {
         let (gone, stays) = std::mem::take(&mut self.working)
             .into_iter()
@@ -118,7 +118,7 @@ impl<P> Queue<P> {
         gone.into_values().map(|request| request.payload).collect()
     }
 
-    /// Forget the requests whose payload `is_meant`; the drive need not work on them any more.
+    /// Abort the requests whose payload `is_meant`; the drive need not work on them any more.
     pub fn abort(&mut self, is_meant: impl Fn(&P) -> bool, now_ns: u64) {
         let now_ns = self.at(now_ns);
         let gone: Vec<Ticket> = self
@@ -136,7 +136,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Lose everything that the drive has in its queue and its cache, and give the payloads back.
+    /// Lose the queue and the cache; returns the payloads.
     pub fn cut_power(&mut self, now_ns: u64) -> Vec<P> {
         let now_ns = self.at(now_ns);
         self.service.cut_power(now_ns);
@@ -149,7 +149,7 @@ impl<P> Queue<P> {
         self.service.sanitize(now_ns);
     }
 
-    /// Callers on several threads read the clock before they queue for the drive.
+    /// Callers on several threads read the clock before they lock the drive: times may come out of order.
     fn at(&mut self, now_ns: u64) -> u64 {
         self.now_ns = self.now_ns.max(now_ns);
         self.now_ns

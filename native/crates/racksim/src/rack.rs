@@ -31,12 +31,12 @@ pub(crate) struct Drive {
     pub(crate) phy_resets: u64,
 }
 
-/// One switch port: what is plugged in, and whether its signal passes.
+/// One switch port: what is plugged in, and whether the signal is dropped.
 #[derive(Debug)]
 pub(crate) struct SwitchPort {
     pub(crate) plugged: Plugged,
     pub(crate) dropped: bool,
-    /// When the signal goes (true) and comes (false).
+    /// Times at which the signal is lost (true) and restored (false).
     pub(crate) schedule: VecDeque<(u64, bool)>,
     pub(crate) drops: u64,
 }
@@ -53,24 +53,23 @@ pub struct Rack {
     pub(crate) exports: Vec<Export>,
     /// By port number; port 0 does not exist.
     pub(crate) switch_ports: Vec<SwitchPort>,
-    /// What belongs into each port, whatever is plugged in there.
+    /// The cabling of the layout, whatever is plugged in now.
     pub(crate) home: Vec<Plugged>,
     pub(crate) switch_on: bool,
     pub(crate) map: PortMap,
     pub(crate) saved: PortMap,
     pub(crate) generation: u64,
     pub(crate) stuck: BTreeSet<Port>,
-    /// Whose servers were told of the next change of their circuit.
+    /// Ports whose servers expect the next change of their circuit.
     pub(crate) announced: BTreeSet<Port>,
-    /// How many times slower links of a port train.
+    /// Factor by which links of a port train slower.
     pub(crate) training: BTreeMap<Port, f64>,
-    /// By the lower port.
+    /// Keyed by the lower port.
     pub(crate) links: BTreeMap<Port, Link>,
 }
 
 impl Rack {
-    /// A rack in which everything gets power at `now_ns`; the switch comes up with the saved map, generation 1. And what
-    /// happened.
+    /// A rack powered on at `now_ns`, and the records of that. The switch comes up with the saved map, generation 1.
     #[must_use]
     pub fn new(layout: Layout, now_ns: u64) -> (Self, Vec<Record>) {
         let switch_port = || SwitchPort {
@@ -181,7 +180,7 @@ impl Rack {
         (self.switch_ports.len() - 1) as Port
     }
 
-    /// Every place I/O comes in. The order never changes; other methods name exports by their index.
+    /// Every export. The order never changes; other methods name exports by their index.
     #[must_use]
     pub fn exports(&self) -> &[Export] {
         &self.exports
@@ -200,7 +199,7 @@ impl Rack {
         }
     }
 
-    /// The index of the drive that answers at an export now.
+    /// The index of the drive that an export currently leads to.
     #[must_use]
     pub fn drive_at(&self, export: usize) -> Option<usize> {
         let (hba, slot) = match self.exports[export] {
@@ -232,7 +231,7 @@ impl Rack {
         })
     }
 
-    /// How often a port lost its PHY since the start.
+    /// How often a port's PHY went down since the start.
     pub fn drops(&self, port: Port) -> Result<u64, Refusal> {
         self.check_ports([port])?;
         Ok(self.switch_ports[usize::from(port)].drops)
@@ -247,7 +246,7 @@ impl Rack {
     }
 
     /// The exports whose drive a command may change, so that I/O there can be stopped before it is executed.
-    /// Ports whose circuit stays are not among them.
+    /// Ports whose circuit does not change are not included.
     pub fn touched(&self, command: &Command) -> Result<Vec<usize>, Refusal> {
         let ports = match command {
             Command::Map { .. } | Command::Open { .. } => {
@@ -276,7 +275,7 @@ impl Rack {
         Ok(self.exports_at(&ports))
     }
 
-    /// Execute a command at `now_ns`; what happened.
+    /// Execute a command at `now_ns`; returns the records of what happened.
     pub fn execute(&mut self, command: &Command, now_ns: u64) -> Result<Vec<Record>, Refusal> {
         self.touched(command)?;
         let mut log = Log::at(now_ns);

@@ -1,4 +1,4 @@
-//! What happened, as the truth log writes it.
+//! Records of the truth log.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ pub struct Record {
     pub what: What,
 }
 
-/// What can happen.
+/// The kinds of record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// A map change.
     Executed {
-        /// The generation it gave.
+        /// The new generation.
         generation: u64,
         /// The ports whose circuit changed.
         changed: Vec<Port>,
         /// Whether the whole map was replaced.
         full: bool,
-        /// When whoever commands the switch had its order, where that is known.
+        /// The time at which the switch's controller received the order, if known.
         due_ns: Option<u64>,
     },
     /// A port lost its PHY.
@@ -41,29 +41,29 @@ pub enum What {
     Online(Attach),
     /// A server lost a drive that was online.
     Offline(Attach),
-    /// The first request that was answered through an export since a drive came online there. It was due at the moment
-    /// it would have been answered had it been there when the drive came online: what it took beyond that is nobody's
-    /// but the machine's. There is no such record where a fault of the drive held the request up, or failed it.
+    /// The first request answered through an export since a drive came online there. It was due when it would have been
+    /// answered had it been waiting when the drive came online; any further delay is the host machine's. It is not
+    /// recorded if a fault of the drive delayed or failed the request.
     Answered {
         /// The circuit, and when the answer was due.
         #[serde(flatten)]
         attach: Attach,
-        /// What was asked for.
+        /// The kind of request.
         kind: Kind,
         /// First byte.
         offset: u64,
         /// Byte count.
         length: u64,
     },
-    /// The signal was taken away on request.
+    /// The signal was removed on request.
     Dropped {
         /// From these ports.
         ports: Vec<Port>,
-        /// For so long.
+        /// Duration without signal, per repetition.
         down_ms: f64,
-        /// Given back for so long between repetitions.
+        /// Duration with signal between repetitions.
         up_ms: f64,
-        /// So many times.
+        /// Repetitions.
         count: u32,
     },
     /// Power was switched.
@@ -87,9 +87,9 @@ pub enum What {
     },
     /// Links were made to train slower, or no longer.
     Training {
-        /// Those of these ports.
+        /// The ports.
         ports: Vec<Port>,
-        /// So many times.
+        /// Their factor; 1 ends it.
         factor: f64,
     },
     /// The live map was saved as the power-on map.
@@ -97,7 +97,7 @@ pub enum What {
         /// Its pairs.
         pairs: Vec<(Port, Port)>,
     },
-    /// The controller told the servers of a switch to come.
+    /// The controller announced a remap to the servers.
     Announce {
         /// The ports it named.
         ports: Vec<Port>,
@@ -108,7 +108,7 @@ pub enum What {
         drive: Arc<str>,
         /// Identity of the fault.
         fault_id: u64,
-        /// What its caller calls it.
+        /// The caller's key.
         key: Option<String>,
         /// The fault.
         fault: Fault,
@@ -119,16 +119,16 @@ pub enum What {
         drive: Arc<str>,
         /// Identity of the fault.
         fault_id: u64,
-        /// What its caller calls it.
+        /// The caller's key.
         key: Option<String>,
     },
     /// A drive's firmware crashed: it hangs.
     Crashed {
         /// The drive.
         drive: Arc<str>,
-        /// Identity of the fault that made it.
+        /// Identity of the fault that caused it.
         fault_id: u64,
-        /// When it was due, where that was known before.
+        /// The time it was due, if known in advance.
         due_ns: Option<u64>,
     },
     /// A drive has erased itself.
@@ -142,14 +142,14 @@ pub enum What {
     IoError {
         /// The drive.
         drive: Arc<str>,
-        /// The sector to blame.
+        /// The failed sector.
         lba: u64,
-        /// The error number the client was answered.
+        /// The error number sent to the client.
         errno: u32,
-        /// When the drive had it ready, where it takes its time.
+        /// The time at which the drive had finished, if its model takes time.
         due_ns: Option<u64>,
     },
-    /// A held request was given up.
+    /// A held request was failed.
     HeldTimeout {
         /// The export it came through.
         export: Arc<str>,
@@ -159,12 +159,12 @@ pub enum What {
         offset: u64,
         /// Byte count.
         length: u64,
-        /// When it was due: the link time-out after it came.
+        /// The time it was due: the link time-out after its arrival.
         due_ns: u64,
     },
 }
 
-/// Which circuit a PHY or attach record speaks of, seen from one of its ports.
+/// The circuit of a PHY or attach record, seen from one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attach {
     /// The server on the circuit.
@@ -179,11 +179,11 @@ pub struct Attach {
     pub slot: Option<u16>,
     /// The generation that made the circuit; for `phy_down` and `offline` of a map change, the change's.
     pub generation: u64,
-    /// When it was due, where that was known before.
+    /// The time it was due, if known in advance.
     pub due_ns: Option<u64>,
 }
 
-/// What one call to the rack made happen, all of it stamped with the call's time.
+/// The records of one call to the rack, all stamped with the call's time.
 pub(crate) struct Log {
     pub now_ns: u64,
     pub records: Vec<Record>,

@@ -1,4 +1,4 @@
-//! How a drive erases itself.
+//! Sanitize methods.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 pub enum SanitizeMethod {
     /// Every block of flash is erased.
     BlockErase,
-    /// The key that everything is encrypted with is forgotten.
+    /// The encryption key of the media is destroyed.
     CryptoErase,
     /// Every sector is written.
     Overwrite,
 }
 
 impl SanitizeMethod {
-    /// What a drive offers, the method to prefer first.
+    /// The methods a drive offers, the preferred one first.
     #[must_use]
     pub fn offered(is_rotational: bool) -> &'static [Self] {
         if is_rotational {

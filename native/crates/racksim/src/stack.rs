@@ -1,4 +1,4 @@
-//! How long a driver stack takes to have a drive online.
+//! Attach times of a server's driver stack.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ pub struct Stack {
     pub spread_ms: f64,
     /// Bounds of the PHY's training time, in microseconds.
     pub phy_us: [u32; 2],
-    /// Mean time in milliseconds where nobody told the server that its port would be switched; `None` for a stack that
-    /// makes nothing of it.
+    /// Mean time in milliseconds if the remap was not announced to the server; `None` for a stack that ignores
+    /// announcements.
     #[serde(default)]
     pub untold_ms: Option<f64>,
 }
 
-/// What one circuit drew: both times count from the moment its signal is there.
+/// The attach times drawn for one circuit, from the moment its signal is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttachTimes {
     /// Until the PHY is up.
@@ -34,7 +34,7 @@ pub struct AttachTimes {
     pub online_ns: u64,
 }
 
-/// A stack whose numbers make no sense.
+/// The error of a stack with invalid numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackError(&'static str);
 
@@ -47,7 +47,7 @@ impl fmt::Display for StackError {
 /// SATA 3.0 and SAS 2.0 re-establish a PHY in a few hundred microseconds.
 const PHY_US: [u32; 2] = [300, 700];
 
-/// What COMRESET on notice falls back to where no notice was given.
+/// Fallback of the stack with COMRESET on announcement if there was none.
 const WARM_PORT_MS: f64 = 10.0;
 
 impl Stack {
@@ -91,7 +91,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Draw the times of the circuit that `generation` gave to `port`, of which the server was told before or not. The
+    /// Draw the times of the circuit that `generation` gave to `port`, announced to the server or not. The
     /// same arguments draw the same times, whatever other circuits drew.
     #[must_use]
     pub fn draw(&self, seed: u64, generation: u64, port: Port, is_told: bool) -> AttachTimes {
@@ -111,7 +111,7 @@ impl Stack {
     }
 }
 
-/// The times of a circuit with no server on it: its PHY trains and nobody attaches.
+/// The times of a circuit without a server: its PHY trains and no drive attaches.
 pub(crate) fn bare_times(seed: u64, generation: u64, port: Port) -> AttachTimes {
     let train_ns = train_ns(PHY_US, &mut stream(seed, generation, port));
     AttachTimes {

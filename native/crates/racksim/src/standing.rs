@@ -1,4 +1,4 @@
-//! The faults that stand on one drive.
+//! The active faults of one drive.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use serde::Serialize;
 use crate::fault::Active;
 use crate::{Fault, Kind};
 
-/// A fault that is on a drive.
+/// An active fault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StandingFault {
     /// Its identity.
     pub fault_id: u64,
-    /// What its caller calls it.
+    /// The caller's key.
     pub key: Option<String>,
-    /// What was asked for, sectors included that were rewritten since.
+    /// The fault as requested, including sectors rewritten since.
     pub fault: Fault,
     /// Whether it has crashed the drive.
     pub crashed: bool,
 }
 
-/// Which faults of a drive are meant.
+/// A selection of a drive's faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultName<'a> {
     /// All of them.
     All,
-    /// The one of this identity.
+    /// The fault with this identity.
     Id(u64),
-    /// The one of this key.
+    /// The fault with this key.
     Key(&'a str),
 }
 
@@ -48,12 +48,12 @@ impl Standing {
     }
 }
 
-/// In the order they came. A fault that has used itself up is not among them.
+/// In the order they were added, without faults whose count is used up.
 #[derive(Default)]
 pub(crate) struct StandingFaults(Vec<Standing>);
 
 impl StandingFaults {
-    /// `id`, or the identity of the fault that stands under this key already.
+    /// `id`, or the identity of the active fault with this key.
     pub fn add(&mut self, id: u64, key: Option<&str>, fault: &Fault) -> u64 {
         let same = key.and_then(|key| self.0.iter().find(|one| one.is(FaultName::Key(key))));
         if let Some(same) = same {
@@ -68,7 +68,7 @@ impl StandingFaults {
         id
     }
 
-    /// The faults that were there by this name, and no longer are.
+    /// Remove the faults of this name; returns them.
     pub fn clear(&mut self, name: FaultName<'_>) -> Vec<StandingFault> {
         let gone = self.iter().filter(|one| one.is(name)).map(view).collect();
         self.0.retain(|one| !one.is(name));
@@ -108,7 +108,7 @@ impl StandingFaults {
         })
     }
 
-    /// The first bad sector a request fails on. Faults with a count are used up by it.
+    /// The first bad sector a request fails on. Decrements the counts of faults that have one.
     pub fn hit(&mut self, kind: Kind, sectors: &Range<u64>) -> Option<u64> {
         let hit = |one: &mut Standing| one.active.hit(kind, sectors);
         let bad = self.0.iter_mut().find_map(hit);
@@ -116,7 +116,7 @@ impl StandingFaults {
         bad
     }
 
-    /// The sectors were written: how many of them were bad until then.
+    /// Record a write; returns how many of the sectors were bad until then.
     pub fn rewrite(&mut self, sectors: &Range<u64>) -> u64 {
         let healed = self
             .0
@@ -127,7 +127,7 @@ impl StandingFaults {
         healed
     }
 
-    /// The drive's link is lost: the identities of the faults that crash it.
+    /// Record the loss of the link; returns the identities of the faults that crash the drive.
     pub fn lose_link(&mut self) -> Vec<u64> {
         let crashes = |one: &mut Standing| match &mut one.active {
             Active::CrashOnRemap { crashed } if !*crashed => {
@@ -139,7 +139,7 @@ impl StandingFaults {
         self.0.iter_mut().filter_map(crashes).collect()
     }
 
-    /// The drive has lost its power: it starts from the beginning when it has it again.
+    /// Record the loss of power: a crashed drive restarts with it.
     pub fn recover(&mut self) {
         for one in &mut self.0 {
             if let Active::CrashOnRemap { crashed } = &mut one.active {

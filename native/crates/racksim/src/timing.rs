@@ -1,11 +1,11 @@
-//! Which model gives a drive its time.
+//! The choice of a drive's timing model.
 
 use serde::Deserialize;
 
 use crate::ideal::Ideal;
 use crate::{Hdd, HddParameters, Service, Ssd, SsdParameters};
 
-/// A drive's timing model and its parameters, as a configuration gives them.
+/// A drive's timing model and its parameters in a configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Timing {
@@ -27,7 +27,7 @@ impl Timing {
         }
     }
 
-    /// An idle drive of `bytes` in sectors of `sector_bytes`, fresh from the factory, whose chance comes from `seed`.
+    /// An idle drive of `bytes` in sectors of `sector_bytes`, as delivered, with randomness from `seed`.
     /// The parameters have been checked.
     #[must_use]
     pub fn start(&self, bytes: u64, sector_bytes: u32, seed: u64) -> Box<dyn Service> {

@@ -1,4 +1,4 @@
-//! What is plugged into the switch.
+//! The topology: servers, expanders and drives, and their switch ports.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct ExpanderLayout {
     pub port: Port,
 }
 
-/// Where a drive sits.
+/// The place of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// On a switch port.
@@ -40,19 +40,19 @@ pub enum Place {
     Shelf,
 }
 
-/// A drive and where it sits.
+/// A drive and its place.
 #[derive(Debug, Clone)]
 pub struct DriveLayout {
     /// Its identity in the lab.
     pub id: Arc<str>,
-    /// Where it sits.
+    /// Its place.
     pub place: Place,
 }
 
-/// Everything that is plugged together. Names are unique and no port is used twice.
+/// The layout of a rack. Names are unique and no port is used twice.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// Seed of everything drawn by chance.
+    /// Seed of all randomness.
     pub seed: u64,
     /// Ports of the switch, counted from 1.
     pub ports: Port,
@@ -66,7 +66,7 @@ pub struct Layout {
     pub saved: PortMap,
 }
 
-/// A place I/O comes in: what an export is to its clients.
+/// An export: an endpoint at which initiators send I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
     /// A server port; with a slot, that slot of the expander mapped there.
@@ -76,7 +76,7 @@ pub enum Export {
         /// Slot of the expander.
         slot: Option<u16>,
     },
-    /// A drive, beside the fabric.
+    /// A drive, reached without the fabric.
     Drive(usize),
 }
 

@@ -1,10 +1,10 @@
-//! How the rack changes: maps, power, signals, and time.
+//! State transitions of the rack: maps, power, signals, and time.
 
 use crate::link::Step;
 use crate::record::Log;
 use crate::{Command, Port, PortMap, PowerTarget, Rack, Record, Refusal, What};
 
-/// Something that becomes due.
+/// An event that becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Signal { port: Port },
@@ -12,7 +12,7 @@ enum Due {
 }
 
 impl Rack {
-    /// When something is due next.
+    /// The time of the next event.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
         self.next_due().map(|(at_ns, _)| at_ns)
@@ -31,8 +31,8 @@ impl Rack {
         self.exports_at(&self.with_peers(ports))
     }
 
-    /// Do everything that was due by `until_ns`. Records are stamped `now_ns`, which is not before `until_ns`, and
-    /// say when they were due; what follows from a late step is not late again.
+    /// Execute all events due by `until_ns`. Records are stamped `now_ns`, which is not before `until_ns`, and
+    /// hold the time they were due; consequences of a late step are not counted as late again.
     pub fn advance(&mut self, until_ns: u64, now_ns: u64) -> Vec<Record> {
         let mut log = Log::at(now_ns);
         while let Some((at_ns, due)) = self.next_due().filter(|&(at_ns, _)| at_ns <= until_ns) {
@@ -60,7 +60,7 @@ impl Rack {
         signals.chain(links)
     }
 
-    /// The map that stands once a map command was executed, or why it may not be.
+    /// The map after a map command, or the reason to refuse the command.
     pub(crate) fn target(&self, command: &Command) -> Result<PortMap, Refusal> {
         let (mut after, guard) = match command {
             Command::Map {
@@ -190,7 +190,7 @@ impl Rack {
             return Ok(());
         }
         for port in ports {
-            // A server without power forgets what it was told.
+            // A server without power loses the announcement.
             self.announced.remove(&port);
             self.refresh(port, log.now_ns, log);
             if let PowerTarget::Drive(id) = target {
@@ -200,7 +200,7 @@ impl Rack {
         Ok(())
     }
 
-    /// Off: every link goes down, the map is kept to look at. On: every circuit of the saved map is made anew.
+    /// Off: every link goes down, the map stays readable. On: every circuit of the saved map is set up again.
     pub(crate) fn power_switch(&mut self, on: bool, log: &mut Log) {
         self.switch_on = on;
         if on {
@@ -217,7 +217,7 @@ impl Rack {
         }
     }
 
-    /// Do what a port's schedule says for `at_ns`.
+    /// Apply a port's schedule at `at_ns`.
     pub(crate) fn follow_schedule(&mut self, port: Port, at_ns: u64, log: &mut Log) {
         let switch_port = &mut self.switch_ports[usize::from(port)];
         while let Some(&(_, dropped)) = switch_port

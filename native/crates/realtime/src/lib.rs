@@ -1,7 +1,7 @@
-//! Being woken at once on a machine that is busy with other things.
+//! Low-latency wake-ups under load (EEVDF short slices).
 //!
-//! Linux's fair scheduler lets a running thread finish its slice, some milliseconds, before one that wakes takes
-//! over. A thread that asks for slices of its own that are shorter has an earlier deadline and takes over at once
+//! Linux's fair scheduler lets a running thread finish its slice, some milliseconds, before a woken one runs.
+//! A thread that requests shorter slices has an earlier deadline and preempts at once
 //! (EEVDF with custom slices, Linux 6.12; `sched_setattr(2)`). It gets no more of the processor than before, and
 //! needs no privilege.
 
@@ -52,7 +52,7 @@ pub fn ask_for_short_slices() -> io::Result<()> {
     if got != 0 {
         return Err(io::Error::last_os_error());
     }
-    // Whoever runs this under a real-time policy is prompter already.
+    // A real-time policy already wakes up with less latency.
     if attributes.policy != libc::SCHED_OTHER as u32 {
         return Ok(());
     }

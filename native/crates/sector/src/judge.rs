@@ -1,8 +1,8 @@
-//! What a read brought back, by name.
+//! Verdicts on sectors that were read.
 
 use crate::layout::{self, Drive, Header, Identity, SECTOR_BYTES, STAMPS};
 
-/// What is wrong with a sector that was read, or that it is right.
+/// The verdict on a sector that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The expected write of this sector.
@@ -11,9 +11,9 @@ pub enum Verdict {
     Stale,
     /// This sector of this drive, of a newer generation.
     Newer,
-    /// This sector of this drive, written under another seed: by another run.
+    /// This sector of this drive, written with another seed, so by another run.
     OtherSeed,
-    /// Parts of two writes in one sector, or of a write and of nothing.
+    /// Parts of two writes in one sector, or a partial write.
     Torn,
     /// A whole sector of the right drive that belongs to another address.
     Misplaced,
@@ -42,7 +42,7 @@ impl Verdict {
         Self::Blank,
     ];
 
-    /// The name results carry.
+    /// The name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,23 +60,23 @@ impl Verdict {
     }
 }
 
-/// What a read should bring back. Without a seed, any seed is right.
+/// The expected content of a sector. Without a seed, any seed is right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// The drive.
     pub drive: Drive,
     /// The generation written last.
     pub generation: u64,
-    /// The seed it was written with, where that matters.
+    /// The seed it was written with, if it matters.
     pub seed: Option<u64>,
 }
 
 /// The verdict on one sector and what was found in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong, or [`Verdict::Right`].
+    /// The verdict.
     pub verdict: Verdict,
-    /// Who the sector says it is, where it is not right and its header is whole.
+    /// The identity in the sector, if the verdict is not right and the header is intact.
     pub found: Option<Identity>,
     /// Generations of the writes that a torn sector mixes, ascending; a part never written counts as none.
     pub torn_generations: Vec<u64>,
@@ -124,7 +124,7 @@ pub fn judge(sector: &[u8], lba: u64, expected: &Expected) -> Finding {
     Finding::new(verdict, Some(found.into()))
 }
 
-/// The whole sector does not add up: two writes, or one that was damaged.
+/// Judge a sector whose CRC is wrong: a mix of two writes, or a damaged one.
 fn judge_damaged(sector: &[u8; SECTOR_BYTES]) -> Finding {
     let found = Header::of(sector).filter(|_| layout::header_check_is_right(sector));
     let header = found.as_ref().and_then(Header::stamp);

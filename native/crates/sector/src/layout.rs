@@ -1,4 +1,4 @@
-//! Where each field of a sector stands. All numbers are little-endian.
+//! The layout of an identified sector. All numbers are little-endian.
 //!
 //! ```text
 //!    0   8  magic "RLSECTOR"          84   4  check of bytes 0..84
@@ -34,7 +34,7 @@ const CRC_AT: usize = 4092;
 /// Stamps a sector carries: stripes 1 to 7, and the trailer.
 pub(crate) const STAMPS: usize = 8;
 
-/// A serial that cannot be written into a sector.
+/// The error of a serial that cannot be written into a sector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SerialError(String);
 
@@ -50,7 +50,7 @@ impl fmt::Display for SerialError {
 
 impl std::error::Error for SerialError {}
 
-/// A drive by its serial, with what every one of its sectors has in common prepared.
+/// A drive's serial and its hash, which all of its sectors share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drive {
     serial: String,
@@ -83,7 +83,7 @@ impl Drive {
     }
 }
 
-/// Who a sector says it is.
+/// The identity in a sector's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Serial of the drive it was written for.
@@ -96,7 +96,7 @@ pub struct Identity {
     pub seed: u64,
 }
 
-/// What one write leaves in every stripe: its generation, and 32 bits of everything else that tells it apart.
+/// The stamp that a write leaves in every stripe: its generation, and a 32-bit hash of all else that identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) generation: u64,
@@ -189,7 +189,7 @@ pub(crate) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// The header, where the sector has one of this version. No CRC is asked for.
+    /// The header, if the sector has one of this version. The CRC is not checked.
     pub(crate) fn of(sector: &'a Sector) -> Option<Self> {
         let length = usize::from(u16_at(sector, 10));
         if !has_magic(sector)
@@ -224,7 +224,7 @@ impl From<Header<'_>> for Identity {
     }
 }
 
-/// What stands where stripe `stripe` (1 to [`STAMPS`]) keeps its stamp: `None` where it is damaged.
+/// The stamp of stripe `stripe` (1 to [`STAMPS`]); `None` if it is damaged.
 pub(crate) fn stamp(sector: &Sector, stripe: usize) -> Option<Stamp> {
     let at = stamp_at(stripe);
     let found = Stamp {

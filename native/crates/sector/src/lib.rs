@@ -1,8 +1,8 @@
-//! The identified block: a 4 KiB sector that says which drive, which place and which write it belongs to.
+//! Identified sectors: 4 KiB sectors that name their drive, their address and the write that made them.
 //!
 //! Every sector carries its drive's serial, its own address, the generation and the seed of the write, a payload made
-//! from these, a stamp in each 512-byte stripe and a CRC-32C over everything. A read therefore tells by name what came
-//! back: [`Verdict`]. The layout is in `docs/reference/rackprobe.md` and in [`layout`].
+//! from these, a stamp in each 512-byte stripe and a CRC-32C over everything. A read therefore identifies its data
+//! ([`Verdict`]). The layout is in `docs/reference/rackprobe.md` and in the module `layout`.
 
 mod judge;
 mod layout;

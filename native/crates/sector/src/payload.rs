@@ -1,4 +1,4 @@
-//! The bytes between the stamps: cheap to make, different for every write of every sector.
+//! The pseudo-random payload of a sector, different for every write.
 
 const LANES: usize = 8;
 

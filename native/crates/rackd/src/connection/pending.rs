@@ -1,4 +1,4 @@
-//! A request that cannot be carried out at once, and the answers of several that leave together.
+//! Pending requests, and batches of answers to several of them.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use racksim::{Io, Kind};
 use super::Connection;
 use crate::drive::{Bytes, Manner};
 
-/// Limits of what one client may have waiting; beyond them its further requests stay in its socket.
+/// Limits of one client's waiting requests; beyond them its further requests stay in its socket.
 pub(super) const WAITING_REQUESTS: usize = 4096;
 pub(super) const WAITING_BYTES: usize = 256 << 20;
-/// What gathers at the most before the first of it is sent.
+/// Maximum size of a batch of answers.
 const GATHERED_BYTES: usize = 256 << 10;
 
-/// A request that waits: for its time, or for a drive.
+/// A request that waits for its completion time or for a drive.
 pub struct Pending {
     pub io: Io,
     pub manner: Manner,
-    /// When it was read off the wire.
+    /// The time it was read from the socket.
     pub came_ns: u64,
     cookie: u64,
     connection: Arc<Connection>,
@@ -27,7 +27,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether nobody waits for the answer any more.
+    /// Whether the client has disconnected.
     pub fn is_orphaned(&self) -> bool {
         self.connection.is_closed()
     }
@@ -80,7 +80,7 @@ impl Drop for Pending {
 }
 
 impl Connection {
-    /// Keep a request for later; returns once the client has few enough of them, and has read enough of the answers.
+    /// Defer a request; blocks while the client has too many of them or too many unread answers.
     pub fn defer(
         self: &Arc<Self>,
         cookie: u64,
@@ -112,7 +112,7 @@ impl Connection {
     }
 }
 
-/// Answers to several clients that leave together, one send to each.
+/// Answers to several clients, batched into one send to each.
 #[derive(Default)]
 pub struct Gathering {
     connections: Vec<Arc<Connection>>,
@@ -120,7 +120,7 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// The answer to this request leaves with the others.
+    /// Add the answer to this request.
     pub fn include(&mut self, pending: &Pending) {
         self.bytes += pending.bytes;
         let connection = &pending.connection;
@@ -134,7 +134,7 @@ impl Gathering {
         }
     }
 
-    /// Whether the first answers have waited for enough others.
+    /// Whether the batch is full.
     pub fn is_enough(&self) -> bool {
         self.bytes >= GATHERED_BYTES
     }
@@ -201,7 +201,7 @@ mod tests {
         }
         let waiting = connection.clone();
         let third = thread::spawn(move || drop(read(&waiting)));
-        // Nothing else lets the third in: no request waits, and the replies fill the client's room.
+        // Only this admits the third: no request waits, and the replies fill the client's limit.
         assert_eq!(connection.waiting.lock().requests, 0);
         assert!(!connection.waiting.lock().has_room_for(WAITING_BYTES / 2));
         io::copy(&mut client.by_ref().take(replies as u64), &mut io::sink()).unwrap();

@@ -1,5 +1,4 @@
-//! Moves the data of long requests beside everything else: the timer has other drives to see to, and a map change
-//! waits for whatever is executing.
+//! A thread that moves the data of long requests in pieces, so that neither the timer nor a map change waits for them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,14 +12,14 @@ use super::{IoPath, Took};
 use crate::connection::Pending;
 use crate::drive::Drive;
 
-/// A request for more is moved here, and one without data in pieces of this.
+/// Longer requests are moved by this thread; those without data in pieces of this size.
 pub const SLICE_BYTES: u64 = 1 << 20;
 
-/// A request that the drive is done with, and whose data moves.
+/// A request whose drive time is over and whose data is being moved.
 pub struct Moving {
     path: Arc<IoPath>,
     drive: Arc<Drive>,
-    /// Of the route that led to the drive.
+    /// Epoch of the route that led to the drive.
     epoch: u64,
     pending: Pending,
     took: Took,
@@ -45,8 +44,8 @@ impl Moving {
         }
     }
 
-    /// Move one piece; what is left to do. A client that has gone gets nothing more done. Where the drive was taken
-    /// away meanwhile, or hangs, the request waits for whatever answers there next, from its beginning.
+    /// Move one piece; returns what is left. Nothing is done for a disconnected client. If the drive was remapped
+    /// meanwhile, or hangs, the request is held and starts over at the next drive.
     fn step(mut self) -> Option<Self> {
         if self.pending.is_orphaned() {
             return None;
@@ -97,7 +96,7 @@ impl Moving {
     }
 }
 
-/// A handle to the thread that moves.
+/// A handle to the mover thread.
 pub struct Mover(Sender<Moving>);
 
 impl Mover {

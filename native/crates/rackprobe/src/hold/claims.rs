@@ -1,4 +1,4 @@
-//! Who uses a block device, as the kernel says in sysfs and procfs; what it does not say is looked for on the disk.
+//! Users of a block device: from sysfs and procfs, and from ZFS labels on the disk.
 //!
 //! Sources: Linux `Documentation/ABI/stable/sysfs-block`, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
 //! (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the
@@ -16,7 +16,7 @@ const LABEL_BYTES: u64 = 256 << 10;
 const UBERBLOCK_BYTES: usize = 1024;
 const UBERBLOCK_MAGIC: u64 = 0x00ba_b10c;
 
-/// Every use of the device, of its partitions, and of what is built upon them, in words.
+/// Descriptions of every use of the device, of its partitions, and of devices built upon them.
 pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
     let mut claims = Vec::new();
     if node.folder.join("partition").exists() {
@@ -45,7 +45,7 @@ pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
     claims
 }
 
-/// The device and all that stands on it, by name; each holder is a claim.
+/// The device and all devices built upon it, by name; each holder is a claim.
 fn climb(folder: &Path, above: &mut BTreeSet<String>, claims: &mut Vec<String>) {
     let name = name_of(folder);
     if !above.insert(name.clone()) {
@@ -64,7 +64,7 @@ fn climb(folder: &Path, above: &mut BTreeSet<String>, claims: &mut Vec<String>) 
     }
 }
 
-/// What of `above` is mounted where, in this mount namespace or in that of the first process.
+/// The mounts of `above`, in this mount namespace or in that of the first process.
 fn mounts(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
     let own = roots.proc.join("self/mountinfo");
     let Ok(table) = fs::read_to_string(&own) else {
@@ -110,7 +110,7 @@ fn swaps(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-/// The kernel shows no holder of a member of a ZFS pool: its label is all there is.
+/// Membership in a ZFS pool, by the label: the kernel shows no holder.
 fn zfs(node: &Node) -> Vec<String> {
     let mut starts = vec![(node.kernel_name.clone(), 0)];
     for part in subfolders(&node.folder) {
@@ -162,7 +162,7 @@ fn node_name(roots: &Roots, source: &str) -> Option<String> {
     Some(name_of(&path.canonicalize().unwrap_or(path)))
 }
 
-/// What is in a folder, sorted; nothing where there is none.
+/// The entries of a folder, sorted; empty if it does not exist.
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()
@@ -174,7 +174,7 @@ fn subfolders(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Spaces and the like stand as `\040` in the tables of procfs.
+/// Decode escapes like `\040` of the tables of procfs.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Who a claimed drive is, as the kernel read it, and the names that go with it wherever it is.
+//! The identity of a claimed drive as read by the kernel, and its persistent names.
 //!
 //! Sources: Linux `Documentation/ABI/stable/sysfs-block` (`wwid`), SPC (vital product data page 80h: its length in bytes
 //! 2 and 3, then the unit serial number), udev's `60-persistent-storage.rules` for the names under `/dev/disk/by-id`.
@@ -9,7 +9,7 @@ use crate::hold::node::{text, Node, Roots};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// The drive that is meant. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
+/// The expected drive. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
 #[derive(Debug)]
 pub struct Wanted {
     pub serial: String,
@@ -17,7 +17,7 @@ pub struct Wanted {
     pub names: Vec<String>,
 }
 
-/// What is otherwise than it should be of the drive that the descriptor is, in words; nothing where all is right.
+/// Descriptions of the mismatches between the claimed and the expected drive; empty if it is the expected one.
 pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
     if !node.folder.exists() {
         return vec![format!(
@@ -58,7 +58,7 @@ pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
     found
 }
 
-/// A name under `/dev/disk/by-id` that has the drive's own WWN, EUI-64, NGUID or serial in it, and leads to it now.
+/// A name under `/dev/disk/by-id` that contains the drive's WWN, EUI-64, NGUID or serial, and resolves to it now.
 pub fn stable_name(roots: &Roots, node: &Node, wanted: &Wanted) -> Option<String> {
     let serial = normal(&wanted.serial).replace(' ', "_");
     let mut names: Vec<(u8, String)> = fs::read_dir(roots.dev.join("disk/by-id"))
@@ -75,7 +75,7 @@ pub fn stable_name(roots: &Roots, node: &Node, wanted: &Wanted) -> Option<String
         .find(|name| node.is_behind(roots, name))
 }
 
-/// How well a name goes with the drive: by what is unique in the world, else by its serial; `None` where it does not.
+/// The rank of a name: by a world-wide identifier, else by the serial; `None` if it matches neither.
 fn rank(name: &str, serial: &str, unique: &[String]) -> Option<u8> {
     let is_of = |prefix: &str| {
         name.strip_prefix(prefix)
@@ -84,7 +84,7 @@ fn rank(name: &str, serial: &str, unique: &[String]) -> Option<u8> {
     if is_of("wwn-0x") || is_of("nvme-eui.") || is_of("nvme-nguid.") || is_of("nvme-uuid.") {
         return Some(0);
     }
-    // Those of partitions end otherwise.
+    // Names of partitions have a suffix.
     let before = name.strip_suffix(serial).filter(|_| !serial.is_empty())?;
     before.ends_with(['_', '-']).then_some(1)
 }
@@ -106,7 +106,7 @@ fn serial_of(node: &Node) -> Option<String> {
     .find(|serial| !serial.is_empty())
 }
 
-/// The identifier that is unique in the world, `naa.` or `eui.` and its digits.
+/// The world-wide identifier, `naa.` or `eui.` and its digits.
 fn wwid_of(node: &Node) -> Option<String> {
     [node.folder.join("wwid"), node.folder.join("device/wwid")]
         .iter()

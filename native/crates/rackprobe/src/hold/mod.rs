@@ -1,4 +1,4 @@
-//! Holding a drive for whoever writes to it: checked, claimed and compared on one open descriptor.
+//! Holding a drive for a writer: claimed, checked and compared on one open descriptor.
 
 mod claims;
 mod identity;
@@ -22,10 +22,10 @@ enum Command {
     Quit,
 }
 
-/// Hold the drive and answer commands, until one says so or the input ends.
+/// Hold the drive and answer commands, until `quit` or the end of the input.
 ///
 /// # Errors
-/// [`Failure::Target`] with every reason where the drive is another one, is used by somebody, or cannot be claimed.
+/// [`Failure::Target`] with every reason if the drive is another one, is in use, or cannot be claimed.
 pub fn run(args: &HoldArgs) -> Result<(), Failure> {
     let wanted = Wanted {
         serial: args.serial.clone(),
@@ -49,7 +49,7 @@ pub fn run(args: &HoldArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A drive that is held by an open descriptor, and the name that leads to it alone.
+/// A drive held by an open descriptor, and its persistent name.
 struct Holder {
     roots: Roots,
     node: Node,
@@ -91,7 +91,7 @@ impl Holder {
         })
     }
 
-    /// Whether the descriptor is still that drive, and the name still leads to it.
+    /// Check that the descriptor is still that drive, and that the name still resolves to it.
     fn check(&self) -> Value {
         let mut reasons = identity::differences(&self.node, &self.wanted);
         if !self.node.is_behind(&self.roots, &self.name) {

@@ -1,4 +1,4 @@
-//! A block device that is claimed by an open descriptor.
+//! A claimed block device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,7 +33,7 @@ impl Roots {
     }
 }
 
-/// A claimed block device, by its descriptor: what is at its path later is another matter.
+/// A claimed block device by its descriptor, independent of what is at its path later.
 #[derive(Debug)]
 pub struct Node {
     pub file: File,
@@ -47,7 +47,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Open the node O_EXCL, which the kernel refuses while a mount, a swap or a holder has it or a partition of it.
+    /// Open the node O_EXCL, which the kernel refuses while a mount, swap or holder uses it or one of its partitions.
     pub fn claim(roots: &Roots, path: &str) -> Result<Self, String> {
         let path = roots.node(path);
         let said = |error: io::Error| format!("it cannot be opened: {error}; is it plugged in?");
@@ -94,7 +94,7 @@ impl Node {
         })
     }
 
-    /// Whether a name leads to this very device now.
+    /// Whether a name resolves to this device now.
     pub fn is_behind(&self, roots: &Roots, name: &str) -> bool {
         let (Ok(there), Ok(here)) = (fs::metadata(roots.node(name)), self.file.metadata()) else {
             return false;
@@ -126,7 +126,7 @@ pub fn name_of(folder: &Path) -> String {
         .into_owned()
 }
 
-/// The number of the block device that a regular file stands for, which is called as the file is.
+/// The number of the block device that a regular file stands for, which has the file's name.
 fn number_by_name(roots: &Roots, path: &Path) -> Result<String, String> {
     let real = path
         .canonicalize()

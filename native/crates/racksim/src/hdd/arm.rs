@@ -1,10 +1,10 @@
-//! How long the arm takes for a move.
+//! Move times of the arm: seek, head switch and settle.
 
 use super::seek::SeekCurve;
 use super::HddParameters;
 use crate::ms_to_ns;
 
-/// What the arm needs for a move, from parameters in milliseconds to nanoseconds.
+/// The arm's move times in nanoseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Arm {
     curve: SeekCurve,
@@ -29,13 +29,13 @@ impl Arm {
         }
     }
 
-    /// Over all cylinders, to write.
+    /// The longest move: a full stroke, then settling to write.
     pub(super) fn slowest_ns(&self) -> u64 {
         self.curve.ns(1.0) + self.write_settle_ns
     }
 
-    /// From one cylinder and head to another. The next track costs what the skew between tracks allows for, so that
-    /// a sequential transfer goes on there at once.
+    /// Time from one cylinder and head to another. A move to the next track takes as long as the track skew, so that
+    /// a sequential transfer continues there at once.
     pub(super) fn move_ns(&self, from: (u64, u64), to: (u64, u64), writes: bool) -> u64 {
         match from.0.abs_diff(to.0) {
             0 if from.1 == to.1 => 0,

@@ -1,4 +1,4 @@
-//! What the drive remembers of what it read.
+//! The track buffer of reads.
 
 /// The track buffer: a few segments, each the end of a sequential stream; the one least recently used goes first.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct Segment {
 }
 
 impl TrackBuffer {
-    /// So many segments of so many bytes.
+    /// A buffer of `most` segments of up to `longest` bytes.
     pub(super) fn new(most: usize, longest: u64) -> Self {
         Self {
             segments: Vec::with_capacity(most),
@@ -27,7 +27,7 @@ impl TrackBuffer {
         }
     }
 
-    /// Whether these bytes can be answered without the media.
+    /// Whether the buffer holds all of these bytes.
     pub(super) fn holds(&mut self, start: u64, end: u64) -> bool {
         self.uses += 1;
         let uses = self.uses;
@@ -38,7 +38,7 @@ impl TrackBuffer {
             .is_some()
     }
 
-    /// Whether a read from here goes on with what was read before.
+    /// Whether a read from here continues a sequential stream.
     pub(super) fn continues(&self, start: u64) -> bool {
         self.segments
             .iter()
@@ -52,7 +52,7 @@ impl TrackBuffer {
             .any(|segment| segment.end == end && (segment.start..=end).contains(&start))
     }
 
-    /// Remember bytes that were read; a stream that goes on where a segment ends stays in it.
+    /// Add bytes that were read; a stream that continues where a segment ends stays in it.
     pub(super) fn record(&mut self, start: u64, end: u64) {
         self.uses += 1;
         let found = self
@@ -83,7 +83,7 @@ impl TrackBuffer {
         oldest
     }
 
-    /// Forget bytes that are written or no longer needed; what follows them in a segment goes as well.
+    /// Invalidate bytes that are written or trimmed, and those that follow them in a segment.
     pub(super) fn forget(&mut self, start: u64, end: u64) {
         for segment in &mut self.segments {
             if start < segment.end && segment.start < end {
@@ -93,7 +93,7 @@ impl TrackBuffer {
         self.segments.retain(|segment| segment.start < segment.end);
     }
 
-    /// Forget everything.
+    /// Invalidate all.
     pub(super) fn clear(&mut self) {
         self.segments.clear();
     }

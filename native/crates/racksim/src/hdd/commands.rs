@@ -1,4 +1,4 @@
-//! What each command asks of the drive.
+//! Execution of decoded commands.
 
 use super::mechanics::Transfer;
 use super::{Entry, Hdd, Work};
@@ -83,7 +83,7 @@ impl Hdd {
             .carry(now_ns, if is_sent { request.io.length } else { 0 })
     }
 
-    /// What was read of these bytes is old now.
+    /// Invalidate what was read of these bytes.
     fn overwrite(&mut self, start: u64, end: u64, now_ns: u64) {
         self.follow(now_ns);
         self.buffer.forget(start, end);
@@ -94,7 +94,7 @@ impl Hdd {
         }
     }
 
-    /// Let writes into the cache, in order, while there is room.
+    /// Admit writes to the cache, in order, while there is room.
     pub(super) fn fill_cache(&mut self, now_ns: u64) {
         while let Some(entry) = self.blocked.front().copied() {
             let io = entry.request.io;
@@ -120,8 +120,8 @@ impl Hdd {
         }
     }
 
-    /// Read on from the end of a request. The arm stays with a stream for a while, unless more of it is asked for
-    /// already.
+    /// Read ahead from the end of a request. The arm stays with a stream for a while, unless a request for more of it
+    /// is queued.
     fn read_ahead(&mut self, transfer: &Transfer, end: u64, is_stream: bool) {
         let mut ahead = self.mechanics.read_ahead(transfer, self.limit(end));
         let least = u64::from(self.parameters.least_read_ahead_kib) << 10;
@@ -132,7 +132,7 @@ impl Hdd {
         self.work = Work::Ahead(ahead);
     }
 
-    /// The media did what a command needed of them.
+    /// The media access of a command has ended.
     pub(super) fn served(&mut self, entry: &Entry, transfer: &Transfer, now_ns: u64) {
         let Request { ticket, io, .. } = entry.request;
         if transfer.failed_at.is_some() {

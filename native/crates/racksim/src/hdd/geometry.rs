@@ -1,4 +1,4 @@
-//! Where a byte lies on the platters, and when it passes under its head.
+//! Disk geometry: the place of a byte on the platters, and the angle at which it passes under its head.
 
 use super::HddParameters;
 use crate::ms_to_ns;
@@ -26,7 +26,7 @@ struct Zone {
     track_bytes: u64,
 }
 
-/// Where a byte lies.
+/// The place of a byte.
 ///
 /// `sweep_ns` is when a transfer that began at byte 0 and never waited would have it under its head; as tracks are
 /// skewed by what it takes to switch to them, the difference between two bytes is the time a sequential transfer
@@ -38,7 +38,7 @@ pub(super) struct Place {
 }
 
 impl Geometry {
-    /// Room for `bytes`.
+    /// A layout with at least `bytes`.
     pub(super) fn new(parameters: &HddParameters, bytes: u64) -> Self {
         let heads = u64::from(parameters.heads);
         let revolution_ns = (60e9 / f64::from(parameters.rpm)).round() as u64;
@@ -71,13 +71,13 @@ impl Geometry {
         geometry
     }
 
-    /// What a track holds where cylinders are transferred at this rate.
+    /// The bytes of a track whose sequential rate is this.
     fn track_bytes(&self, mb_s: f64) -> u64 {
         let bytes = mb_s / 1e3 * self.cylinder_ns() as f64 / self.heads as f64;
         ((bytes / SECTOR as f64).round() as u64).max(1) * SECTOR
     }
 
-    /// Divide the cylinders into zones of equal width; the bytes they hold.
+    /// Divide the cylinders into zones of equal width; returns their capacity.
     fn divide(&mut self, track_bytes: &[u64]) -> u64 {
         let zones = track_bytes.len() as u64;
         self.zones.clear();
@@ -117,12 +117,12 @@ impl Geometry {
         (zone.first_byte + track * zone.track_bytes).min(self.bytes)
     }
 
-    /// Where a byte begins.
+    /// The place at which a byte begins.
     pub(super) fn start(&self, byte: u64) -> Place {
         self.place(byte, 0)
     }
 
-    /// Where the byte before this one ends.
+    /// The place at which the byte before this one ends.
     pub(super) fn end(&self, byte: u64) -> Place {
         self.place(byte - 1, 1)
     }

@@ -1,4 +1,4 @@
-//! The drive's side of the link to the host.
+//! The host port: command decoding, the command queue and the data link.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use super::HddParameters;
 use crate::{Completion, Kind, Request, Ticket};
 
-/// Commands on their way in, completions on their way out, and the link that data takes.
+/// Incoming commands, outgoing completions, and the data link.
 ///
 /// Commands are decoded one after the other, as many as the queue depth at a time. A flush is a barrier, as ATA's
-/// non-queued FLUSH CACHE is: it comes in when all before it is done, and nothing comes in until it is done.
+/// non-queued FLUSH CACHE is: it is decoded once all before it is complete, and nothing else until it is complete.
 #[derive(Debug)]
 pub(super) struct HostPort {
     depth: u32,
@@ -17,7 +17,7 @@ pub(super) struct HostPort {
     mb_s: f64,
     /// Beyond the queue depth, or behind a flush.
     waiting: VecDeque<Request>,
-    /// Taken on and not completed.
+    /// Accepted and not completed.
     known: u32,
     has_flush: bool,
     decoding: VecDeque<(u64, Request)>,
@@ -28,7 +28,7 @@ pub(super) struct HostPort {
     completed: Vec<Completion>,
 }
 
-/// A completion to be, in the order they are handed out.
+/// A future completion, ordered by delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at_ns: u64,
@@ -55,7 +55,7 @@ impl HostPort {
         }
     }
 
-    /// A command comes.
+    /// Accept a command.
     pub(super) fn submit(&mut self, request: &Request, now_ns: u64) {
         self.waiting.push_back(*request);
         self.admit(now_ns);
@@ -78,7 +78,7 @@ impl HostPort {
         }
     }
 
-    /// When a command has been decoded or a completion is due.
+    /// The time of the next decoded command or completion.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let decoded = self.decoding.front().map(|&(at_ns, _)| at_ns);
         self.due_ns().into_iter().chain(decoded).min()
@@ -88,7 +88,7 @@ impl HostPort {
         self.completing.peek().map(|Reverse(due)| due.at_ns)
     }
 
-    /// Hand out the completion that is due now, if one is.
+    /// Deliver the completion that is due now, if any.
     pub(super) fn hand_out(&mut self, now_ns: u64) -> bool {
         if self.due_ns() != Some(now_ns) {
             return false;
@@ -106,7 +106,7 @@ impl HostPort {
         true
     }
 
-    /// The command that has been decoded now, if one has.
+    /// The command that has been decoded now, if any.
     pub(super) fn decoded(&mut self, now_ns: u64) -> Option<Request> {
         let is_decoded = |(at_ns, _): &(u64, Request)| *at_ns == now_ns;
         self.decoding
@@ -117,13 +117,13 @@ impl HostPort {
             .map(|(_, request)| request)
     }
 
-    /// Move bytes over the link that are there from `from_ns` on; when they have arrived.
+    /// Move bytes that are available from `from_ns` on over the link; returns their arrival time.
     pub(super) fn carry(&mut self, from_ns: u64, bytes: u64) -> u64 {
         self.link_free_ns = self.link_free_ns.max(from_ns) + self.time_ns(bytes);
         self.link_free_ns
     }
 
-    /// Move bytes over the link that followed the head and are all there at `end_ns`; when they have arrived.
+    /// Move bytes that followed the head and are complete at `end_ns` over the link; returns their arrival time.
     pub(super) fn trail(&mut self, end_ns: u64, bytes: u64) -> u64 {
         self.carry(end_ns.saturating_sub(self.time_ns(bytes)), bytes)
             .max(end_ns)
@@ -133,7 +133,7 @@ impl HostPort {
         (bytes as f64 * 1e3 / self.mb_s).round() as u64
     }
 
-    /// A request will be done then.
+    /// Schedule a request's completion.
     pub(super) fn complete(&mut self, ticket: Ticket, at_ns: u64, failed_at: Option<u64>) {
         self.sequence += 1;
         self.completing.push(Reverse(Due {
@@ -144,17 +144,17 @@ impl HostPort {
         }));
     }
 
-    /// When the first of the completions that were handed out was due.
+    /// The due time of the first delivered completion.
     pub(super) fn completed_ns(&self) -> Option<u64> {
         self.completed.first().map(|completion| completion.at_ns)
     }
 
-    /// Give the completions that were handed out to the caller.
+    /// Append the delivered completions.
     pub(super) fn give(&mut self, completions: &mut Vec<Completion>) {
         completions.append(&mut self.completed);
     }
 
-    /// Forget commands that nobody waits for any more; `freed` of them were taken on and decoded, and will not be
+    /// Abort commands; `freed` of them were accepted and decoded, and will not be
     /// completed.
     pub(super) fn abort(&mut self, gone: &BTreeSet<Ticket>, freed: u32, now_ns: u64) {
         let stays = |request: &Request| !gone.contains(&request.ticket);

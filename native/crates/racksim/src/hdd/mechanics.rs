@@ -1,4 +1,4 @@
-//! Platters, arm and heads at work: how long it takes to get somewhere, and to transfer from there.
+//! Disk mechanics: positioning and transfer times of platters, arm and heads.
 
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -24,29 +24,29 @@ pub(super) struct Mechanics {
     track: (u64, u64),
 }
 
-/// A transfer as it will have been.
+/// The planned course of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transfer {
     pub(super) done_ns: u64,
-    /// The piece that came last.
+    /// The last piece.
     pub(super) last: Piece,
     /// The time of a byte of that piece, less its sweep.
     anchor_ns: i64,
-    /// The logical byte where it failed.
+    /// The logical byte at which it failed.
     pub(super) failed_at: Option<u64>,
 }
 
-/// The head reads on after the host's request, until something else is to do.
+/// Read-ahead after the host's request, until the arm is needed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadAhead {
     anchor_ns: i64,
-    /// Where logical byte 0 would be on the media.
+    /// The media offset of logical byte 0.
     home: u64,
-    /// Read so far.
+    /// End of what has been read.
     pub(super) from: u64,
     /// Where it ends.
     pub(super) until: u64,
-    /// Not to be interrupted before.
+    /// Not interruptible before this.
     pub(super) held_ns: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Mechanics {
         }
     }
 
-    /// Where a byte of the media is.
+    /// The place of a byte of the media.
     pub(super) fn place(&self, media: u64) -> Place {
         self.geometry.start(media)
     }
@@ -81,7 +81,7 @@ impl Mechanics {
         self.arm.slowest_ns() + self.geometry.revolution_ns
     }
 
-    /// Read errors as [`Hdd`](super::Hdd) tells them.
+    /// Read errors, as [`Hdd`](super::Hdd) reports them.
     pub(super) fn health(&self) -> [(&'static str, u64); 2] {
         [
             ("read_errors", self.weak.errors),
@@ -103,7 +103,7 @@ impl Mechanics {
         move_ns + rotation_ns
     }
 
-    /// Get to each piece in turn and transfer it.
+    /// Position to each piece in turn and transfer it.
     pub(super) fn transfer(
         &mut self,
         pieces: &[Piece],
@@ -145,7 +145,7 @@ impl Mechanics {
         }
     }
 
-    /// Read a piece from `unit` on, with what fails at the first attempt.
+    /// Read a piece from `unit` on, including first-attempt failures and retries.
     fn read(
         &mut self,
         piece: &Piece,
@@ -179,7 +179,7 @@ impl Mechanics {
         }
     }
 
-    /// A transfer ends before it is done: the head is where it has come to in the piece that comes last.
+    /// Interrupt a transfer: the head is at the place it has reached in the last piece.
     pub(super) fn stop(&mut self, transfer: &Transfer, now_ns: u64) {
         let sweep_ns = now_ns as i64 - transfer.anchor_ns;
         let last = transfer.last;
@@ -191,7 +191,7 @@ impl Mechanics {
         self.track = self.geometry.end(reached).track;
     }
 
-    /// Read on after a transfer, up to `until` at most.
+    /// Read ahead after a transfer, up to `until` at most.
     pub(super) fn read_ahead(&self, transfer: &Transfer, until: u64) -> ReadAhead {
         let last = transfer.last;
         let from = last.logical + last.length;
@@ -206,13 +206,13 @@ impl Mechanics {
         ahead
     }
 
-    /// Do not let it be interrupted before it has come this far, or to its end.
+    /// Make it uninterruptible up to here, or to its end.
     pub(super) fn hold(&self, ahead: &mut ReadAhead, until: u64) {
         let end = self.geometry.end(ahead.home + until.min(ahead.until));
         ahead.held_ns = Some((ahead.anchor_ns + end.sweep_ns as i64) as u64);
     }
 
-    /// Let it go on up to here, but not to a sector that would have to be read again.
+    /// Extend it up to here, but not to a sector that needs a retry.
     pub(super) fn extend(&self, ahead: &mut ReadAhead, until: u64) {
         let good = ahead
             .from
@@ -238,7 +238,7 @@ impl Mechanics {
         }
     }
 
-    /// Read on to the end of a request that the head is just about to come to.
+    /// Read on to the end of a request that the head is about to reach.
     pub(super) fn ride(&mut self, ahead: &ReadAhead, end: u64, policy: OnReadError) -> Transfer {
         let piece = Piece {
             logical: ahead.from,

@@ -1,17 +1,17 @@
-//! Which bytes of the media logical bytes are on.
+//! The mapping of logical bytes to the media.
 
 use std::collections::VecDeque;
 
 use super::shingles::{Piece, Shingles};
 use super::HddParameters;
 
-/// The order of logical bytes on the media: as they are numbered, or as a shingled drive keeps them.
+/// The mapping of logical bytes to the media: linear, or that of a shingled drive.
 #[derive(Debug)]
 pub(super) struct Media {
     /// Logical bytes.
     pub(super) bytes: u64,
     shingles: Option<Shingles>,
-    /// The steps left of merging a band.
+    /// The remaining steps of merging a band.
     cleaning: VecDeque<Piece>,
 }
 
@@ -24,22 +24,22 @@ impl Media {
         }
     }
 
-    /// What the platters have to hold.
+    /// The capacity that the platters need.
     pub(super) fn media_bytes(&self) -> u64 {
         self.home(self.bytes)
     }
 
-    /// Where a logical byte lies unless it is in a shingled drive's cache.
+    /// The home location of a logical byte, ignoring a shingled drive's cache.
     pub(super) fn home(&self, logical: u64) -> u64 {
         logical + self.shingles.as_ref().map_or(0, Shingles::cache_bytes)
     }
 
-    /// Whether logical bytes lie at home, all of them.
+    /// Whether all of these logical bytes are at their home location.
     pub(super) fn is_home(&self, start: u64, end: u64) -> bool {
         self.end_of_home(start) >= end
     }
 
-    /// Where the logical bytes end that lie at home, from this one on.
+    /// The end of the run of logical bytes at their home location, from this one on.
     pub(super) fn end_of_home(&self, start: u64) -> u64 {
         let cached = self
             .shingles
@@ -48,7 +48,7 @@ impl Media {
         cached.unwrap_or(self.bytes)
     }
 
-    /// Where bytes are read from.
+    /// Append the pieces that a read takes.
     pub(super) fn read(&self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
         match &self.shingles {
             Some(shingles) => shingles.read(start, end, pieces),
@@ -56,7 +56,7 @@ impl Media {
         }
     }
 
-    /// Write bytes; what the head does for it.
+    /// Write bytes; appends the pieces that this takes.
     pub(super) fn write(&mut self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
         match &mut self.shingles {
             Some(shingles) => shingles.write(start, end, pieces),
@@ -73,25 +73,25 @@ impl Media {
         }
     }
 
-    /// Bytes need not be kept.
+    /// Trim bytes.
     pub(super) fn trim(&mut self, start: u64, end: u64) {
         if let Some(shingles) = &mut self.shingles {
             shingles.trim(start, end);
         }
     }
 
-    /// Whether these bytes cannot be written before a band has been merged.
+    /// Whether a band must be merged before these bytes can be written.
     pub(super) fn must_clean(&self, start: u64, end: u64) -> bool {
         let has_room = |shingles: &Shingles| shingles.has_room(start, end);
         !self.cleaning.is_empty() || !self.shingles.as_ref().is_none_or(has_room)
     }
 
-    /// Whether there is nothing to merge into bands.
+    /// Whether no cached write is left to merge into a band.
     pub(super) fn is_clean(&self) -> bool {
         self.cleaning.is_empty() && self.shingles.as_ref().is_none_or(Shingles::is_clean)
     }
 
-    /// The next step of merging a band, where there is one to merge.
+    /// The next step of merging a band, if any.
     pub(super) fn clean(&mut self) -> Option<Piece> {
         if let Some(shingles) = self.shingles.as_mut().filter(|_| self.cleaning.is_empty()) {
             shingles.clean(&mut self.cleaning);
@@ -104,7 +104,7 @@ impl Media {
         self.cleaning.clear();
     }
 
-    /// As delivered: nothing is written.
+    /// Reset to the state as delivered.
     pub(super) fn reset(&mut self) {
         self.cleaning.clear();
         if let Some(shingles) = &mut self.shingles {

@@ -1,5 +1,5 @@
-//! A hard disk: platters that turn, one arm, a queue it may reorder, memory for what was read and written, and, if it
-//! is a shingled one, bands.
+//! A hard disk: mechanics, a queue with reordering, a track buffer, a write cache and, for drive-managed SMR,
+//! shingled bands.
 
 mod arm;
 mod buffer;
@@ -32,7 +32,7 @@ pub use seek::SeekCurve;
 
 /// A hard disk drive as a timing model.
 ///
-/// Of the commands it knows that need the media it serves the one with the shortest positioning time, unless another
+/// Of the queued commands that need the media it serves the one with the shortest positioning time, unless another
 /// has waited too long. Written data goes to the media in the same way, once the drive is idle, its cache is full or
 /// a flush asks for it. All times are exact to the nanosecond and come from the parameters and the seed alone.
 #[derive(Debug)]
@@ -50,11 +50,11 @@ pub struct Hdd {
     /// A flush that waits for the media.
     flush: Option<Ticket>,
     work: Work,
-    /// When the drive last got or lost work to do in a pause, or ended any; `None` from a loss of power to a command.
+    /// The time at which idle work last appeared, vanished or ended; `None` from a loss of power to a command.
     idle_since_ns: Option<u64>,
-    /// The drive uses a pause, until there is nothing left to do or the host needs the arm.
+    /// The drive does idle work, until none is left or the host needs the arm.
     in_background: bool,
-    /// Of the transfer at hand; kept for its memory.
+    /// Pieces of the current transfer; kept for its allocation.
     pieces: Vec<Piece>,
 }
 
@@ -68,7 +68,7 @@ struct Entry {
     data_ns: u64,
 }
 
-/// What the arm does.
+/// The arm's current work.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Nothing,
@@ -79,7 +79,7 @@ enum Work {
 }
 
 impl Work {
-    /// When it ends, where nothing may interrupt it.
+    /// Its end, if it cannot be interrupted.
     fn done_ns(&self) -> Option<u64> {
         match self {
             Self::Nothing => None,
@@ -142,7 +142,7 @@ impl Hdd {
         .min()
     }
 
-    /// Let everything happen that happens by `now_ns`; at the same time the arm goes before completions, these before
+    /// Process all events until `now_ns`; at equal times the arm goes before completions, these before
     /// new commands.
     fn run(&mut self, now_ns: u64) {
         while let Some(at_ns) = self.next_event_ns().filter(|&at_ns| at_ns <= now_ns) {
@@ -174,7 +174,7 @@ impl Service for Hdd {
         self.port.give(completions);
     }
 
-    /// Also the command that the arm is at: it stops where it is. What is in the write cache goes to the media.
+    /// Also aborts the command that the arm executes, at once. Data in the write cache still goes to the media.
     fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {
         self.run(now_ns);
         let gone: BTreeSet<Ticket> = tickets.iter().copied().collect();
@@ -214,7 +214,7 @@ impl Service for Hdd {
         self.in_background = false;
     }
 
-    /// Requests that are under way are completed all the same.
+    /// Requests in progress are completed all the same.
     fn sanitize(&mut self, now_ns: u64) {
         self.run(now_ns);
         self.buffer.clear();

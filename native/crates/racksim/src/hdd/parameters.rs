@@ -1,4 +1,4 @@
-//! What a hard disk's data sheet says, and a little that it does not.
+//! Parameters of a hard disk.
 
 use std::fmt::Display;
 
@@ -26,23 +26,23 @@ pub struct HddParameters {
     pub average_seek_ms: f64,
     /// Seek from the first to the last cylinder, for reading.
     pub full_stroke_ms: f64,
-    /// What a seek of more than one cylinder takes longer before the head may write.
+    /// Additional settle time before a write, after a seek of more than one cylinder.
     pub write_settle_ms: f64,
     /// Switch to another head on the same cylinder.
     pub head_switch_ms: f64,
-    /// What the controller needs for each command, one after the other.
+    /// Controller time for each command, one after the other.
     pub command_overhead_us: f64,
     /// Rate of the link to the host.
     pub interface_mb_s: f64,
-    /// Requests that the drive knows at a time; the others wait outside.
+    /// Commands the drive accepts at once; others wait outside.
     pub queue_depth: u32,
-    /// A request that has waited this long goes before any that has just come, however much nearer that is.
+    /// A request that has waited this long goes before any new one, however near.
     pub longest_wait_ms: f64,
-    /// What the media stores at once; a write of part of it reads first, for another revolution.
+    /// Physical sector size; a smaller write needs a read-modify-write, one more revolution.
     pub physical_sector_bytes: u32,
-    /// Sequential streams that the track buffer can tell apart.
+    /// Segments of the track buffer, one for each sequential stream.
     pub read_segments: u32,
-    /// What the track buffer keeps of each.
+    /// Size of a segment.
     pub segment_kib: u32,
     /// How far the drive reads ahead of the host.
     pub read_ahead_kib: u32,
@@ -50,13 +50,13 @@ pub struct HddParameters {
     pub least_read_ahead_kib: u32,
     /// Room for written data; 0 where every write waits for the media.
     pub write_cache_kib: u32,
-    /// So many separate ranges of written data fit, however small they are.
+    /// Maximum number of separate ranges in the write cache.
     pub write_cache_extents: u32,
-    /// With nothing else to do for so long, the drive writes its cache to the media.
+    /// Idle time after which the drive writes its cache to the media.
     pub destage_after_ms: f64,
     /// The probability that a read of 4 KiB from the media fails at the first attempt.
     pub read_error_probability: f64,
-    /// Bounds of what it takes to read them after all; a whole number of revolutions is drawn.
+    /// Bounds of the retry time until they are read; a whole number of revolutions is drawn.
     pub retry_ms: [f64; 2],
     /// Shingled recording, managed by the drive.
     #[serde(default)]
@@ -67,20 +67,20 @@ pub struct HddParameters {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmrParameters {
-    /// Tracks that overlap, as one: a band is written from its beginning.
+    /// Size of a band of overlapping tracks, which is written from its beginning.
     pub band_kib: u32,
-    /// Room for writes that continue no band, of the drive's capacity; never less than 8 MiB.
+    /// Size of the media cache, for writes that continue no band, in percent of the capacity; at least 8 MiB.
     pub media_cache_percent: f64,
-    /// So many separate ranges fit into it for each GiB of the drive, however small they are.
+    /// Maximum number of separate ranges in it, per GiB of the drive.
     pub media_cache_extents_per_gib: u32,
     /// Bands that are being written from their beginning at a time; one more costs a read-modify-write.
     pub open_bands: u32,
-    /// With nothing else to do for so long, the drive merges cached writes into their bands.
+    /// Idle time after which the drive merges cached writes into their bands.
     pub clean_after_ms: f64,
 }
 
 impl HddParameters {
-    /// Whether such a drive can be; else the parameter to blame and its range.
+    /// Check the parameters; the error names the wrong one and its range.
     pub fn check(&self) -> Result<(), String> {
         within("rpm", self.rpm, 1_000, 30_000)?;
         within("heads", self.heads, 1, 64)?;

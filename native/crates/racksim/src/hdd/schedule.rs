@@ -1,15 +1,15 @@
-//! What the arm does next.
+//! Arm scheduling.
 
 use super::{Entry, Hdd, Place, Work};
 use crate::{ms_to_ns, Kind, OnReadError, Request};
 
-/// Binary places of the credit for waiting.
+/// Fractional bits of the credit for waiting.
 const FRACTION: u32 = 16;
 
-/// Nothing waits longer; keeps the credit within its integer.
+/// Bound on the waiting time, so that the credit fits its integer.
 const MOST_WAIT_NS: u64 = 60_000_000_000;
 
-/// What the arm could do.
+/// A candidate for the arm.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Serve(usize),
@@ -18,7 +18,7 @@ enum Next {
 }
 
 impl Hdd {
-    /// Give the arm something to do, if there is anything that may interrupt what it does for itself.
+    /// Start the arm on the next request, if any may interrupt its idle work.
     pub(super) fn dispatch(&mut self, now_ns: u64) {
         if self.work.done_ns().is_some() {
             return;
@@ -48,9 +48,9 @@ impl Hdd {
         }
     }
 
-    /// The nearest of what there is to do, where what has waited counts as nearer: shortest access time first with
+    /// The candidate with the shortest access time, less a credit for waiting: shortest access time first with
     /// aging (Jacobson and Wilkes, "Disk Scheduling Algorithms Based on Rotational Position", HPL-CSP-91-7, 1991).
-    /// What has waited for the longest wait goes before anything that has just come.
+    /// A candidate that has waited for the longest wait goes before any new one.
     fn choose(&self, now_ns: u64, must_destage: bool) -> Option<Next> {
         let longest_ns = ms_to_ns(self.parameters.longest_wait_ms);
         let credit = (self.mechanics.slowest_ns() << FRACTION) / longest_ns;
@@ -95,7 +95,7 @@ impl Hdd {
         next.or(may_clean.then_some(Next::Clean))
     }
 
-    /// The first of the requests of which each goes on where another ends: served from there, the others cost no
+    /// The first of a chain of requests that each continue another: served from there, the others cost no
     /// positioning.
     fn head_of_run(&self, mut at: usize) -> usize {
         loop {
@@ -138,7 +138,7 @@ impl Hdd {
         }
     }
 
-    /// When the drive begins to use a pause.
+    /// The time at which the drive starts idle work.
     pub(super) fn background_ns(&self) -> Option<u64> {
         let idle_since_ns = self.idle_since_ns?;
         if self.in_background || self.work.done_ns().is_some() {
@@ -154,7 +154,7 @@ impl Hdd {
         Some(idle_since_ns + ms_to_ns(after_ms))
     }
 
-    /// What the arm did is done.
+    /// The arm's work has ended.
     pub(super) fn arm_done(&mut self, now_ns: u64) {
         self.idle_since_ns = Some(now_ns);
         match std::mem::replace(&mut self.work, Work::Nothing) {
@@ -181,7 +181,7 @@ impl Hdd {
         (from + ahead).min(self.media.end_of_home(from))
     }
 
-    /// Remember what has been read ahead.
+    /// Add what has been read ahead to the buffer.
     pub(super) fn follow(&mut self, now_ns: u64) {
         if let Work::Ahead(ahead) = &mut self.work {
             let from = ahead.from;

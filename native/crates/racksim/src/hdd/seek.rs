@@ -1,4 +1,4 @@
-//! How long the arm takes from one cylinder to another.
+//! The seek curve: seek time over distance.
 
 /// Seek time over distance, for reading: `a + b * sqrt(d)` while the arm speeds up and slows down, `c + e * d` once
 /// it has coasted in between, joined where both have the same value and slope (Ruemmler and Wilkes, "An Introduction
@@ -53,13 +53,13 @@ impl SeekCurve {
     }
 }
 
-/// A joint at 0 would make the curve a straight line with an edge.
+/// With a joint at 0 the curve would be a straight line with an edge.
 const LOWEST_JOINT: f64 = 1e-4;
 
 /// The joint of the curve from 0 to 1 whose mean is this.
 fn joint_of(wanted: f64) -> f64 {
     let (mut low, mut high) = (LOWEST_JOINT, 1.0);
-    // Halved until a double cannot tell them apart.
+    // Bisection down to the precision of a double.
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
         if mean(middle) < wanted {

@@ -1,4 +1,4 @@
-//! Shingled recording managed by the drive: bands that are written from their beginning, and a cache on the media
+//! Drive-managed shingled recording: bands that are written from their beginning, and a media cache
 //! for all other writes.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -8,10 +8,10 @@ use super::SmrParameters;
 const SMALLEST_CACHE: u64 = 8 << 20;
 const FEWEST_EXTENTS: u64 = 16;
 
-/// A write at a band's beginning that is this long is taken for the beginning of a sequential stream.
+/// Minimum length of a write at a band's beginning that counts as the start of a sequential stream.
 const STREAM: u64 = 256 << 10;
 
-/// So many arrivals of ranges that are gone may be remembered.
+/// Maximum number of stale entries in the arrival queue.
 const MOST_STALE: usize = 1024;
 
 /// One transfer: logical bytes and where they lie on the media.
@@ -34,12 +34,12 @@ pub(super) struct Shingles {
     open_bands: usize,
     /// How far each band is written without a gap.
     written: Vec<u64>,
-    /// Bands that are being written again from their beginning, and up to where they held data before.
+    /// Bands being rewritten from their beginning, and the end of their previous data.
     open: VecDeque<(u64, u64)>,
     /// Logical start of each cached range.
     cached: BTreeMap<u64, Cached>,
     cached_bytes: u64,
-    /// Starts and places of cached ranges as they came; some are gone by now.
+    /// Starts and places of cached ranges in order of arrival, stale ones included.
     arrivals: VecDeque<(u64, u64)>,
     next_at: u64,
     rewritten: u64,
@@ -51,14 +51,14 @@ struct Cached {
     at: u64,
 }
 
-/// Where a part of a write, within one band, goes.
+/// The destination of a part of a write within one band.
 #[derive(Debug, PartialEq, Eq)]
 enum WriteRoute {
-    /// On where the band ends so far.
+    /// Appended to the band.
     Append,
-    /// From the band's beginning, over what it held.
+    /// From the band's beginning, over its previous data.
     Restart,
-    /// Read the band, write it again.
+    /// Read-modify-write of the band.
     Rewrite,
     /// Into the media cache.
     Cache,
@@ -85,7 +85,7 @@ impl Shingles {
         }
     }
 
-    /// How far the bands lie from the outermost track.
+    /// Size of the media cache, which precedes the bands.
     pub(super) fn cache_bytes(&self) -> u64 {
         self.cache_bytes
     }
@@ -95,22 +95,22 @@ impl Shingles {
         self.rewritten
     }
 
-    /// Where logical bytes lie in their bands.
+    /// The media offset of logical bytes in their bands.
     fn home(&self, logical: u64) -> u64 {
         self.cache_bytes + logical
     }
 
-    /// Whether there is nothing to merge into bands.
+    /// Whether no cached write is left to merge into a band.
     pub(super) fn is_clean(&self) -> bool {
         self.cached.is_empty()
     }
 
-    /// Where the next logical byte is that lies in the cache.
+    /// The next logical byte that is in the cache.
     pub(super) fn next_cached(&self, start: u64) -> Option<u64> {
         self.cached.range(start..).next().map(|(&start, _)| start)
     }
 
-    /// Where bytes are read from.
+    /// Append the pieces that a read takes.
     pub(super) fn read(&self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
         let mut at = start;
         for (cached_start, cached) in self.overlapping(start, end) {
@@ -160,7 +160,7 @@ impl Shingles {
                 && self.cached.len() < self.most_extents
     }
 
-    /// The parts of a range that lie in one band each.
+    /// The parts of a range, split at band boundaries.
     fn parts(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let band_bytes = self.band_bytes;
         (start / band_bytes..end.div_ceil(band_bytes)).map(move |band| {
@@ -185,7 +185,7 @@ impl Shingles {
         }
     }
 
-    /// Write bytes; what the head does for it.
+    /// Write bytes; appends the pieces that this takes.
     pub(super) fn write(&mut self, start: u64, end: u64, pieces: &mut Vec<Piece>) {
         for (start, end) in self.parts(start, end) {
             let route = self.route(start, end);
@@ -220,7 +220,7 @@ impl Shingles {
         if reached < held {
             if self.open.len() >= self.open_bands {
                 if let Some((oldest, held)) = self.open.pop_front() {
-                    // What the stream did not get to must be read before its tracks are written over.
+                    // Data that the stream has not reached must be read before its tracks are overwritten.
                     let start = oldest * self.band_bytes + self.written[oldest as usize];
                     let length = held - self.written[oldest as usize];
                     for writes in [false, true] {
@@ -234,7 +234,7 @@ impl Shingles {
         self.written[band as usize] = reached;
     }
 
-    /// How far a band holds data, which is no longer being written again.
+    /// End a band's rewrite; returns how far it holds data.
     fn close(&mut self, band: u64) -> u64 {
         let held = self
             .open
@@ -245,7 +245,7 @@ impl Shingles {
         held.max(self.written[band as usize])
     }
 
-    /// Read a band with what is cached of it, and write it again, at least up to `reached`.
+    /// Read a band with its cached data and write it again, at least up to `reached`.
     fn rewrite(&mut self, band: u64, reached: u64, mut push: impl FnMut(Piece)) {
         let start = band * self.band_bytes;
         let end = (start + self.band_bytes).min(self.bytes);
@@ -281,7 +281,7 @@ impl Shingles {
         at
     }
 
-    /// Cached bytes are overwritten, merged or trimmed.
+    /// Remove cached bytes that are overwritten, merged or trimmed.
     fn forget(&mut self, start: u64, end: u64) {
         loop {
             let first = self.overlapping(start, end).next();
@@ -312,7 +312,7 @@ impl Shingles {
         }
     }
 
-    /// Merge what is longest in the cache into its band, with all else of that band; what the head does for it.
+    /// Merge the oldest cached range, and all others of its band, into the band; appends the pieces that this takes.
     pub(super) fn clean(&mut self, steps: &mut VecDeque<Piece>) {
         let oldest = loop {
             let Some((start, at)) = self.arrivals.pop_front() else {
@@ -332,7 +332,7 @@ impl Shingles {
         }
     }
 
-    /// Bytes need not be kept.
+    /// Trim bytes.
     pub(super) fn trim(&mut self, start: u64, end: u64) {
         self.forget(start, end);
         for (part_start, part_end) in self.parts(start, end) {
@@ -344,7 +344,7 @@ impl Shingles {
         }
     }
 
-    /// As delivered: nothing is written.
+    /// Reset to the state as delivered.
     pub(super) fn reset(&mut self) {
         self.written.fill(0);
         self.open.clear();

@@ -1,4 +1,4 @@
-//! Reads that fail at the first attempt.
+//! Sectors that fail to read at the first attempt.
 
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Geometric, Uniform};
@@ -6,13 +6,13 @@ use rand_distr::{Distribution, Geometric, Uniform};
 use super::HddParameters;
 use crate::ms_to_ns;
 
-/// What is read at once, or fails to be.
+/// The unit of read errors.
 pub(super) const UNIT: u64 = 4096;
 
 /// Three revolutions at 7200 rpm are 25 ms, though not in whole nanoseconds.
 const ROUNDING_NS: u64 = 1000;
 
-/// Which of the units read from the media fail. Each fails by itself with the same probability; only the distances
+/// The sequence of units that fail to read. Each fails independently with the same probability; only the distances
 /// between failures are drawn.
 #[derive(Debug)]
 pub(super) struct WeakSectors {
@@ -20,11 +20,11 @@ pub(super) struct WeakSectors {
     revolutions: Uniform<u64>,
     revolution_ns: u64,
     rng: ChaCha8Rng,
-    /// Units that will be read well before the next that is not.
+    /// Units that will be read without error before the next failure.
     good: u64,
-    /// Units that failed so far.
+    /// Failed units so far.
     pub(super) errors: u64,
-    /// Those of them that were read again.
+    /// Failed units that were retried.
     pub(super) retries: u64,
 }
 
@@ -53,15 +53,15 @@ impl WeakSectors {
             .map_or(u64::MAX, |distance| distance.sample(&mut self.rng))
     }
 
-    /// How many of the next units will be read well.
+    /// How many of the next units will be read without error.
     pub(super) fn good(&self) -> u64 {
         self.good
     }
 
-    /// Read so many units; the index of the first that failed, at which reading stopped.
+    /// Read `units` units; returns the index of the first that failed, at which reading stopped.
     pub(super) fn read(&mut self, units: u64) -> Option<u64> {
         if units <= self.good {
-            // Without errors there is no end to the good ones.
+            // Without errors the distance to the next failure is unlimited.
             self.good -= if self.distance.is_some() { units } else { 0 };
             return None;
         }
@@ -71,7 +71,7 @@ impl WeakSectors {
         Some(failed)
     }
 
-    /// What a unit that failed takes to be read after all: whole revolutions.
+    /// The retry time of a failed unit, in whole revolutions.
     pub(super) fn retry_ns(&mut self) -> u64 {
         self.retries += 1;
         self.revolutions.sample(&mut self.rng) * self.revolution_ns

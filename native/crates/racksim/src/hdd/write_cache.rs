@@ -1,18 +1,18 @@
-//! Written data that is not on the media yet.
+//! The write cache: data that is not on the media yet.
 
 use std::collections::BTreeMap;
 
-/// How much is written to the media at once, so that requests get their turn.
+/// Maximum length of one write to the media, so that requests are not delayed for long.
 const AT_ONCE: u64 = 1 << 20;
 
-/// How many ranges the drive considers as the next to go to the media.
+/// Number of ranges considered as the next write to the media.
 const CONSIDERED: usize = 16;
 
 /// Dirty ranges by their start; those that touch are one.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     dirty: BTreeMap<u64, u64>,
-    /// On its way to the media.
+    /// The range being written to the media.
     leaving: Option<(u64, u64)>,
     bytes: u64,
     room: u64,
@@ -20,7 +20,7 @@ pub(super) struct WriteCache {
 }
 
 impl WriteCache {
-    /// Room for so many bytes in so many ranges.
+    /// A cache of `room` bytes in at most `most` ranges.
     pub(super) fn new(room: u64, most: usize) -> Self {
         Self {
             dirty: BTreeMap::new(),
@@ -31,7 +31,7 @@ impl WriteCache {
         }
     }
 
-    /// Whether so many bytes could ever fit.
+    /// Whether `length` bytes could ever fit.
     pub(super) fn takes(&self, length: u64) -> bool {
         length <= self.room
     }
@@ -63,7 +63,7 @@ impl WriteCache {
         self.dirty.insert(start, end);
     }
 
-    /// Forget dirty bytes that are overwritten or trimmed.
+    /// Drop dirty bytes that are overwritten or trimmed.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         while let Some((&dirty_start, &dirty_end)) = self
             .dirty
@@ -82,7 +82,7 @@ impl WriteCache {
         }
     }
 
-    /// Whether a read of these bytes is answered from here.
+    /// Whether the cache holds all of these bytes.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         let covers =
             |(dirty_start, dirty_end): (u64, u64)| dirty_start <= start && end <= dirty_end;
@@ -94,7 +94,7 @@ impl WriteCache {
                 .is_some_and(|(&start, &end)| covers((start, end)))
     }
 
-    /// Ranges that could go to the media next: those that follow this byte, then from the first one again.
+    /// Candidates for the next write to the media: those that follow this byte, then from the first one again.
     pub(super) fn candidates(&self, byte: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.dirty
             .range(byte..)
@@ -103,18 +103,18 @@ impl WriteCache {
             .map(|(&start, &end)| (start, end.min(start + AT_ONCE)))
     }
 
-    /// Begin to write a range to the media: one of the candidates.
+    /// Begin to write one of the candidates to the media.
     pub(super) fn leave(&mut self, start: u64, end: u64) {
         self.remove(start, end);
         self.leaving = Some((start, end));
     }
 
-    /// The range that was leaving is on the media.
+    /// The range being written is on the media.
     pub(super) fn left(&mut self) {
         self.leaving = None;
     }
 
-    /// Whether everything written is on the media or on its way.
+    /// Whether no range waits to be written to the media.
     pub(super) fn is_clean(&self) -> bool {
         self.dirty.is_empty()
     }
@@ -124,7 +124,7 @@ impl WriteCache {
         self.is_clean() && self.leaving.is_none()
     }
 
-    /// Lose everything.
+    /// Drop all data.
     pub(super) fn clear(&mut self) {
         self.dirty.clear();
         self.leaving = None;
@@ -142,7 +142,7 @@ mod tests {
 
     const BYTES: u64 = 200;
 
-    /// Against one flag a byte.
+    /// Compares with a model of one flag per byte.
     #[test]
     fn ranges_are_what_was_written_less_what_was_removed_or_left() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);

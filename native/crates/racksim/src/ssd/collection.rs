@@ -1,17 +1,17 @@
-//! Garbage collection: making a block free by copying what is live in it.
+//! Garbage collection: freeing a block by copying its live data.
 //!
-//! A die collects the block with the least live data while free blocks are few: at the pace of host writes, or as fast
-//! as it can where the host must wait for space, or has been idle for a while.
+//! A die collects the block with the least live data while free blocks are few: at the rate of host writes, or as fast
+//! as it can if the host waits for space or has been idle for a while.
 
 use super::ftl::Ftl;
 
 /// A die collects while it has fewer free blocks than this.
 pub(super) const FREE_BLOCKS_WANTED: usize = 3;
 
-/// Collections go on in the background when the host has asked for nothing during this time.
+/// Idle time of the host after which collection runs in the background.
 pub(super) const IDLE_NS: u64 = 10_000_000;
 
-/// What a collection does to its die next.
+/// The next step of a collection.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// Read the live units of a row of the block.
@@ -29,19 +29,19 @@ pub(super) struct Collection {
     pub block: u32,
     /// The first row not gathered yet.
     next_row: u32,
-    /// Units that were live in the beginning: what there is to copy.
+    /// Live units at the start: those to copy.
     live: u32,
-    /// Units that become free.
+    /// Units that the collection frees.
     gain: u32,
     copied: u32,
-    /// Units of host data programmed since the beginning.
+    /// Units of host data programmed since the start.
     programmed: u32,
     /// Blocks of the rows of copies to be programmed, the last first.
     full_rows: Vec<u32>,
 }
 
 impl Collection {
-    /// Begin with the block of a die that costs least; `None` where no block would give anything.
+    /// Start with the cheapest block of a die; `None` if no block would free space.
     pub fn begin(die: u32, ftl: &Ftl) -> Option<Self> {
         let (block, live) = ftl.cheapest(die)?;
         Some(Self {
@@ -56,7 +56,7 @@ impl Collection {
         })
     }
 
-    /// Whether copying lags behind what the host has had programmed: the work for a block is spread over the host
+    /// Whether copying lags behind the host's programs: the work for a block is spread over the host
     /// data that will take its space.
     pub fn is_due(&self) -> bool {
         u64::from(self.copied) * u64::from(self.gain)
@@ -73,7 +73,7 @@ impl Collection {
             .map_or(Step::Erase, |(row, units)| Step::Gather { row, units })
     }
 
-    /// A row has been read: its live units move.
+    /// A row has been read: append its live units to the copies.
     pub fn gathered(&mut self, row: u32, units: u32, ftl: &mut Ftl) {
         self.next_row = row + 1;
         self.copied += units;
@@ -85,7 +85,7 @@ impl Collection {
         self.full_rows.pop();
     }
 
-    /// The host got units of data programmed on the same die.
+    /// Count units of host data programmed on the same die.
     pub fn host_programmed(&mut self, units: u32) {
         self.programmed += units;
     }

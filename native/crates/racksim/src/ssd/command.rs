@@ -5,18 +5,18 @@ use std::ops::Range;
 use super::geometry::UNIT_BYTES;
 use crate::{Io, Ticket};
 
-/// A request that the drive works on.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct Command {
     pub ticket: Ticket,
     pub io: Io,
-    /// Whether it waits for the flash to hold its data.
+    /// Whether it completes only once its data is in flash.
     pub is_durable: bool,
     /// The first unit that is not in the write buffer yet.
     pub next_unit: u32,
-    /// Page reads and rows that it waits for.
+    /// Number of page reads and rows that it waits for.
     pub awaits: usize,
-    /// When the last of its data has moved.
+    /// The time at which the last of its data has moved.
     pub moved_ns: u64,
 }
 

@@ -1,11 +1,11 @@
-//! A die: what waits for it, what it does, and what it turns to next.
+//! A die: its queues, its current work, and the choice of the next.
 
 use std::collections::VecDeque;
 
 use super::collection::{Collection, Step};
 use super::ftl::{Ftl, Stream};
 
-/// Part of a command: units of one page to read.
+/// A page read of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRead {
     /// The command, by its place in the table of commands.
@@ -14,7 +14,7 @@ pub(super) struct PageRead {
     pub page: u32,
     /// Bytes from the flash.
     pub flash_bytes: u64,
-    /// Bytes of these that go to the host.
+    /// Bytes that go to the host.
     pub host_bytes: u64,
 }
 
@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// What a die does.
+/// The work of a die.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Read(PageRead),
@@ -58,13 +58,13 @@ pub(super) struct Die {
     pub rows: VecDeque<Row>,
     pub filled: usize,
     pub collection: Option<Collection>,
-    /// Reads that went ahead of what waits for longer.
+    /// Reads served before an older program or erase.
     passed: u32,
 }
 
 impl Die {
-    /// What a die that does nothing turns to: reads first, but no more than `reads_ahead` before a program or erase
-    /// that waits. It collects without need where `in_background`.
+    /// The next work of an idle die: reads first, but no more than `reads_ahead` before a waiting program or erase.
+    /// With `in_background` it collects even if free blocks suffice.
     pub fn next(&mut self, ftl: &Ftl, reads_ahead: u32, in_background: bool) -> Option<Work> {
         let waiting = self.next_change(ftl, in_background);
         if waiting.is_none() {
@@ -78,7 +78,7 @@ impl Die {
         self.reads.pop_front().map(Work::Read)
     }
 
-    /// The program or erase, or the reading in preparation of one, that is next.
+    /// The next program or erase, or the next read in preparation of one.
     fn next_change(&self, ftl: &Ftl, in_background: bool) -> Option<Work> {
         let has_row = self.filled > 0;
         match &self.collection {

@@ -1,4 +1,4 @@
-//! The side of the flash: what dies do, and what comes of it.
+//! The flash back end: die operations, channel transfers and background work.
 
 use super::collection::{Collection, Step, FREE_BLOCKS_WANTED, IDLE_NS};
 use super::die::{PageRead, Work};
@@ -7,7 +7,7 @@ use super::timeline::Event;
 use super::Ssd;
 
 impl Ssd {
-    /// Let an idle die begin what is next for it.
+    /// Start the next work of an idle die.
     pub(super) fn start(&mut self, number: u32, now_ns: u64) {
         let in_background = self.commands.is_empty() && now_ns >= self.idle_since_ns + IDLE_NS;
         let die = &mut self.dies[number as usize];
@@ -39,14 +39,14 @@ impl Ssd {
         self.timeline.add(at_ns, event);
     }
 
-    /// Let all idle dies begin what is next for them.
+    /// Start the next work of all idle dies.
     pub(super) fn start_all(&mut self, now_ns: u64) {
         for die in 0..self.dies.len() as u32 {
             self.start(die, now_ns);
         }
     }
 
-    /// Nothing may have been asked for a while: see to what can be done meanwhile.
+    /// Start background work if the host has been idle for long enough.
     pub(super) fn quiet(&mut self, now_ns: u64) {
         self.is_quiet_expected = false;
         if !self.commands.is_empty() {
@@ -59,7 +59,7 @@ impl Ssd {
         self.start_all(now_ns);
     }
 
-    /// Have a look when the host will have been idle for a while.
+    /// Schedule a check for idleness of the host.
     pub(super) fn expect_quiet(&mut self) {
         if !std::mem::replace(&mut self.is_quiet_expected, true) {
             self.timeline
@@ -67,7 +67,7 @@ impl Ssd {
         }
     }
 
-    /// A die has a page in its register, which stays there until it has gone over the channel.
+    /// A die has a page in its register, which stays there until its transfer over the channel ends.
     pub(super) fn sensed(&mut self, number: u32, now_ns: u64) {
         let bytes = match self.dies[number as usize].work {
             Some(Work::Read(read)) => read.flash_bytes,
@@ -78,7 +78,7 @@ impl Ssd {
         self.timeline.add(at_ns, Event::Finished(number));
     }
 
-    /// A die is done with its work.
+    /// A die has finished its work.
     pub(super) fn finished(&mut self, number: u32, now_ns: u64) {
         match self.dies[number as usize].work.take() {
             Some(Work::Read(read)) => self.page_read(read, now_ns),
@@ -137,7 +137,7 @@ impl Ssd {
         }
     }
 
-    /// When bytes are through that go between a die and the controller from `now_ns` on.
+    /// The end of a transfer between a die and the controller that starts at `now_ns` at the earliest.
     fn carry(&mut self, die: u32, now_ns: u64, bytes: u64) -> u64 {
         let channel = self.ftl.geometry().channel(die);
         self.channels[channel].carry(now_ns, bytes)

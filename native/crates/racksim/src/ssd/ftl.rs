@@ -1,4 +1,4 @@
-//! The flash translation layer: which flash holds which logical unit, and which blocks can be had.
+//! The flash translation layer: the mapping of logical units to flash, and the free blocks.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,18 @@ use super::geometry::Geometry;
 /// No block is open.
 const NONE: u32 = u32::MAX;
 
-/// Free blocks that only copies may open: without one, garbage could not be collected.
+/// Free blocks reserved for copies: without one, garbage could not be collected.
 const KEPT_FOR_COPIES: usize = 1;
 
-/// Where data comes from. Each stream of a die fills a block of its own, so that what lives long (it has been copied)
-/// and what has just been written do not mix.
+/// The source of data. Each stream of a die fills a block of its own, so that long-lived data (it has been copied)
+/// and new data do not mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
     Host,
     Copy,
 }
 
-/// Where the newest version of a unit is.
+/// The place of the newest version of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Never written, or trimmed since.
@@ -35,15 +35,15 @@ struct Block {
     live: u32,
     /// Units appended, or padded.
     filled: u32,
-    /// Rows on flash.
+    /// Programmed rows.
     programmed: u32,
 }
 
 #[derive(Debug, Clone)]
 struct DieBlocks {
-    /// Erased longest ago first, which spreads the wear.
+    /// Least recently erased first, for wear levelling.
     free: VecDeque<u32>,
-    /// Open for each stream.
+    /// The open block of each stream.
     open: [u32; 2],
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Ftl {
     geometry: Geometry,
     /// By unit: its address plus one, or 0.
     map: Vec<u32>,
-    /// By address: the unit that was put there. Counts where `live` says so.
+    /// By address: the unit that was put there. Valid only if `live` is set.
     owner: Vec<u32>,
     /// By address: whether it holds its unit's newest version.
     live: Vec<u64>,
@@ -115,7 +115,7 @@ impl Ftl {
         blocks.open[stream as usize] != NONE || blocks.free.len() > kept
     }
 
-    /// Make the next address of a stream on a die the place of a unit: the block, and whether that fills a row.
+    /// Map a unit to the next address of a stream on a die; returns the block, and whether that fills a row.
     /// There must be room.
     pub fn append(&mut self, die: u32, stream: Stream, unit: u32) -> (u32, bool) {
         self.unmap(unit);
@@ -128,7 +128,7 @@ impl Ftl {
         (block, self.fill(die, stream, block, 1))
     }
 
-    /// Fill the row that a stream has begun on a die with nothing.
+    /// Pad the row that a stream has begun on a die.
     pub fn pad(&mut self, die: u32, stream: Stream) {
         let block = self.dies[die as usize].open[stream as usize];
         if block == NONE {
@@ -140,7 +140,7 @@ impl Ftl {
         }
     }
 
-    /// Forget a unit.
+    /// Unmap a unit.
     pub fn unmap(&mut self, unit: u32) {
         let mapped = std::mem::take(&mut self.map[unit as usize]);
         if let Some(address) = mapped.checked_sub(1) {
@@ -150,13 +150,13 @@ impl Ftl {
         }
     }
 
-    /// The next row of a block is on flash.
+    /// The next row of a block has been programmed.
     pub fn programmed(&mut self, block: u32) {
         self.blocks[block as usize].programmed += 1;
     }
 
-    /// The block of a die that costs least to reclaim, and how many live units it has; `None` where no block would
-    /// give anything.
+    /// The block of a die with the fewest live units, and their number; `None` if no block would
+    /// free space.
     pub fn cheapest(&self, die: u32) -> Option<(u32, u32)> {
         let first = die * self.geometry.blocks;
         let blocks = &self.blocks[first as usize..(first + self.geometry.blocks) as usize];
@@ -175,7 +175,7 @@ impl Ftl {
             .count() as u32
     }
 
-    /// Append a row's live units to the copies of its die, and tell the block of each row that this fills.
+    /// Append a row's live units to the copies of its die, and report the block of each row that this fills.
     pub fn copy_row(&mut self, block: u32, row: u32, mut row_filled: impl FnMut(u32)) {
         let die = block / self.geometry.blocks;
         for address in self.row(block, row) {
@@ -197,7 +197,7 @@ impl Ftl {
             .push_back(block);
     }
 
-    /// Forget the units of a block whose rows have not been programmed.
+    /// Unmap the units of a block whose rows have not been programmed.
     pub fn forget_memory(&mut self, block: u32) {
         let Block {
             filled, programmed, ..
@@ -210,7 +210,7 @@ impl Ftl {
         }
     }
 
-    /// Count everything as programmed that was appended.
+    /// Mark all appended units as programmed.
     pub fn settle(&mut self) {
         for die in 0..self.geometry.dies {
             self.pad(die, Stream::Host);
@@ -230,7 +230,7 @@ impl Ftl {
         *open
     }
 
-    /// Count units of a stream's open block as filled: whether a row is full now.
+    /// Mark units of a stream's open block as filled; returns whether a row is full now.
     fn fill(&mut self, die: u32, stream: Stream, block: u32, units: u32) -> bool {
         let filled = &mut self.blocks[block as usize].filled;
         *filled += units;

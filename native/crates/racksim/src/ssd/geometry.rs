@@ -1,9 +1,9 @@
-//! Where things are in the flash: counts of dies, blocks, rows and units.
+//! Flash geometry: counts of dies, blocks, rows and units.
 
-/// What the drive maps: logical bytes, and flash, go by units of this size.
+/// The mapping unit of logical bytes and flash.
 pub(super) const UNIT_BYTES: u64 = 4096;
 
-/// The shape of a drive's flash. A row is a page on all planes of a die: what is programmed at once. Addresses count
+/// The geometry of a drive's flash. A row is a page on all planes of a die, programmed at once. Addresses count
 /// units; block `b` of the drive lies on die `b / blocks` and holds the addresses from `b * block_units()` on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Geometry {
@@ -11,9 +11,9 @@ pub(super) struct Geometry {
     pub units: u32,
     pub channels: u32,
     pub dies: u32,
-    /// Of a die.
+    /// Blocks per die.
     pub blocks: u32,
-    /// Of a block.
+    /// Rows per block.
     pub rows: u32,
     pub row_units: u32,
     pub page_units: u32,

@@ -9,7 +9,7 @@ use super::Ssd;
 use crate::{Completion, Kind, Request};
 
 impl Ssd {
-    /// Take on a request: the controller begins to look at it.
+    /// Accept a request: the controller begins to decode it.
     pub(super) fn begin(&mut self, request: Request, now_ns: u64) {
         let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
         let overhead_ns = match request.io.kind {
@@ -54,7 +54,7 @@ impl Ssd {
         }
     }
 
-    /// One of the things that a command waits for has come; its data had moved by `moved_ns`.
+    /// A page read or row that a command waits for has ended; its data had moved by `moved_ns`.
     pub(super) fn arrived(&mut self, number: usize, moved_ns: u64, now_ns: u64) {
         let command = &mut self.commands[number];
         command.moved_ns = command.moved_ns.max(moved_ns);
@@ -102,7 +102,7 @@ impl Ssd {
         self.queue_reads(reads, now_ns);
     }
 
-    /// Units that a write covers in part are read first, where flash has them.
+    /// Read the units that a write covers only in part, if flash has them.
     fn read_edges(&mut self, number: usize, now_ns: u64) {
         let command = &self.commands[number];
         let units = command.units();
@@ -158,7 +158,7 @@ impl Ssd {
         self.arrived(number, now_ns, now_ns);
     }
 
-    /// Have a command wait for the last row of a die, if there is one, and let that row wait for no more data.
+    /// Make a command wait for the last row of a die, if any, and close that row.
     fn await_last_row(&mut self, die: u32, number: usize, now_ns: u64) {
         let Some(row) = self.dies[die as usize].rows.back_mut() else {
             return;
@@ -168,7 +168,7 @@ impl Ssd {
         self.close_last_row(die, now_ns);
     }
 
-    /// Have what the last row of a die lacks padded.
+    /// Close the last row of a die and pad it.
     fn close_last_row(&mut self, die: u32, now_ns: u64) {
         match self.dies[die as usize].rows.back_mut() {
             Some(row) if !row.is_full => row.is_full = true,
@@ -187,7 +187,7 @@ impl Ssd {
         self.admit(now_ns);
     }
 
-    /// Take the data of stalled writes into the buffer, in order, as far as there is room.
+    /// Admit the data of stalled writes to the buffer, in order, as far as there is room.
     pub(super) fn admit(&mut self, now_ns: u64) {
         while let Some(&number) = self.stalled.front() {
             while self.commands[number].next_unit < self.commands[number].units().end {
@@ -195,7 +195,7 @@ impl Ssd {
                     return;
                 }
                 if !self.choose_die() {
-                    // A die that had nothing to gain may have by now, without having been told.
+                    // A die that had no block worth collecting may have one by now.
                     self.start_all(now_ns);
                     return;
                 }
@@ -219,7 +219,7 @@ impl Ssd {
         self.arrived(number, now_ns, now_ns);
     }
 
-    /// Move the next unit of a write into the buffer. There must be room on the die whose turn it is.
+    /// Move the next unit of a write into the buffer. There must be room on the current die.
     fn take_in(&mut self, number: usize, now_ns: u64) {
         let command = &mut self.commands[number];
         let unit = command.next_unit;
@@ -248,7 +248,7 @@ impl Ssd {
         }
     }
 
-    /// Turn to a die for the next row of host data, in order, but past those with more than their share of rows to
+    /// Choose the die for the next row of host data, in order, skipping those with more than their share of rows to
     /// program; `false` where no die has room.
     fn choose_die(&mut self) -> bool {
         let dies = self.dies.len() as u32;

@@ -31,7 +31,7 @@ use geometry::{Geometry, UNIT_BYTES};
 pub use parameters::SsdParameters;
 use timeline::{Event, Interface, Lane, Path, Timeline};
 
-/// What an SSD has done to its flash since it was made.
+/// Wear of an SSD's flash since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashWork {
     /// Bytes programmed for the host.
@@ -40,7 +40,7 @@ pub struct FlashWork {
     pub programmed_bytes: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Blocks there are.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Ssd {
     dies: Vec<Die>,
     ftl: Ftl,
     commands: Slab<Command>,
-    /// Beyond the queue depth.
+    /// Requests beyond the queue depth.
     outside: VecDeque<Request>,
     /// Writes for which the buffer has no room yet, by their place in the table of commands.
     stalled: VecDeque<usize>,
@@ -71,15 +71,15 @@ pub struct Ssd {
     buffered: u32,
     /// Rows of host data that are not programmed.
     unprogrammed_rows: usize,
-    /// The die that takes host data, and for how many units of a row it still has its turn.
+    /// The die that takes host data, and how many units of its row are left.
     stripe: (u32, u32),
-    /// When the last command was complete.
+    /// Completion time of the last command.
     idle_since_ns: u64,
     is_quiet_expected: bool,
     flash_work: FlashWork,
 }
 
-/// Parameters as the simulation uses them.
+/// Parameters in the units of the simulation.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
     read_ns: u64,
@@ -146,13 +146,13 @@ impl Ssd {
         }
     }
 
-    /// What has been done to the flash so far, sanitizing included.
+    /// The wear so far, including sanitize operations.
     #[must_use]
     pub fn flash_work(&self) -> FlashWork {
         self.flash_work
     }
 
-    /// Let everything happen that is due by `now_ns`.
+    /// Process all events due by `now_ns`.
     fn run_to(&mut self, now_ns: u64) {
         while let Some((at_ns, event)) = self.timeline.pop(now_ns) {
             match event {
@@ -169,14 +169,14 @@ impl Ssd {
         }
     }
 
-    /// A time as it comes out once.
+    /// One sample of a varying time.
     fn varied(&mut self, ns: u64) -> u64 {
         let span_ns = (ns as f64 * self.costs.variation) as u64;
         let drawn = (u64::from(self.rng.next_u32()) * (2 * span_ns + 1)) >> 32;
         ns - span_ns + drawn
     }
 
-    /// Drop everything that is going on and settle what is in memory.
+    /// Abort all operations and count buffered data as programmed.
     fn halt(&mut self) {
         self.timeline = Timeline::default();
         self.commands.clear();
@@ -223,7 +223,7 @@ impl Service for Ssd {
         completions.append(&mut self.completions);
     }
 
-    /// What is within the queue depth is done to its end.
+    /// Requests within the queue depth are completed.
     fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {
         self.run_to(now_ns);
         let gone: BTreeSet<Ticket> = tickets.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! What tells one SSD from another.
+//! Parameters of an SSD.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -37,7 +37,7 @@ pub struct SsdParameters {
     pub program_us: f64,
     /// Time to erase a block on all planes.
     pub erase_us: f64,
-    /// How far, in percent, a read or a program may take less or more than its time; uniformly spread.
+    /// Variation of read and program times in percent of the time, uniformly distributed.
     pub variation_percent: f64,
     /// Data rate of a channel.
     pub channel_mb_s: f64,
@@ -47,9 +47,9 @@ pub struct SsdParameters {
     pub full_duplex: bool,
     /// Time the controller spends on each command, one after another: the bound on commands a second.
     pub command_us: f64,
-    /// What a read takes besides command, flash and transfers.
+    /// Time of a read besides command, flash and transfers.
     pub read_overhead_us: f64,
-    /// What a write takes besides command and transfer.
+    /// Time of a write besides command and transfer.
     pub write_overhead_us: f64,
     /// Commands the drive accepts at once; others wait outside, in order.
     pub queue_depth: u32,
@@ -64,7 +64,7 @@ pub struct SsdParameters {
 }
 
 impl SsdParameters {
-    /// Whether a drive of `bytes` can have these parameters; else which one cannot be so, and its range.
+    /// Check the parameters for a drive of `bytes`; the error names the wrong one and its range.
     pub fn check(&self, bytes: u64) -> Result<(), String> {
         within("channels", self.channels, 1..=64)?;
         within("dies_per_channel", self.dies_per_channel, 1..=64)?;
@@ -101,7 +101,7 @@ impl SsdParameters {
         self.geometry(bytes).map(drop)
     }
 
-    /// The flash of a drive of `bytes` bytes, or why there is none: an address counts up to some 14 TiB.
+    /// The flash of a drive of `bytes` bytes. Fails above some 14 TiB of flash, the range of an address.
     pub(super) fn geometry(&self, bytes: u64) -> Result<Geometry, String> {
         let dies = self.channels * self.dies_per_channel;
         let page_units = self.page_kib / (UNIT_BYTES / 1024) as u32;

@@ -1,18 +1,18 @@
-//! What will happen when, and what is taken until when.
+//! The event queue, and servers with an occupancy: lanes, paths and the host interface.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that will happen inside the drive. Dies by number, commands by their place in the table of commands.
+/// A future event inside the drive. Dies by number, commands by their place in the table of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// The controller has understood a command.
+    /// The controller has decoded a command.
     Understood(usize),
     /// A die has a page in its register.
     Sensed(u32),
-    /// A die has finished what it was doing.
+    /// A die has finished its work.
     Finished(u32),
-    /// The last bytes of a row have come from the host.
+    /// The last bytes of a row have arrived from the host.
     Filled(u32),
     /// The host may have been idle for a while.
     Quiet,
@@ -20,7 +20,7 @@ pub(super) enum Event {
     Complete(usize),
 }
 
-/// Events in order of time, and of coming to be where times are equal.
+/// Events in order of time, then of insertion.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -48,14 +48,14 @@ impl Timeline {
     }
 }
 
-/// Something that serves one after another, in the order they ask.
+/// A server with a queue in order of arrival.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lane {
     free_at_ns: u64,
 }
 
 impl Lane {
-    /// When `busy_ns` of it are over that are asked for at `now_ns`.
+    /// The end of `busy_ns` of service requested at `now_ns`.
     pub fn take(&mut self, now_ns: u64, busy_ns: u64) -> u64 {
         self.free_at_ns = self.free_at_ns.max(now_ns) + busy_ns;
         self.free_at_ns
@@ -77,22 +77,22 @@ impl Path {
         }
     }
 
-    /// When `bytes` bytes that are ready at `now_ns` are through.
+    /// The end of the transfer of `bytes` bytes that are ready at `now_ns`.
     pub fn carry(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.lane.take(now_ns, bytes * self.fs_per_byte / 1_000_000)
     }
 
-    /// Drop what is under way.
+    /// Abort transfers in progress.
     pub fn clear(&mut self) {
         self.lane = Lane::default();
     }
 }
 
-/// The way between host and drive.
+/// The link between host and drive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interface {
     to_host: Path,
-    /// `None` where the one path serves both directions.
+    /// `None` if one path serves both directions.
     to_drive: Option<Path>,
 }
 
@@ -105,7 +105,7 @@ impl Interface {
         }
     }
 
-    /// Drop what is under way.
+    /// Abort transfers in progress.
     pub fn clear(&mut self) {
         self.to_host.clear();
         if let Some(path) = &mut self.to_drive {
@@ -113,12 +113,12 @@ impl Interface {
         }
     }
 
-    /// When bytes for the host are there that are ready at `now_ns`.
+    /// The arrival time of bytes for the host that are ready at `now_ns`.
     pub fn send(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.to_host.carry(now_ns, bytes)
     }
 
-    /// When bytes from the host are here that are wanted at `now_ns`.
+    /// The arrival time of bytes from the host that are requested at `now_ns`.
     pub fn receive(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.to_drive
             .as_mut()

@@ -1,4 +1,4 @@
-//! What shingled bands promise.
+//! Tests of shingled bands.
 
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
