@@ -1,13 +1,6 @@
 //! The error of an invalid configuration.
 
-use std::fmt;
-
 /// An invalid configuration: what is wrong, where, and what to do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct ConfigError(pub String);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}

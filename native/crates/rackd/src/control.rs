@@ -23,7 +23,7 @@ pub fn serve(stream: UnixStream, running: &Arc<RunningRack>) {
 }
 
 fn serve_lines(stream: UnixStream, running: &Arc<RunningRack>) -> io::Result<()> {
-    let writer = Arc::new(LineWriter::new(stream.try_clone()?));
+    let writer = Arc::new(LineWriter(stream.try_clone()?.into()));
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
     loop {

@@ -140,17 +140,17 @@ impl Talk<'_> {
 
     /// The oldest option: there is no error reply, an unknown name ends the connection.
     fn export_name(&self, name: &[u8]) -> io::Result<Next> {
-        let Some(export) = self.export(name) else {
+        let Some(requested) = self.requested(name) else {
             return Ok(Next::Leave);
         };
-        let path = &self.running.paths()[export.export];
+        let path = &self.running.paths()[requested.export];
         let mut answer = path.bytes.to_be_bytes().to_vec();
         answer.extend_from_slice(&export_flags(path).to_be_bytes());
         if !self.no_zeroes {
             answer.extend_from_slice(&[0; 124]);
         }
         write(self.socket, &answer)?;
-        Ok(Next::Serve(export))
+        Ok(Next::Serve(requested))
     }
 
     fn info(&self, option: u32, data: &[u8]) -> io::Result<Next> {
@@ -158,7 +158,7 @@ impl Talk<'_> {
             self.reply(option, rep::ERR_INVALID, &[])?;
             return Ok(Next::Stay);
         };
-        let Some(export) = self.export(name) else {
+        let Some(requested) = self.requested(name) else {
             self.reply(
                 option,
                 rep::ERR_UNKNOWN,
@@ -166,7 +166,7 @@ impl Talk<'_> {
             )?;
             return Ok(Next::Stay);
         };
-        let path = &self.running.paths()[export.export];
+        let path = &self.running.paths()[requested.export];
         let mut about = info::EXPORT.to_be_bytes().to_vec();
         about.extend_from_slice(&path.bytes.to_be_bytes());
         about.extend_from_slice(&export_flags(path).to_be_bytes());
@@ -183,13 +183,13 @@ impl Talk<'_> {
         }
         self.reply(option, rep::ACK, &[])?;
         Ok(if option == opt::GO {
-            Next::Serve(export)
+            Next::Serve(requested)
         } else {
             Next::Stay
         })
     }
 
-    fn export(&self, name: &[u8]) -> Option<Requested> {
+    fn requested(&self, name: &[u8]) -> Option<Requested> {
         let name = std::str::from_utf8(name).ok()?;
         let (name, on_read_error) = match name.strip_suffix(FAIL_FAST) {
             Some(name) => (name, OnReadError::FailFast),

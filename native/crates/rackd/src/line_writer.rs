@@ -6,20 +6,11 @@ use std::os::unix::net::UnixStream;
 use parking_lot::Mutex;
 
 /// Writes whole lines to a client from several threads.
-pub struct LineWriter {
-    stream: Mutex<UnixStream>,
-}
+pub struct LineWriter(pub Mutex<UnixStream>);
 
 impl LineWriter {
-    /// A writer to a client.
-    pub fn new(stream: UnixStream) -> Self {
-        Self {
-            stream: Mutex::new(stream),
-        }
-    }
-
     /// Write lines, waiting while the client does not read.
     pub fn write(&self, lines: &[u8]) -> io::Result<()> {
-        self.stream.lock().write_all(lines)
+        self.0.lock().write_all(lines)
     }
 }

@@ -56,12 +56,12 @@ impl Rack {
         if self.links.contains_key(&low) {
             return;
         }
-        let stack = [low, high].into_iter().find_map(|port| {
-            match self.switch_ports[usize::from(port)].plugged {
+        let stack = [low, high]
+            .into_iter()
+            .find_map(|port| match self.plugged(port) {
                 Plugged::Hba(hba) => Some((&self.servers[self.hbas[hba].server].stack, port)),
                 _ => None,
-            }
-        });
+            });
         let times = match stack {
             Some((stack, port)) => {
                 let is_told = self.announced.contains(&port);
@@ -121,7 +121,7 @@ impl Rack {
             Step::PhyUp => {
                 link.phy = Phy::Up;
                 for port in ends {
-                    if let Plugged::Drive(drive) = self.switch_ports[usize::from(port)].plugged {
+                    if let Plugged::Drive(drive) = self.plugged(port) {
                         self.drives[drive].phy_resets += 1;
                     }
                 }
@@ -143,12 +143,10 @@ impl Rack {
         generation: u64,
         due_ns: Option<u64>,
     ) -> Attach {
-        let hba =
-            ends.iter()
-                .find_map(|&port| match self.switch_ports[usize::from(port)].plugged {
-                    Plugged::Hba(hba) => Some(&self.hbas[hba]),
-                    _ => None,
-                });
+        let hba = ends.iter().find_map(|&port| match self.plugged(port) {
+            Plugged::Hba(hba) => Some(&self.hbas[hba]),
+            _ => None,
+        });
         Attach {
             server: hba.map(|hba| self.servers[hba.server].name.clone()),
             port: hba.map(|hba| hba.name.clone()),
@@ -172,12 +170,10 @@ impl Rack {
         due_ns: Option<u64>,
         log: &mut Log,
     ) {
-        let drive =
-            ends.iter()
-                .find_map(|&port| match self.switch_ports[usize::from(port)].plugged {
-                    Plugged::Drive(drive) => Some(drive),
-                    _ => None,
-                });
+        let drive = ends.iter().find_map(|&port| match self.plugged(port) {
+            Plugged::Drive(drive) => Some(drive),
+            _ => None,
+        });
         for port in ends {
             log.say(what(self.attach(ends, port, drive, generation, due_ns)));
         }
@@ -192,12 +188,7 @@ impl Rack {
         due_ns: Option<u64>,
         log: &mut Log,
     ) {
-        let is_hba = |&port: &Port| {
-            matches!(
-                self.switch_ports[usize::from(port)].plugged,
-                Plugged::Hba(_)
-            )
-        };
+        let is_hba = |&port: &Port| matches!(self.plugged(port), Plugged::Hba(_));
         let switch_port = ends.into_iter().find(is_hba).unwrap_or(ends[0]);
         log.say(what(self.attach(
             ends,

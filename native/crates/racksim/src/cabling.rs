@@ -17,6 +17,10 @@ impl Rack {
         }
     }
 
+    pub(crate) fn plugged(&self, port: Port) -> Plugged {
+        self.switch_ports[usize::from(port)].plugged
+    }
+
     pub(crate) fn with_peers(&self, ports: impl IntoIterator<Item = Port>) -> BTreeSet<Port> {
         let ports: Vec<Port> = ports.into_iter().collect();
         ports
@@ -30,7 +34,7 @@ impl Rack {
     pub(crate) fn exports_at(&self, ports: &BTreeSet<Port>) -> Vec<usize> {
         let hbas: BTreeSet<usize> = ports
             .iter()
-            .filter_map(|&port| match self.switch_ports[usize::from(port)].plugged {
+            .filter_map(|&port| match self.plugged(port) {
                 Plugged::Hba(hba) => Some(hba),
                 _ => None,
             })
@@ -62,7 +66,7 @@ impl Rack {
                 let is_fed =
                     |plug| matches!(plug, Plugged::Hba(hba) if self.hbas[hba].server == server);
                 (1..=self.ports())
-                    .filter(|&port| is_fed(self.switch_ports[usize::from(port)].plugged))
+                    .filter(|&port| is_fed(self.plugged(port)))
                     .collect()
             }
             PowerTarget::Drive(id) => {
@@ -87,7 +91,7 @@ impl Rack {
     }
 
     pub(crate) fn port_of(&self, plugged: Plugged) -> Option<Port> {
-        (1..=self.ports()).find(|&port| self.switch_ports[usize::from(port)].plugged == plugged)
+        (1..=self.ports()).find(|&port| self.plugged(port) == plugged)
     }
 
     pub(crate) fn link(&self, port: Port) -> Option<&Link> {
@@ -96,12 +100,8 @@ impl Rack {
     }
 
     pub(crate) fn has_server(&self, ends: [Port; 2]) -> bool {
-        ends.iter().any(|&port| {
-            matches!(
-                self.switch_ports[usize::from(port)].plugged,
-                Plugged::Hba(_)
-            )
-        })
+        ends.iter()
+            .any(|&port| matches!(self.plugged(port), Plugged::Hba(_)))
     }
 
     pub(crate) fn has_signal(&self, ends: [Port; 2]) -> bool {
@@ -123,7 +123,7 @@ impl Rack {
         if !self.has_server(ends) {
             return Vec::new();
         }
-        let plugs = ends.map(|port| self.switch_ports[usize::from(port)].plugged);
+        let plugs = ends.map(|port| self.plugged(port));
         let mut drives: Vec<usize> = plugs
             .into_iter()
             .flat_map(|plug| match plug {

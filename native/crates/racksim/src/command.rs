@@ -102,17 +102,22 @@ impl fmt::Display for PowerTarget {
 }
 
 /// Why a command was not executed. Nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The switch has no such port.
+    #[error("the switch has no port {0}")]
     UnknownPort(Port),
     /// The rack has no such server.
+    #[error("the rack has no server {0}")]
     UnknownServer(String),
     /// The rack has no such drive.
+    #[error("the rack has no drive {0}")]
     UnknownDrive(String),
     /// The pairs do not form a port map.
+    #[error("{0}")]
     BadMap(MapError),
     /// The live map changed under the caller.
+    #[error("the live map is generation {live}, not {expected}: read it again")]
     StaleGeneration {
         /// The generation the caller expected.
         expected: u64,
@@ -120,23 +125,6 @@ pub enum Refusal {
         live: u64,
     },
     /// The switch has no power.
+    #[error("the switch has no power")]
     SwitchOff,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownPort(port) => write!(f, "the switch has no port {port}"),
-            Self::UnknownServer(name) => write!(f, "the rack has no server {name}"),
-            Self::UnknownDrive(id) => write!(f, "the rack has no drive {id}"),
-            Self::BadMap(error) => error.fmt(f),
-            Self::StaleGeneration { expected, live } => {
-                write!(
-                    f,
-                    "the live map is generation {live}, not {expected}: read it again"
-                )
-            }
-            Self::SwitchOff => f.write_str("the switch has no power"),
-        }
-    }
 }

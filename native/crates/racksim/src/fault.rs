@@ -1,6 +1,5 @@
 //! Faults of a drive.
 
-use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -79,21 +78,14 @@ fn reads() -> Access {
 }
 
 /// Why a fault cannot be put on a drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The sectors are not all on the drive.
+    #[error("{0}")]
     OutOfRange(String),
     /// The fields do not fit together.
+    #[error("{0}")]
     Malformed(&'static str),
-}
-
-impl fmt::Display for FaultError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfRange(message) => f.write_str(message),
-            Self::Malformed(message) => f.write_str(message),
-        }
-    }
 }
 
 impl Fault {

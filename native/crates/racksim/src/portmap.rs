@@ -1,7 +1,6 @@
 //! The port map: which switch ports are connected.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// A port of the switch, counted from 1.
 pub type Port = u16;
@@ -13,21 +12,14 @@ pub struct PortMap {
 }
 
 /// The error of pairs that do not form a port map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// A pair connects a port to itself.
+    #[error("port {0} joined to itself")]
     SelfLoop(Port),
     /// A port is in two pairs.
+    #[error("port {0} used twice")]
     UsedTwice(Port),
-}
-
-impl fmt::Display for MapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SelfLoop(port) => write!(f, "port {port} joined to itself"),
-            Self::UsedTwice(port) => write!(f, "port {port} used twice"),
-        }
-    }
 }
 
 impl PortMap {

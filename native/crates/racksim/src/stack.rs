@@ -1,7 +1,5 @@
 //! Attach times of a server's driver stack.
 
-use std::fmt;
-
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal, Uniform};
@@ -35,14 +33,9 @@ pub struct AttachTimes {
 }
 
 /// The error of a stack with invalid numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct StackError(&'static str);
-
-impl fmt::Display for StackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 /// SATA 3.0 and SAS 2.0 re-establish a PHY in a few hundred microseconds.
 const PHY_US: [u32; 2] = [300, 700];

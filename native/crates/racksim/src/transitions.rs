@@ -142,8 +142,8 @@ impl Rack {
         for port in [a, b] {
             self.unmake_link(port, None, log);
         }
-        let plug = self.switch_ports[usize::from(a)].plugged;
-        self.switch_ports[usize::from(a)].plugged = self.switch_ports[usize::from(b)].plugged;
+        let plug = self.plugged(a);
+        self.switch_ports[usize::from(a)].plugged = self.plugged(b);
         self.switch_ports[usize::from(b)].plugged = plug;
         for port in [a, b] {
             self.make_link(port, log);
