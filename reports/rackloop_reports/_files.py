@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, never halves."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 

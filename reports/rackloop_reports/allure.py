@@ -1,4 +1,4 @@
-"""Allure 3: from a directory of results to a directory of HTML, with the history of the lab."""
+"""The Allure 3 command line: HTML reports from results, with the lab's history."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any],
 
 
 def _stop_phoning_home(index: Path) -> None:
-    """Take out the scripts that tell Google of every look at a report: a lab's results are nobody else's business."""
+    """Remove the scripts that report each view of a page to Google: a lab's results are confidential."""
     index.write_text(_ANALYTICS.sub("", index.read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Allure results from events: what allure-pytest wrote is completed, what it never wrote is made up for.
+"""Allure results from events: those of allure-pytest are completed, missing ones are created.
 
 Everything made here has a name beginning with ``rackloop-`` that depends on the run and the test alone, and is
 removed before it is made again: completing the same results twice gives the same results.

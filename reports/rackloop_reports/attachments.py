@@ -1,4 +1,4 @@
-"""Tables that belong to a test: what it measured, its remaps, what was said on the wire."""
+"""Attachments of a test: its description, measurements, remaps and switch exchanges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:
-    """What a reader sees first of a test: why it is no pass, its purpose, its drive, what it measured, and a plot."""
+    """The overview of a test: the reason for its verdict, its purpose, drive, measurements and first plot."""
     # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
     parts = [f"<p><b>{escape(verdict_text(test, run))}:</b> {escape(test.reason)}</p>"] if test.reason else []
     parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
@@ -69,7 +69,7 @@ def measurements_html(measurements: Sequence[Measured], *, is_simulated: bool) -
 
 
 def remaps_csv(remaps: Sequence[RemapSeen], run: RunRecord) -> str:
-    """A row for every remap: nanoseconds since the run started for each stage, empty where nobody saw it."""
+    """A row for every remap: nanoseconds since the run started for each stage, empty where it was not observed."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     stage_heads = [head for stage in STAGES for head in (f"{stage}_ns", f"{stage}_error_ns", f"{stage}_clock")]
@@ -86,7 +86,7 @@ def remaps_csv(remaps: Sequence[RemapSeen], run: RunRecord) -> str:
 
 
 def exchanges_text(exchanges: Sequence[Exchange], run: RunRecord) -> str:
-    """What was said to the switch and what it answered, a pair of lines for each exchange, after its moment."""
+    """The commands to the switch and its answers, a pair of lines for each exchange with its time."""
     lines = [f"# seconds since the run started, microseconds it took, endpoint; > sent, < received ({run.lab})"]
     for exchange in exchanges:
         at_s = (exchange.started_ns - run.started_ns) / 1e9

@@ -14,7 +14,7 @@ HEALTH = (_BEFORE, _AFTER, "health.change")
 
 
 def identity_card_html(seen: DriveSeen) -> str:
-    """What a drive said it is, where it was, and what the lab description says else."""
+    """The identity that a drive reported, its location, and what the lab description adds."""
     facts = {
         "Drive": seen.drive,
         "Reached at": f"{seen.server}.{seen.port}",

@@ -1,4 +1,4 @@
-"""How a measurement, its interval and its limit read, the same in every report."""
+"""The text form of measurements, intervals and limits, the same in every report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def interval_text(ci95: Sequence[float | None] | None, unit: str) -> str:
 
 
 def cause_text(cause: Cause, *, is_simulated: bool) -> str:
-    """Whose fault it is, for people: on a mock lab there is no product but a simulated one."""
+    """The cause in words: the product of a mock lab is a simulated one."""
     return f"simulated {cause}" if cause is Cause.PRODUCT and is_simulated else str(cause)
 
 

@@ -12,7 +12,7 @@ _HEADS = ("Subject", "What", "Before", "After", "Difference", "Judged", "Why")
 
 
 def health_compared_html(health: HealthCompared) -> str:
-    """What changed: the unexpected in bold, the rest to be unfolded; and what could not be read, with the reason."""
+    """The changes in health, unexpected ones in bold, others folded; and what could not be read, with the reason."""
     by_judgement = {
         judgement: [change for change in health.changes if change.judgement is judgement] for judgement in Judgement
     }

@@ -42,7 +42,7 @@ def _metric(run: RunRecord, test: TestRecord, measured: Measured) -> dict[str, A
 
 
 def _better(measured: Measured) -> str | None:
-    """Which way is better: as the limit says, else less time and more throughput."""
+    """The better direction: the limit's, else less time and more throughput."""
     limits = measured.limits or {}
     bounded = (limits.get("min") is not None, limits.get("max") is not None)
     if bounded != (False, False):

@@ -1,4 +1,4 @@
-"""Which plots a test or a run has, from what was measured in it."""
+"""The plots of a test or a run, selected by its measurements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Plot:
 
 
 class RunPlots:
-    """The plots of a run and of its tests. What a test shows and the whole run shows as well is drawn once."""
+    """The plots of a run and of its tests. A plot that a test and the whole run share is drawn once."""
 
     def __init__(self, run: RunRecord) -> None:
         self._run = run
@@ -190,7 +190,7 @@ def _replays(test: TestRecord) -> list[Replayed]:
 
 
 def _marks(plot: str, test: TestRecord) -> int:
-    """How many marks a test has on a timeline; other plots have few."""
+    """The number of marks of a test on a timeline; other plots have few."""
     if plot == _TIMELINE:
         return len(test.remaps)
     if plot == _FAULTS:

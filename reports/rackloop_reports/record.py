@@ -1,4 +1,4 @@
-"""A run as its event stream tells it: what every report is drawn from."""
+"""The record of a run, read from its event stream; all reports are made from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KILLED = "the run was killed: its event stream ends without run.finished"
 
 @dataclass
 class Act:
-    """Something done to the rack: when it was announced, and when and how it ended (None: nobody saw it end)."""
+    """An act on the rack: the times of its announcement and its end (None where none was recorded), and its result."""
 
     ability: str
     what: Mapping[str, Any]
@@ -85,7 +85,7 @@ class FaultRecord:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether the equipment acknowledged the fault."""
+        """True where the equipment acknowledged the fault."""
         return _ACKNOWLEDGED in self.phases
 
     @property
@@ -163,7 +163,7 @@ class RunRecord:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the drives, switch and hosts were simulated: every report must say so."""
+        """True where the drives, switch and hosts were simulated: every report must say so."""
         return self.started.lab_kind == "mock"
 
     @property
@@ -252,7 +252,7 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
         test.ended_ns = test.ended_ns or run.ended_ns
         pending = [str(act) for act in test.acts if act.done_ns is None]
         if pending and not test.is_finished:
-            test.reason = f"{UNFINISHED}; announced, and nobody saw it end: {', '.join(pending)}"
+            test.reason = f"{UNFINISHED}; announced without a recorded end: {', '.join(pending)}"
     return run
 
 

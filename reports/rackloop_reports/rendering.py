@@ -18,7 +18,7 @@ _JUNIT = "junit.xml"
 
 @dataclass(frozen=True)
 class RenderedReport:
-    """What was rendered: the summary, and the files a reader starts from."""
+    """The rendered summary, and the files a reader starts from."""
 
     summary: Summary
     index: Path

@@ -1,4 +1,4 @@
-"""What was done to the rack as Allure steps: acts with their switch commands and remaps, faults, tasks of playbooks."""
+"""Allure steps of a test: acts with their switch commands and remaps, faults, tasks of playbooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _of_acts(test: TestRecord, run: RunRecord) -> list[Json]:
 
 
 def is_ours(step: Mapping[str, Any]) -> bool:
-    """Whether a step of a result was made here."""
+    """True for a step that this module made."""
     return str(step.get("name", "")).startswith((TITLE, FAULTS_TITLE, TASKS_TITLE))
 
 
@@ -74,8 +74,8 @@ def _fault_step(fault: FaultRecord, run: RunRecord) -> Json:
         said.append(f"first seen by {fault.effect.clock} after {after}")
     if fault.is_acknowledged:
         healed_ns = fault.healed_ns
-        took = "nobody saw it mended" if healed_ns is None else value_text((healed_ns - fault.began_ns) / 1e9, "s")
-        said.append(took if healed_ns is None else f"mended after {took}")
+        took = "its end was not observed" if healed_ns is None else value_text((healed_ns - fault.began_ns) / 1e9, "s")
+        said.append(took if healed_ns is None else f"undone after {took}")
     ended_ns = fault.healed_ns or (run.ended_ns if fault.is_acknowledged else fault.began_ns)
     is_ok = fault.healed_ns is not None or not fault.is_acknowledged
     return _step(", ".join(said), run.wall_ms(fault.began_ns), run.wall_ms(ended_ns), is_ok=is_ok)
@@ -149,7 +149,7 @@ def _act_step(
         for exchange in exchanges
     ]
     parts += [_remap_step(remap, run) for remap in remaps.get(act.result.get("generation", -1), ())]
-    ending = f" - {act.error}" if act.error else "" if act.done_ns is not None else " - nobody saw it end"
+    ending = f" - {act.error}" if act.error else "" if act.done_ns is not None else " - no recorded end"
     return _step(
         wording(act) + ending, run.wall_ms(act.announced_ns), run.wall_ms(stop_ns), parts, is_ok=act.error is None
     )

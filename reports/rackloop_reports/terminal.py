@@ -1,4 +1,4 @@
-"""The list at the end of a run: every test with its verdict, what it measured, and why it is not a pass."""
+"""The table at the end of a run: every test with its verdict, measurements and reason."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def render(summary: Summary) -> RenderableType:
 
 
 def _findings(test: TestSummary, *, is_simulated: bool) -> Iterator[str]:
-    """Why it is not a pass; then what has a limit, worst first, or the first few measurements where nothing has."""
+    """The reason for the verdict; then measurements with limits, worst first, or else the first few."""
     if test.reason:
         yield f"{cause_text(test.cause, is_simulated=is_simulated)}: {test.reason}" if test.cause else test.reason
     judged = [measurement for measurement in test.measurements if measurement.verdict]

@@ -1,4 +1,4 @@
-"""What is said of a block trace: tables for a terminal, and a directory with its figures and its page of plots."""
+"""Reports of a block trace: tables for a terminal, and a directory with its statistics and its page of plots."""
 
 from __future__ import annotations
 

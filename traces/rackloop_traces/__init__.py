@@ -1,4 +1,4 @@
-"""Block traces: read from any format, looked at, made and written."""
+"""Block traces: reading, statistics, synthesis and writing in all formats."""
 
 from typing import TYPE_CHECKING
 

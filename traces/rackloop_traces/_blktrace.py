@@ -27,12 +27,12 @@ _READ_BYTES = 64 << 10
 
 
 def is_recording(head: bytes) -> bool:
-    """Whether a file that begins so holds blktrace's records, of either byte order."""
+    """True where a file that begins with these bytes holds blktrace's records, of either byte order."""
     return head[:3] == _MAGIC or head[1:4] == _MAGIC[::-1]
 
 
 def parsed(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """What ``blkparse`` makes of a recording: a line for each request that was queued, in the order of time.
+    """The output of ``blkparse`` for a recording: a line for each queued request, in the order of time.
 
     A file called ``NAME.blktrace.0`` is read together with those of the other CPUs beside it; of any other, ``pieces``
     are the bytes. Raises ToolError where ``blkparse`` is missing or fails.

@@ -119,7 +119,7 @@ CLOUDPHYSICS_US = replace(
 
 
 def told_by_rate(lines: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """Which of the two formats ``lines`` are in, and how sure that is: only one unit makes a rate that can be."""
+    """The format of ``lines`` and its certainty: only one of the two units gives a possible rate."""
     times = [line.split(",")[1] for line in lines if re.match(CLOUDPHYSICS.pattern, line)]
     whole_times = [line.split(",")[1] for line in lines if re.match(CLOUDPHYSICS_US.pattern, line)]
     if len(times) != len(whole_times):  # fractions, or more digits than seconds have

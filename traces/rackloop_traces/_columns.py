@@ -1,4 +1,4 @@
-"""The columns that a trace of any format becomes."""
+"""The columns of a trace of any format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Op(IntEnum):
-    """What a request asks for, as the ``op`` column numbers it."""
+    """The kind of a request, as the ``op`` column numbers it."""
 
     READ = 0
     WRITE = 1

@@ -1,4 +1,4 @@
-"""Expressions that several formats read and write with."""
+"""Polars expressions that several formats share."""
 
 from __future__ import annotations
 

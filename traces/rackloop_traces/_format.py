@@ -1,4 +1,4 @@
-"""What a trace format is: the fields of a line, the clock of its stamps, and how both become columns and back."""
+"""The definition of a trace format: the fields of a line, the clock of its stamps, and their conversion to columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_A_REQUEST = 255  # the `op` of a line that has the shape of a request and is
 
 
 class Clock(Enum):
-    """What a format's stamps count from."""
+    """The origin that a format's stamps count from."""
 
     UNIX = "the time of day"
     OWN = "a moment that the trace does not say"
@@ -28,7 +28,7 @@ class Clock(Enum):
 
 
 class Kind(Enum):
-    """How a field is written."""
+    """The type of a field."""
 
     INTEGER = "a whole number"
     SECONDS = "a number of seconds"
@@ -66,7 +66,7 @@ class Field:
 
     @property
     def dtype(self) -> polars.DataType:
-        """How the column is held while it is read; a decimal is exact where a float would not be."""
+        """The type of the column while it is read; a decimal is exact where a float would not be."""
         import polars
 
         match self.kind:
@@ -80,7 +80,7 @@ class Field:
                 return polars.String()
 
     def fits(self) -> polars.Expr:
-        """Whether a value that could be read is also within bounds."""
+        """True where a value that could be read is also within bounds."""
         import polars
 
         column = polars.col(self.name)
@@ -96,7 +96,7 @@ class Field:
         return within | column.is_null() if self.may_be_empty else within.fill_null(value=False)
 
     def complaint(self, text: str) -> str | None:
-        """What is wrong with ``text``, None where nothing is."""
+        """The problem with ``text``, None where there is none."""
         if re.fullmatch(self.pattern, text):
             return None
         if not text.strip():
@@ -112,7 +112,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Origin:
-    """When a trace's first request was asked for, and on which clock.
+    """The time of a trace's first request and the clock it was taken on.
 
     ``ns`` counts from 1970-01-01 UTC where ``clock`` is UNIX, else from the zero of the trace's own stamps.
     """
@@ -123,7 +123,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a format cannot say of some requests: ``concerned`` picks them, ``left_out`` has them not written."""
+    """A limitation of a format: ``concerned`` selects the affected requests, ``left_out`` omits them."""
 
     what: str
     concerned: Callable[[], polars.Expr]
@@ -186,7 +186,7 @@ class Format:
         return {field.name: field.dtype for field in self.fields}
 
     def complaint(self, line: str, others: Iterable[Format]) -> str:
-        """Why ``line`` is no request of this format, and which of ``others`` it could be one of."""
+        """The reason why ``line`` is no request of this format, and the format of ``others`` that it could be in."""
         if not line.strip():
             return "the line is empty"
         for other in others:

@@ -1,4 +1,4 @@
-"""Lines of a trace become rows, and those that cannot are counted with their number and the reason."""
+"""Parsing of lines into rows; malformed lines are counted with their number and the reason."""
 
 from __future__ import annotations
 

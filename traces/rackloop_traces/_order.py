@@ -1,4 +1,4 @@
-"""Requests in the order of their time, where a trace has them only nearly so."""
+"""Sorting of nearly sorted requests by time."""
 
 from __future__ import annotations
 

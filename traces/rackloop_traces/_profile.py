@@ -1,4 +1,4 @@
-"""What a synthetic trace is made from: a load's statistics, taken from a trace or given in round numbers."""
+"""The profile of a synthetic trace: a load's statistics, taken from a trace or given in round numbers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TraceProfile:
         return self.count(self.duration_s) / self.duration_s
 
     def count(self, duration_s: float) -> float:
-        """How many requests a trace of this duration has."""
+        """The number of requests in a trace of this duration."""
         sums = np.cumsum(np.sum(list(self.rates.values()), axis=0)) * self.bin_s
         rounds, rest_s = divmod(duration_s, self.bin_s * sums.size)
         ends = np.arange(sums.size + 1) * self.bin_s

@@ -1,4 +1,4 @@
-"""The formats, and which of them a trace is in."""
+"""The known formats, and recognition of a trace's format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def format_named(name: str) -> Format:
 
 
 def recognised(lines: Sequence[str], where: str) -> tuple[Format, tuple[str, ...]]:
-    """The format that most of a trace's first lines are in, and what speaks against it.
+    """The format that most of a trace's first lines are in, and the reasons to doubt it.
 
     Raises BadInput where hardly a line is one of any format.
     """

@@ -1,4 +1,4 @@
-"""A trace's file as it is written: beside its place under another name, compressed as the place's name ends."""
+"""The output file of a trace: written under a temporary name and compressed as the final name's ending says."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Decoder(Protocol):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what the system says against reading ``path`` into BadInput."""
+    """Turn the system's errors from reading ``path`` into BadInput."""
     try:
         yield
     except FileNotFoundError:

@@ -108,7 +108,7 @@ class TraceMeter:
 
     @property
     def requests(self) -> int:
-        """How many requests were taken in so far."""
+        """The number of requests added so far."""
         return self._requests
 
     def add(self, frame: polars.DataFrame) -> None:

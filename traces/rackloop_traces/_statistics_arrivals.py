@@ -1,4 +1,4 @@
-"""When requests arrive: rate over time, burstiness by time scale, and the time between arrivals."""
+"""Statistics of arrivals: rate over time, burstiness by time scale, and interarrival times."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class ArrivalRecord:
             gaps.add(since_start_ns if kind is None else since_start_ns[op == kind])
 
     def result(self) -> Arrivals:
-        """What was recorded, without scales that say nothing: below the clock's tick, or with hardly any interval."""
+        """The statistics, without scales below the clock's tick or with hardly any interval."""
         scales = [scale.result(self._requests, self._last_ns) for scale in self._scales]
         peak = scales[self._scales.index(self._second)].peak_requests
         known = [

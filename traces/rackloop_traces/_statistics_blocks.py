@@ -1,4 +1,4 @@
-"""Which blocks requests touch: footprint, locality, working set, from a sample of blocks in bounded memory."""
+"""Statistics of touched blocks: footprint, locality, working set, from a sample of blocks in bounded memory."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class BlockRecord:
             self._windows[width_ns] = distinct + np.bincount(window[is_first], minlength=_MOST_WINDOWS) * weight
 
     def result(self, duration_ns: int) -> Blocks:
-        """What was recorded; everything that counts blocks is an estimate where ``is_exact`` is false."""
+        """The statistics; all counts of blocks are estimates where ``is_exact`` is false."""
         reads, writes, first_ns, _ = self._kept
         weight = 1 << self._level
         counts = np.sort(reads + writes)[::-1]
@@ -156,7 +156,7 @@ class BlockRecord:
 
 
 def _growth(first_ns: Ints, duration_ns: int) -> list[tuple[float, int]]:
-    """How many blocks had been touched by each of a hundred moments."""
+    """The number of touched blocks at each of a hundred times."""
     moments = np.linspace(0, duration_ns, 101)
     counts = np.searchsorted(first_ns, moments, side="right")
     return list(zip((moments / 1e9).tolist(), counts.tolist(), strict=True))

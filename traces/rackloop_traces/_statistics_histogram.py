@@ -30,7 +30,7 @@ class LogLinearHistogram:
 
     @property
     def total(self) -> int:
-        """How many numbers were counted."""
+        """The number of counted values."""
         return int(self._counts.sum())
 
     def nonzero(self) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""What is said of a trace, as values that can be written as JSON and read back."""
+"""The statistics of a trace, as values that can be written as JSON and read back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
 def op_name(op: Op) -> OpName:
-    """What a kind of request is called in statistics."""
+    """The name of a kind of request in statistics."""
     return cast("OpName", op.name.lower())
 
 
@@ -86,7 +86,7 @@ class RateSeries(_Part):
 
 
 class Arrivals(_Part):
-    """When requests arrive. ``tick_us`` divides every time of the trace: the resolution of its clock, or a multiple."""
+    """Statistics of arrivals. ``tick_us`` divides all times of the trace: the resolution of its clock, or a multiple."""
 
     tick_us: float = Field(ge=0)
     peak_second_requests: int
@@ -159,7 +159,7 @@ class Blocks(_Part):
 
 
 class Placement(_Part):
-    """Where requests lie. ``shift_shares``: share of requests by (offset modulo 4 KiB) / 512, then of all others."""
+    """Statistics of offsets. ``shift_shares``: share of requests by (offset modulo 4 KiB) / 512, then of all others."""
 
     lowest_offset_bytes: int
     highest_end_bytes: _Count
@@ -169,7 +169,7 @@ class Placement(_Part):
 
 
 class Statistics(_Part):
-    """What is said of a trace. Flushes count in ``ops`` and ``arrivals`` alone: they have no place."""
+    """All statistics of a trace. Flushes count in ``ops`` and ``arrivals`` alone: they have no offset."""
 
     schema_version: int = Field(default=1, ge=1, le=1)
     requests: int = Field(gt=0)

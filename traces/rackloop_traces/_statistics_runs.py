@@ -1,4 +1,4 @@
-"""Which requests go on where an earlier one ended."""
+"""Statistics of sequential runs: requests that continue where an earlier one ended."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class RunRecord:
             self._ended_volume, self._ended_bytes = volumes[kept], ends[kept]
 
     def result(self) -> Sequentiality:
-        """What was recorded, with the runs that are still open at the end."""
+        """The statistics, including the runs that are still open at the end."""
         self._finish(self._open_runs)
         self._open_runs = np.zeros(0, dtype=np.int64)
 

@@ -117,7 +117,7 @@ def _cascade(
 
 
 def _shares(profile: TraceProfile, width_ns: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """What the first halves of ``n`` intervals of this width get: the bias or the rest, by chance.
+    """The shares of the first halves of ``n`` intervals of this width: the bias or the rest, by chance.
 
     The bias is that of the shortest interval known that is not shorter, or of the longest.
     """

@@ -58,7 +58,7 @@ class _Zone:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the zone spans."""
+        """The number of blocks in the zone."""
         whole, rest = divmod(self.cells, self.runs.size)
         return whole * self.pattern_blocks + (int(self.begins[rest]) if rest else 0)
 
@@ -149,7 +149,7 @@ class PlaceSource:
 
 
 def touches(sizes_bytes: Ints, shifts: tuple[float, ...]) -> NDArray[np.float64]:
-    """How many blocks a request of each size touches, on average over where in a block it begins."""
+    """The number of blocks that a request of each size touches, averaged over its offset in a block."""
     starts = np.arange(len(shifts)) * _SECTOR_BYTES
     ends = starts[:, None] + sizes_bytes[None, :]
     return np.average((ends + BLOCK_BYTES - 1) // BLOCK_BYTES, axis=0, weights=shifts)

@@ -1,4 +1,4 @@
-"""A trace on disk: its format, its requests a batch at a time, and what was wrong with it."""
+"""A trace on disk: its format, its requests in batches, and its problems."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Trace:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against how the trace is read, in sentences for people; grows with what a pass finds."""
+        """Reasons to doubt the reading of the trace, as sentences; a pass may add some."""
         return tuple(self._doubts)
 
     def batches(self, *, in_order: bool = False) -> Iterator[polars.DataFrame]:

@@ -1,4 +1,4 @@
-"""What volumes are called in a format that is not the one their names come from."""
+"""The names of volumes in a format other than their own."""
 
 from __future__ import annotations
 

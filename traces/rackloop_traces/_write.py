@@ -1,4 +1,4 @@
-"""Requests written as a trace of any format, whole or not at all."""
+"""Writing of traces in any format, complete or not at all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What :func:`write_trace` wrote: ``requests`` and what the format could not say of others.
+    """The result of :func:`write_trace`: ``requests`` written, and losses of the format.
 
     ``left_out`` and ``changed`` count requests by what was wrong with them: those not written, and those written
     differently. ``renamed`` holds the number that stands for each volume where the format cannot say names. ``notes``
-    says what is gone of all.
+    lists what is lost of all requests.
     """
 
     path: Path
@@ -87,7 +87,7 @@ def write_trace(
 
 
 class _Writer:
-    """Frames become text, and what is lost on the way is counted."""
+    """Conversion of frames to text, with a count of losses."""
 
     def __init__(self, form: Format, origin: Origin) -> None:
         if form.write is None:
@@ -113,7 +113,7 @@ class _Writer:
             raise BadInput(f"there is no request to write as {self._form.title}")
 
     def notes(self) -> Iterator[str]:
-        """What the format does not keep of any request."""
+        """The properties of requests that the format does not keep."""
         if self._had_response and not self._form.keeps_response:
             yield "response times are not kept"
         if len(self.names.seen) > 1 and not self._form.keeps_volume:

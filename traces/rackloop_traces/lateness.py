@@ -1,4 +1,4 @@
-"""How faithful the timing of a replay was: when each request reached the drive, against when it was due."""
+"""The lateness of a replay's requests: their arrival at the drive against their due time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _KEY = ("op", "offset_bytes", "size_bytes")
 
 @dataclass(frozen=True)
 class Lateness:
-    """What became of each request that was due.
+    """The arrival of each due request.
 
     ``requests`` holds those that were seen, by the time they were due: ``due_ns``, ``reached_ns`` and ``late_ns``,
-    their difference, 0 for the one that was least late: where replay and drive have no clock in common, that one says
-    how the two lie to each other, and none is flattered by a first that was late itself. ``due`` counts all that
-    should have come, ``unexpected`` requests nobody had planned. Stamps are good to ``resolution_ns``.
+    their difference, 0 for the least late one: replay and drive need no common clock, since that one relates their
+    clocks, and a late first request does not make others look early. ``due`` counts all planned requests,
+    ``unexpected`` the others that arrived. Stamps are good to ``resolution_ns``.
     """
 
     requests: polars.DataFrame
@@ -31,7 +31,7 @@ class Lateness:
 
     @property
     def missing(self) -> int:
-        """How many requests that were due never reached the drive."""
+        """The number of due requests that never reached the drive."""
         return self.due - self.requests.height
 
     @property

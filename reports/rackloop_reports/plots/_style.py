@@ -1,5 +1,4 @@
-"""How every plot looks: one palette that colour-blind readers can tell apart, quiet axes, and a caption that says
-where the figures come from."""  # noqa: D205, D209
+"""The common style of all plots: a palette for colour-blind readers, quiet axes, a caption with the data's source."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Source:
-    """Where the figures of a plot come from; every caption says it."""
+    """The source of a plot's data, shown in its caption."""
 
     plan: str
     lab: str

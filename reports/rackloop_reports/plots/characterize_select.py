@@ -1,4 +1,4 @@
-"""What a test found out about a drive, as the plots and tables that Performance Test Specification reports have."""
+"""The plots of a drive's characterization that a test's measurements allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curves of a drive model on one sheet, with the published figures it is held against."""
+"""The curves of a drive model on one sheet, with the published figures for comparison."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ModelCurve:
 
 @dataclass(frozen=True)
 class SimulatedDrive:
-    """What was simulated, for the caption."""
+    """The simulated drive, for the caption."""
 
     profile: str
     like: str
@@ -54,7 +54,7 @@ class SimulatedDrive:
 
 @dataclass(frozen=True)
 class _Look:
-    """How a curve is drawn: SI base units times ``per`` are the units of its labels."""
+    """The style of a curve: SI base units times ``per`` are the units of its labels."""
 
     title: str
     x_label: str

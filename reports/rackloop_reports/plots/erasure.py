@@ -1,4 +1,4 @@
-"""Plots of erasure recovery: was everything right, what did it cost to read and to rebuild, how fast is the codec."""
+"""Plots of erasure recovery: correctness, degraded reads, rebuild, tail latency and codec throughput."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ASIDE = 1.06
 
 @dataclass(frozen=True)
 class RecoveryCell:
-    """How often something was damaged in one way, and what came of it. ``answers`` go by name; ``tried`` is all.
+    """The outcomes of one kind of damage, out of ``tried`` attempts.
 
-    ``row`` and ``column`` say what was damaged and when, as people read it. ``right`` counts the answers that were
-    right or, where more was lost than can be recovered, loud.
+    ``row`` and ``column`` name the damage and its time. ``right`` counts correct answers and, where more was lost than
+    can be recovered, reported errors.
     """
 
     row: str
@@ -56,7 +56,7 @@ class StateLatency:
 
 @dataclass(frozen=True)
 class RebuildBar:
-    """How many seconds a rebuild took, and what tenants' reads took meanwhile, None where nobody read."""
+    """The duration of a rebuild in seconds, and tenants' read latencies during it, None where there were no reads."""
 
     way: str
     seconds: float
@@ -65,7 +65,7 @@ class RebuildBar:
 
 @dataclass(frozen=True)
 class TailCurve:
-    """How long reads took, in seconds, by how often a sector fails: ``points`` of (probability, low, median, high).
+    """Read latency in seconds by the probability of a sector failure: ``points`` of (probability, low, median, high).
 
     ``panel`` is what the curve shares axes with, such as the number of sectors and what a retry takes.
     """
@@ -86,7 +86,7 @@ class GroupedBar:
 
 @styled
 def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
-    """What was damaged by when: green where every answer was as it must be, red where one was wrong, else orange."""
+    """Damage by time: green where every answer was correct, red where one was wrong, else orange."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
     longest = max(map(len, rows))
@@ -112,7 +112,7 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
     put_caption(
         figure,
         source.caption(
-            f"{asked:,} answers: as they must be, of those asked for. Where more is lost than the code recovers, an "
+            f"{asked:,} answers: correct ones of all. Where more is lost than the code recovers, an "
             "answer must be a loud failure. Dark, with white words: wrong bytes, which is a failure unless the system "
             "promises nothing of silent corruption. Yellow: unknown, or an error where there should be bytes."
         ),
@@ -161,7 +161,7 @@ def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
 
 @styled
 def rebuild_times(bars: Sequence[RebuildBar], source: Source) -> Figure:
-    """How long each way to rebuild took, and beside it what tenants waited for while it ran."""
+    """The duration of each way to rebuild, and tenants' read latency during it."""
     has_tenants = any(bar.tenants for bar in bars)
     figure = blank(11.5 if has_tenants else 6.4, 1.6 + 0.5 * len(bars))
     left, *rest = figure.subplots(1, 2 if has_tenants else 1, squeeze=False).flat
@@ -178,7 +178,7 @@ def rebuild_times(bars: Sequence[RebuildBar], source: Source) -> Figure:
 def _waits(reads: Distribution | None) -> tuple[float, str]:
     """The median in milliseconds, and with it p99 where there are enough reads to say."""
     if reads is None:
-        return 0.0, "nobody read"
+        return 0.0, "no reads"
     median = reads.quantile(0.5) * 1e3
     enough = f", p99 {reads.quantile(0.99) * 1e3:.3g}" if reads.n >= _READS_FOR_P99 else f", {counted(reads.n, 'read')}"
     return median, f"{median:.3g}{enough}"
@@ -195,7 +195,7 @@ def _across(axes: Axes, bars: Sequence[tuple[float, str]], what: str, color: str
 
 @styled
 def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
-    """How long reads took by how often sectors fail, a panel for each kind of drive, intervals as bars."""
+    """Read latency by the probability of a sector failure, a panel for each kind of drive, intervals as bars."""
     panels = list(dict.fromkeys(curve.panel for curve in curves))
     names = list(dict.fromkeys(curve.name for curve in curves))
     columns = min(3, len(panels))
@@ -244,7 +244,7 @@ def _tail(axes: Axes, curve: TailCurve, color: str, aside: float) -> None:
 
 @styled
 def codec_throughput(bars: Sequence[GroupedBar], source: Source) -> Figure:
-    """What each code encodes, and decodes by how many sectors are erased, in GB of user data a second."""
+    """The encoding rate of each code, and its decoding rate by erased sectors, in GB of user data per second."""
     return _grouped(
         bars,
         source.title("Codec"),
@@ -255,7 +255,7 @@ def codec_throughput(bars: Sequence[GroupedBar], source: Source) -> Figure:
 
 @styled
 def update_latency(bars: Sequence[GroupedBar], source: Source) -> Figure:
-    """What updating part of a codeword takes by each method, in milliseconds."""
+    """The latency of a partial codeword update by each method, in milliseconds."""
     return _grouped(
         bars,
         source.title("Updates of part of a codeword"),

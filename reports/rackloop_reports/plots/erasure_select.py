@@ -1,4 +1,4 @@
-"""What a test found out about erasure recovery, as plots; docs/reference/events.md says which labels they need."""
+"""The plots of erasure recovery that a test's measurements allow; docs/reference/events.md lists their labels."""
 
 from __future__ import annotations
 

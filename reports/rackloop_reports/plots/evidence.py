@@ -1,4 +1,4 @@
-"""A plot of what everybody wrote down during a test that did not pass."""
+"""A timeline of all evidence from a test that did not pass."""
 
 from __future__ import annotations
 

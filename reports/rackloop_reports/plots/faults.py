@@ -1,4 +1,4 @@
-"""Faults as they were made, over the I/O that went on meanwhile."""
+"""Timeline of faults and concurrent I/O."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LEAST_SHARE = 0.002
 def fault_timeline(
     faults: Sequence[FaultRecord], series: Sequence[IoSeries], start_ns: int, end_ns: int, source: Source
 ) -> Figure:
-    """A lane for each target with a bar for each fault, from its command until it was mended; I/O on the same axis.
+    """A lane for each target with a bar for each fault, from its command until it was undone; I/O on the same axis.
 
-    A line marks the first effect that somebody saw. A fault that was not seen mended lasts to the end of the run.
+    A line marks the first observed effect. A fault whose end was not observed lasts to the end of the run.
     """
     stood = [fault for fault in faults if fault.is_acknowledged]
     targets = list(dict.fromkeys(fault.target for fault in stood))
@@ -58,7 +58,7 @@ def fault_timeline(
         source.caption(
             f"{counted(len(stood), 'fault')} on {counted(len(targets), 'target')}"
             + (f" ({hidden} not shown)" if hidden else "")
-            + ", from the command until it was mended and read back."
+            + ", from the command until it was undone and read back."
         ),
         [
             *(Patch(color=_color(kinds, kind), label=kind) for kind in kinds),

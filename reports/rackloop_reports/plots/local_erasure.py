@@ -1,4 +1,4 @@
-"""What local erasure coding does for the tail of latencies, and what it costs."""
+"""Plots of local erasure coding: tail latency, redundancy and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of remaps as they happened: the timeline of a run and where the time of a remap goes."""
+"""Plots of remaps: the timeline of a run and the stages of a remap."""
 
 from __future__ import annotations
 

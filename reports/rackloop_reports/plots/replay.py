@@ -1,4 +1,4 @@
-"""A replayed trace: what was planned and what was issued, how late, and how long it took."""
+"""Plots of a replayed trace: planned and issued requests, lateness and latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schedule of faults, drawn along the time."""
+"""Timeline of a schedule of faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's Figure 3: what switching the drive before every read costs, by block size."""
+"""The paper's Figure 3: the cost of switching the drive before every read, by block size."""
 
 from __future__ import annotations
 

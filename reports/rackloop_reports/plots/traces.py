@@ -1,4 +1,4 @@
-"""A block trace on one page: rate, where it goes, sizes, times between arrivals, burstiness, locality, footprint."""
+"""A page of plots of a block trace: rate, offsets, sizes, interarrival times, burstiness, locality, footprint."""
 
 from __future__ import annotations
 

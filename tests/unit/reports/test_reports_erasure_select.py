@@ -68,7 +68,7 @@ def test_a_rebuild_without_tenants_has_no_panel_for_them() -> None:
         [RebuildBar("moving drives", 0.2), RebuildBar("copying", 4, Distribution.of([0.03] * 99 + [0.5] * 2))], SOURCE
     ).axes
     assert [text.get_text() for text in seconds.texts] == ["0.2 s", "4 s"]
-    assert [text.get_text() for text in waits.texts] == ["nobody read", "30, p99 500"]
+    assert [text.get_text() for text in waits.texts] == ["no reads", "30, p99 500"]
 
 
 def test_tails_have_a_panel_for_each_drive_and_a_line_for_each_reading() -> None:
@@ -189,4 +189,4 @@ def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) ->
     ((_, draw),) = erasure_drawings(run.tests[2], SOURCE)
     seconds, waits = draw().axes
     assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["policy move", "policy rebuild"]
-    assert [text.get_text() for text in waits.texts] == ["250, 1 read", "nobody read"]
+    assert [text.get_text() for text in waits.texts] == ["250, 1 read", "no reads"]

@@ -66,8 +66,8 @@ def test_a_step_says_when_a_fault_was_seen_and_mended(run: RunRecord) -> None:
     assert is_ours(whole)
     assert whole["name"] == f"{FAULTS_TITLE} (3 faults)"
     assert [step["name"] for step in whole["steps"]] == [
-        "fail_slow of d01 (extra_us 900), first seen by rackd after 2 ms, mended after 2 s",
-        "hang of d02, nobody saw it mended",
+        "fail_slow of d01 (extra_us 900), first seen by rackd after 2 ms, undone after 2 s",
+        "hang of d02, its end was not observed",
         "hang of d03, was not made",
     ]
     assert [step["status"] for step in whole["steps"]] == ["passed", "broken", "passed"]

@@ -50,7 +50,7 @@ def test_a_test_that_a_killed_run_left_is_unknown_by_the_harness(tmp_path: Path)
     done, left = run.tests
     assert done.verdict is Verdict.PASS
     assert (left.verdict, left.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
-    assert left.reason == f"{UNFINISHED}; announced, and nobody saw it end: phy drop switch"
+    assert left.reason == f"{UNFINISHED}; announced without a recorded end: phy drop switch"
     assert left.ended_ns == run.ended_ns > left.started_ns
     assert run.verdict is Verdict.UNKNOWN
 
