@@ -1,9 +1,9 @@
-"""What `rackloop demo` says on a quiet machine, on one that is kept busy, and of a model that has become slower.
+"""Verdicts of `rackloop demo` on a quiet machine, on a busy one, and with slowed drive models.
 
     python tools/demo_verdicts.py --quiet 20 --busy 10 --slow 10 --slow-busy 10
 
-A quiet machine passes, a busy one may leave open what it was too late to see and never fails, and drives that come
-three times later than they should are found to be the product's either way. Ends with status 1 where that is not so.
+Expected: pass on a quiet machine; pass or unknown on a busy one; fail, cause product, with drives that come online
+three times later than specified. Ends with status 1 for any other verdict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AS_IT_SHOULD["slow-busy"] = AS_IT_SHOULD["slow"]
 
 
 def main() -> None:
-    """Run the series that are asked for, each as often as is said, and print a table of what came of them."""
+    """Run each requested series and print a table of its verdicts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     for series in AS_IT_SHOULD:
         parser.add_argument(f"--{series}", type=int, default=0, metavar="N", help=f"so many demos {series}")

@@ -1,4 +1,4 @@
-"""The wheel's build hook: labs and drive profiles lie beside a package, so they are named one by one."""
+"""The wheel's build hook: adds labs and drive profiles, which are beside a package, one by one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def names(rack: CommandLine, drive: str) -> set[str]:
 
 
 def holds_nothing(rack: CommandLine) -> None:
-    assert "nobody holds a lease" in rack("lab", "status", "mock").out
+    assert "no lease is held" in rack("lab", "status", "mock").out
 
 
 @pytest.mark.parametrize("number", ENDING)

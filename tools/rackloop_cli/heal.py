@@ -1,4 +1,4 @@
-"""`rackloop heal LAB`: give a rack back its baseline, whoever left it otherwise."""
+"""`rackloop heal LAB`: restore a rack's baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `rackloop` command: verbs, options and exit codes. What a verb does is imported when it is called."""
+"""The `rackloop` command: verbs, options and exit codes. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Exit codes:
   0    pass
   1    a product failed its limits
   2    bad usage or bad input
-  3    the lab or the harness failed, or nothing can be said
+  3    the lab or the harness failed, or the verdict is unknown
   130  interrupted""",
 )
 app.add_typer(lab_app, name="lab")
@@ -128,11 +128,12 @@ def run(
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
     workers: Annotated[
-        int, typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Racks side by side, 64 at most.")
+        int,
+        typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Workers, each with its own mock rack; 64 at most."),
     ] = 1,
     testplans: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
+        typer.Option(metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
     ] = None,
     settings: SetOption = None,
     servers: ServersOption = None,
@@ -151,7 +152,7 @@ def run(
     """Run a plan on a lab.
 
     A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
-    --servers of it, is leased first.
+    its --servers, is leased first.
     """
     from rackloop.names import names_in
     from rackloop.safety.leases import LeaseTerms
@@ -182,10 +183,10 @@ def heal(
         typer.Option("--above", metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one."),
     ] = 0,
 ) -> None:
-    """Give a lab back its baseline.
+    """Restore a lab's baseline.
 
-    Undoes what a dead run, or a change by hand, left standing, then reads the switch back. A lab that somebody works on
-    is left alone, unless it is stolen.
+    Undoes the acts that a dead run, or a change by hand, left standing, then reads the switch back. A leased lab is
+    left alone, unless the lease is stolen.
     """
     from rackloop_cli import heal as verb
 
@@ -196,7 +197,7 @@ def heal(
 def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")]) -> None:
     """Render the reports of a run again.
 
-    Everything but the event stream is made anew from it, also for a run that was killed.
+    All files but the event stream are made again from it, also for a run that was killed.
     """
     from rackloop_cli import report as verb
 
@@ -213,7 +214,7 @@ def _require_values(arguments: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status. Nothing a user can cause ends in a traceback."""
+    """Run the command line; returns the exit status. No error that a user can cause ends in a traceback."""
     try:
         _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")

@@ -45,10 +45,10 @@ def run(
     yes: bool = False,
     with_report: bool = True,
 ) -> int:
-    """Run what is asked for; returns the exit status of the interface. Raises BadInput before anything was touched.
+    """Run the plan of ``request``; returns the exit status. Raises BadInput before anything was touched.
 
-    ``expression`` selects tests as pytest's ``-k`` does. With ``steal`` the rack is taken from whoever holds it, once
-    the user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be written: the rack is
+    ``expression`` selects tests as pytest's ``-k`` does. With ``steal`` the rack is taken from its holder, once the
+    user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be written: the rack is
     given back, and there is no report.
     """
     prepared = request.read()
@@ -72,7 +72,7 @@ def run(
 
 
 def _is_sound(prepared: PreparedRun, arguments: list[str]) -> bool:
-    """Whether the tests can be collected, which several processes would each complain of in their own way."""
+    """True where the tests can be collected; checked once, before several workers each report the same errors."""
     return _dry_session(prepared, arguments)[0].dry_run is not None
 
 
@@ -108,7 +108,7 @@ def _pytest_arguments(prepared: PreparedRun, expression: str | None) -> list[str
 
 
 def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
-    """The run with why the rack is taken, and from which leases, once the user agrees; as it is where nobody has it."""
+    """The run with the leases to steal and the reason, once the user agrees; unchanged where the rack is free."""
     from rackloop.safety.leases import Leases
     from rackloop.safety.store import open_lab_store
     from rackloop_cli.shared.steal_prompt import agree_to_steal

@@ -86,7 +86,7 @@ class RateSeries(_Part):
 
 
 class Arrivals(_Part):
-    """Statistics of arrivals. ``tick_us`` divides all times of the trace: the resolution of its clock, or a multiple."""
+    """Statistics of arrivals. ``tick_us`` divides all times of the trace: its clock's resolution, or a multiple."""
 
     tick_us: float = Field(ge=0)
     peak_second_requests: int

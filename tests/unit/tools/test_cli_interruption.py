@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from rackloop_cli.shared.interruption import as_ever, interruptible
+from rackloop_cli.shared.interruption import default_signals, interruptible
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -58,7 +58,7 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
     try:
         with interruptible() as interruption:
             signal.raise_signal(signal.SIGHUP)
-            with as_ever():
+            with default_signals():
                 signal.raise_signal(signal.SIGHUP)
         assert not interruption.is_asked
     finally:
@@ -67,6 +67,6 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 def test_what_takes_signals_itself_finds_them_untaken() -> None:
     with interruptible() as interruption:
-        with as_ever():
+        with default_signals():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) == interruption.on_signal

@@ -166,7 +166,7 @@ def test_a_retest_moves_no_drive_that_somebody_works_on(work: Work, capsys: pyte
     work.maintain(D01)
     assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
     assert (work.tried, work.seen) == (["d02"], [{"d02", "d03", "d04"}])
-    assert "d01 is not tried: somebody works on it" in capsys.readouterr().out
+    assert "d01 is not tried: it is in maintenance" in capsys.readouterr().out
 
 
 def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work: Work) -> None:

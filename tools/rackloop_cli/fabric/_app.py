@@ -1,4 +1,4 @@
-"""`rackloop fabric`: the verbs for the circuit switch. What a verb does is imported when it is called."""
+"""`rackloop fabric`: the verbs for the circuit switch. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackloop lab`: the verbs for labs. What a verb does is imported when it is called."""
+"""`rackloop lab`: the verbs for labs. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def lab_check(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
 ) -> None:
     """Check lab descriptions.
 
-    Every problem is told at once, with its place and what to do; one in any file is exit code 2.
+    All problems are reported at once, with their location and what to do; one in any file is exit code 2.
     """
     from rackloop_cli.lab import check as verb
 
@@ -52,9 +52,9 @@ def lab_up(lab: LabArgument) -> None:
 
 @lab_app.command("down", epilog=examples("rackloop lab down mock", "rackloop lab down mock --steal"))
 def lab_down(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
-    """Take a lab down and leave nothing behind.
+    """Take a lab down.
 
-    A lab that somebody works on is left up, unless it is stolen.
+    A leased lab is left up, unless the lease is stolen.
     """
     from rackloop_cli.lab import up_down as verb
 
@@ -66,7 +66,7 @@ def lab_status(
     lab: LabArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Say who holds what of a lab, what is left to undo, and where everything answers.
+    """Show a lab's leases, acts left to undo, and endpoints.
 
     A mock lab that is down is exit code 3.
     """
@@ -84,9 +84,9 @@ def lab_status(
 )
 def lab_lease(
     lab: LabArgument,
-    term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, such as 90min or 2h.")],
+    term: Annotated[str, typer.Option("--for", metavar="TIME", help="The term, such as 90min or 2h.")],
     servers: ServersOption = None,
-    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What for; others see it.")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="The purpose, shown to others.")] = "",
     priority: PriorityOption = 0,
     wait_s: WaitOption = 0.0,
     steal: StealOption = False,
@@ -94,7 +94,7 @@ def lab_lease(
 ) -> None:
     """Lease a rack, or servers of it, for yourself.
 
-    Nobody else can work on it until it is released or the time is over; `run --lease` works within it.
+    It excludes all other users until it is released or expires; `run --lease` works within it.
     """
     from rackloop_cli.lab import lease as verb
 
@@ -133,13 +133,13 @@ def lab_release(
 def lab_maintain(
     lab: LabArgument,
     part: Annotated[str, typer.Argument(metavar="NAME", help="A server or a drive.")],
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; others see it.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, shown to others.")] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
 ) -> None:
-    """Take a server or a drive out of service, to work on it.
+    """Take a server or a drive out of service for maintenance.
 
     No test uses it, nothing is written to it and no fault is injected in it until the maintenance ends.
     """
@@ -158,14 +158,15 @@ def lab_maintain(
 )
 def lab_quarantine(
     lab: LabArgument,
-    lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Use this part again.")] = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is lifted.")] = "",
+    lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Put this part back into service.")] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason for lifting it.")] = "",
     retest: Annotated[
-        str | None, typer.Option("--retest", metavar="NAME", help="Try this part again, and use it again if it works.")
+        str | None,
+        typer.Option("--retest", metavar="NAME", help="Test this part; put it back into service if it works."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what is in quarantine as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the parts in quarantine as JSON.")] = False,
 ) -> None:
-    """Say what keeps failing and is not used, and what it failed; or lift that, by hand or by a passed retest.
+    """Show the parts in quarantine and the tests they failed; or lift a quarantine, by hand or by a passed retest.
 
     A retest that fails is exit code 3.
     """
@@ -179,7 +180,7 @@ def lab_quarantine(
 @lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
 def lab_cabling(
     lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Check the cables of a lab that is up.
 
@@ -201,7 +202,7 @@ def lab_cabling(
 )
 def lab_discover(
     lab: Annotated[
-        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed anew.")
+        str | None, typer.Argument(metavar="LAB", help="A lab that is up, whose servers are surveyed again.")
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the description; else LAB's.")] = None,
     hosts: Annotated[
@@ -222,9 +223,9 @@ def lab_discover(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else NAME.yaml here.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ) -> None:
-    """Write a first lab description from what the servers of a live rack see.
+    """Write a draft lab description from a survey of a live rack's servers.
 
-    What could not be found out is a comment that says what to fill in. No drive is marked for erasing.
+    Values that could not be found out are comments that say what to fill in. No drive is marked for erasing.
     """
     from rackloop_cli.lab import discover as verb
 
@@ -258,9 +259,7 @@ def lab_provision(
     roles: Annotated[
         str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
     ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take the roles back: what was there before is put back.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the roles: restore the previous state.")] = False,
     playbook: Annotated[
         str | None,
         typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
@@ -270,10 +269,10 @@ def lab_provision(
         typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
     ] = None,
     timeout_s: Annotated[
-        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="How long it may take.")
+        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="The time limit.")
     ] = 600.0,
 ) -> None:
-    """Make the servers of a lab what tests expect.
+    """Provision the servers of a lab.
 
     Runs an Ansible playbook on them; a second run changes nothing. A mock lab must be up.
     """

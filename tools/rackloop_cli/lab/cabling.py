@@ -1,4 +1,4 @@
-"""`rackloop lab cabling`: every server port, what should be there and what its host sees."""
+"""`rackloop lab cabling`: the expected and the observed drive at every server port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackloop lab check`: every problem in one lab description or in a fleet of them."""
+"""`rackloop lab check`: all problems of one or many lab descriptions."""
 
 from __future__ import annotations
 

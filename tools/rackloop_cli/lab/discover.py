@@ -1,4 +1,4 @@
-"""`rackloop lab discover`: a first lab description from what the servers of a live rack see."""
+"""`rackloop lab discover`: a draft lab description from a survey of a live rack's servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SSH_PORT = 22
 
 @dataclass(frozen=True)
 class DiscoverRequest:
-    """What was asked for: a lab that is up, or servers as ``NAME=user@host:port`` and a switch."""
+    """The options of `rackloop lab discover`: a lab that is up, or servers as ``NAME=user@host:port`` and a switch."""
 
     lab: str | None
     name: str | None
@@ -76,7 +76,7 @@ def run(request: DiscoverRequest) -> int:
 
 
 def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
-    """What the servers of a lab that is up see."""
+    """The description of a lab that is up, from its servers."""
     state = LabState.of(lab.name)
     deadline = Deadline.after(clock, _WITHIN_S)
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
@@ -89,7 +89,7 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
 
 
 def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> FirstDescription:
-    """What servers see that no description knows yet."""
+    """The description of a rack that has none yet, from its servers."""
     accesses = _accesses(request)
     deadline = Deadline.after(clock, _WITHIN_S)
     with ExitStack() as stack:
@@ -111,7 +111,7 @@ def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> Foun
 
 
 def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
-    """Where the switch of a lab answers, as its description or, of a mock lab, its endpoints say."""
+    """The address of a lab's switch, from its description or, for a mock lab, its endpoints."""
     control: Control = lab.fabric.control
     if state.is_held():
         return "tcp", str(state.endpoints()["switch"]["tcp"])

@@ -1,4 +1,4 @@
-"""`rackloop lab lease|release`: a rack, or servers of it, for a person rather than for a process."""
+"""`rackloop lab lease|release`: leases held by a person rather than by a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_S = 30 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """What the user asked for."""
+    """The options of `rackloop lab lease`."""
 
     lab: str
     term: str
@@ -34,7 +34,7 @@ class LeaseRequest:
 
 
 def take(request: LeaseRequest) -> int:
-    """Take a lease that outlives the command. Raises RackLeased where somebody else has what it is for."""
+    """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
     lab, clock = load_lab(request.lab), RealClock()
     term_s = _term_s(request.term)
     wanted = slice_of(lab, names_in(request.servers) or None)
@@ -65,7 +65,7 @@ def take(request: LeaseRequest) -> int:
 
 
 def release(name: str, lease_id: str) -> int:
-    """Give a lease back. Raises BadInput where it is not held, or is somebody else's."""
+    """Give a lease back. Raises BadInput where it is not held, or has another holder."""
     lab, clock = load_lab(name), RealClock()
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = Leases(store, lab.name)

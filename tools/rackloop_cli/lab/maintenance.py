@@ -1,4 +1,4 @@
-"""`rackloop lab maintain|quarantine`: what of a rack is not to be used, and why."""
+"""`rackloop lab maintain|quarantine`: parts of a rack that are out of service."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from rackloop_labs.in_service import BenchInService
 
 
 def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
-    """Take a server or a drive out of service for somebody to work on it, or end that."""
+    """Take a server or a drive into maintenance, or end its maintenance."""
     if end:
         if reason or until:
             raise BadInput("--end ends a maintenance: --reason and --until begin one; give either")
         return _lift(name, part, State.MAINTENANCE, "")
     if reason is None:
-        raise BadInput("say why with --reason TEXT: whoever meets it will ask; or end a maintenance with --end")
+        raise BadInput("give a --reason TEXT, which is shown to other users; or end a maintenance with --end")
     with _upkeep(name) as (lab, upkeep):
         gear = gear_named(lab, part)
         if gear.kind is GearKind.PORT:
@@ -82,7 +82,7 @@ def retest(name: str, part: str) -> int:
 
 
 def _drives_to_try(bench: BenchInService, gear: Gear, out: Mapping[Gear, OutOfService]) -> list[str]:
-    """The drives of the baseline that show whether a part works, without those that somebody works on."""
+    """The drives of the baseline that show whether a part works, without those in maintenance."""
     lab = bench.whole.lab
     parts = {
         drive: {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}
@@ -98,7 +98,7 @@ def _drives_to_try(bench: BenchInService, gear: Gear, out: Mapping[Gear, OutOfSe
         refuse_in_maintenance(lab, set[Gear]().union(*(parts[drive] for drive in there)), out)
     for drive in there:
         if drive not in left:
-            _say(f"{drive} is not tried: somebody works on it")
+            _say(f"{drive} is not tried: it is in maintenance")
     return left
 
 
@@ -124,12 +124,12 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
 
 
 def out_of_service(lab: Lab, store: Store) -> list[dict[str, Any]]:
-    """What of ``lab`` is not used now, as ``lab status --json`` prints it."""
+    """The parts of ``lab`` that are out of service, as ``lab status --json`` prints them."""
     return [_as_json(out) for out in Upkeep(store, lab.name).standing().values()]
 
 
 def in_maintenance(lab: Lab, store: Store) -> dict[Gear, OutOfService]:
-    """The parts of ``lab`` that somebody works on, which nothing is done to."""
+    """The parts of ``lab`` in maintenance, with who, why and since when."""
     standing = Upkeep(store, lab.name).standing()
     return {gear: out for gear, out in standing.items() if out.state is State.MAINTENANCE}
 
@@ -146,7 +146,7 @@ def parts_of(lab: Lab, part: Slice) -> set[Gear]:
 
 
 def refuse_in_maintenance(lab: Lab, parts: Collection[Gear], out: Mapping[Gear, OutOfService]) -> None:
-    """Raise BadInput, with who, why and since when, where somebody works on any of ``parts``."""
+    """Raise BadInput, with who, why and since when, where any of ``parts`` is in maintenance."""
     for gear in sorted(out.keys() & parts):
         raise BadInput(f"{out[gear]}; leave it alone, or end that: rackloop lab maintain {lab.name} {gear.name} --end")
 
@@ -192,7 +192,7 @@ def _moment(text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
-        raise BadInput(f"--until {text!r} is no moment: write it as 2026-11-23 or 2026-11-23T18:00") from None
+        raise BadInput(f"--until {text!r} is not a date or time: write it as 2026-11-23 or 2026-11-23T18:00") from None
 
 
 def _say(line: str) -> None:

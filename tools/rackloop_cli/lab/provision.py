@@ -31,7 +31,7 @@ _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UN
 
 @dataclass(frozen=True)
 class ProvisionRequest:
-    """What the user asked for."""
+    """The options of `rackloop lab provision`."""
 
     lab: str
     roles: str | None = None
@@ -75,7 +75,7 @@ def run(request: ProvisionRequest) -> int:
 
 
 def _in_service(lab: Lab, out: Mapping[Gear, OutOfService], console: Console) -> Lab:
-    """The lab without what somebody works on, which is told. Raises BadInput where no server is left."""
+    """The lab without the parts in maintenance, which are printed. Raises BadInput where no server is left."""
     left = lab_without(lab, out)
     if not left.servers:
         refuse_in_maintenance(lab, {Gear.server(name) for name in lab.servers}, out)
@@ -106,7 +106,7 @@ def _setting(written: str) -> tuple[str, Any]:
 
 
 def _print(done: Provisioned, console: Console) -> None:
-    """What was left out and why, then the tally of each server."""
+    """Print the skipped tasks with their reasons, then the tally of each server."""
     left_out: dict[str, set[str]] = {}
     for task in done.tasks:
         if task.status is TaskStatus.SKIPPED and task.reason:

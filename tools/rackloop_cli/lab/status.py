@@ -1,4 +1,4 @@
-"""Who holds what of a lab, who waits, what was taken from whom, what was to be written, what is left to undo."""
+"""The records of a lab's store: leases, queue, stolen leases, write attempts, acts left to undo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 5
 
 
 def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
-    """What the store says of ``lab``, as ``--json`` prints it; times in ISO 8601, UTC."""
+    """The records of ``lab`` in its store, as ``--json`` prints them; times in ISO 8601, UTC."""
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases, journal = Leases(store, lab.name), Journal(store)
         try:
@@ -41,7 +41,7 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
 
 
 def print_holders(lab: Lab, held: dict[str, Any]) -> None:
-    """The same for people."""
+    """Print the records as tables and lines."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if held["leases"]:
         table = Table("lease", "holder", "has", "for", "since", "until", box=SIMPLE_HEAD, pad_edge=False)
@@ -55,7 +55,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         if any(lease["process"] for lease in held["leases"]):
             console.print("* and on, while its process lives")
     else:
-        console.print(f"lab {lab.name}: nobody holds a lease")
+        console.print(f"lab {lab.name}: no lease is held")
     for place, ticket in enumerate(held["queue"], 1):
         console.print(
             f"waiting, {place}: {ticket['holder']} for {ticket['slice']['short']} since {_local(ticket['asked_at'])}, "

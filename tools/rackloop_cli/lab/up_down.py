@@ -1,4 +1,4 @@
-"""`rackloop lab up|down|status`: the mock rack as something that runs."""
+"""`rackloop lab up|down|status`: starting, stopping and showing a mock rack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def up(name: str) -> int:
     seconds = (clock.now_ns() - started_ns) / 1e9
     Console().print(
         f"lab {lab.name} is up ({seconds:.1f} s, simulated): {len(lab.servers)} servers, {len(lab.drives)} drives. "
-        f"`rackloop lab status {name}` says where everything answers.",
+        f"`rackloop lab status {name}` shows its endpoints.",
         soft_wrap=True,
     )
     return EXIT_PASS
@@ -39,20 +39,20 @@ def up(name: str) -> int:
 def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
     """Take the lab down; a lab that is not up is a lab that is down.
 
-    Whoever works on it keeps it up, unless told to ``steal`` their lease. Raises RackLeased then. What the user leased
-    with `rackloop lab lease` is theirs before and after.
+    Raises RackLeased where another holder has a lease of it, unless told to ``steal`` that. The user's own leases from
+    `rackloop lab lease` stay.
     """
     lab = _mock(name)
     mock = MockLab(lab, RealClock())
     if mock.state.is_held():
         require_described(lab, mock.state, to_end=True)
-        _require_nobody_works_on(lab, mock, steal=steal, yes=yes)
+        _require_not_leased(lab, mock, steal=steal, yes=yes)
     was_up = mock.down()
     Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
     return EXIT_PASS
 
 
-def _require_nobody_works_on(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
+def _require_not_leased(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
     here = Holder.here(bound=False)
     whole = slice_of(lab)
     try:
@@ -67,11 +67,11 @@ def _require_nobody_works_on(lab: Lab, mock: MockLab, *, steal: bool, yes: bool)
                     pass
     except StoreDamaged as error:
         # Taking the lab down is the first step of replacing the store.
-        print(f"rackloop: whoever works on it cannot be told: {error}", file=sys.stderr)
+        print(f"rackloop: its leases cannot be read: {error}", file=sys.stderr)
 
 
 def status(name: str, *, as_json: bool) -> int:
-    """Print who holds what, what is left to undo and every endpoint; a mock lab that is not up is exit 3."""
+    """Print leases, acts left to undo and every endpoint; a mock lab that is not up is exit 3."""
     from rackloop_cli.lab.status import holders, print_holders
 
     lab = load_lab(name)

@@ -1,4 +1,4 @@
-"""`rackloop model`: the simulated drives, looked at by themselves. What a verb does is imported when it is called."""
+"""`rackloop model`: the verbs for the reference models. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ model_app.add_typer(model_erasure_app, name="erasure")
 def model_list() -> None:
     """List the drive profiles.
 
-    Each with its model and the published drive it is like.
+    Each with its model and the published drive that it represents.
     """
     from rackloop_cli.model import curves as verb
 
@@ -50,10 +50,10 @@ def model_curves(
         int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
     ] = 1,
 ) -> None:
-    """Hold a drive model against published figures.
+    """Compare a drive model with published figures.
 
-    Measures the model's curves in virtual time, and each figure that was published of the drive it is like; a missed
-    one is exit code 1.
+    Measures the model's curves in virtual time, and each published figure of the drive it models; a missed one is exit
+    code 1.
     """
     from rackloop_cli.model import curves as verb
 

@@ -1,4 +1,4 @@
-"""`rackloop model`: the drive profiles, and what their models do, against what was published of the drives."""
+"""`rackloop model list|curves`: the drive profiles, and their models compared with published figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackloop model erasure`: local erasure coding, worked out. What a verb does is imported when it is called."""
+"""`rackloop model erasure`: the verbs for local erasure coding. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rackloop_cli.shared.help_examples import examples
 model_erasure_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Work out what local erasure coding does for tail latency, and what it costs.",
+    help="Compute the effect of local erasure coding on tail latency, and its costs.",
     epilog=examples(
         "rackloop model erasure codes", "rackloop model erasure tail --out tail", "rackloop model erasure overhead"
     ),
@@ -21,7 +21,7 @@ model_erasure_app = typer.Typer(
 
 
 class Decoding(StrEnum):
-    """Whose decode times are taken."""
+    """The source of decode times."""
 
     SOFTWARE = "software"
     HARDWARE = "hardware"
@@ -29,7 +29,7 @@ class Decoding(StrEnum):
 
 
 class Charge(StrEnum):
-    """What the last group's decoding is charged."""
+    """The decode time that the last group is charged."""
 
     MISSING = "missing"
     MOST = "most"
@@ -49,8 +49,12 @@ OutOption = Annotated[
 TableOutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Directory for the table as JSON and CSV; else none.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of all chance.")]
-PsOption = Annotated[float, typer.Option("--ps", metavar="P", help="How often decoding may fail at most.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of all random choices.")
+]
+PsOption = Annotated[
+    float, typer.Option("--ps", metavar="P", help="Highest allowed probability of a decoding failure.")
+]
 ProfileOption = Annotated[
     str, typer.Option("--profile", metavar="PROFILE", help="A hard disk's profile: a file, or the name of one.")
 ]
@@ -69,8 +73,8 @@ def codes(
 ) -> None:
     """Choose codes for failure probabilities.
 
-    The least redundancy with which decoding fails rarely enough, and how often it then fails: Table 1 of the paper. The
-    last column is how many copies a metadata sector needs.
+    The least redundancy with which decoding fails rarely enough, and its failure probability: Table 1 of the paper. The
+    last column is the number of copies that a metadata sector needs.
     """
     from rackloop_cli.model import erasure_codes as verb
 
@@ -91,8 +95,8 @@ def redundancy(
 ) -> None:
     """Show redundancy by codeword length.
 
-    How much longer codewords save, which is why groups are so long: Figure 4 of the paper. The table has some lengths,
-    the plot and the files all of them, as steps.
+    Longer codewords need less redundancy: Figure 4 of the paper. The table has some lengths, the plot and the files all
+    of them, as steps.
     """
     from rackloop_cli.model import erasure_codes as verb
 
@@ -115,7 +119,7 @@ def tail(
     ] = None,
     ph: PhOption = None,
     retry: Annotated[
-        list[str] | None, typer.Option("--retry", metavar="TIME", help="What a retry takes; may be given again.")
+        list[str] | None, typer.Option("--retry", metavar="TIME", help="The time of a retry; may be given again.")
     ] = None,
     codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 1023,
     decoding: Annotated[
@@ -158,10 +162,10 @@ def tail(
     seed: SeedOption = 1,
     out: OutOption = None,
 ) -> None:
-    """Work out the tail latency of consecutive reads.
+    """Compute the tail latency of consecutive reads.
 
-    With retries and with local erasure coding: by the paper's equations, by trial and, with --measure, on the hard disk
-    model in virtual time; what the paper prints stands beside. Trials that disagree with the equations are exit code 1.
+    With retries and with local erasure coding: by the paper's equations, by simulation and, with --measure, on the hard
+    disk model in virtual time, beside the paper's figures. Trials that disagree with the equations are exit code 1.
     """
     from rackloop_cli.model import erasure_tail as verb
 
@@ -199,9 +203,9 @@ def overhead(
     codeword: CodewordOption = None,
     out: OutOption = None,
 ) -> None:
-    """Work out what redundancy takes of a drive.
+    """Compute the share of a drive that redundancy takes.
 
-    By the sizes of the files on it, and without any for made-up ones that stand for benchmarks: Figure 10 of the paper.
+    By the sizes of the files on it, or else for synthetic sizes that stand for benchmarks: Figure 10 of the paper.
     """
     from rackloop_cli.model import erasure_costs as verb
 
@@ -244,7 +248,7 @@ def slowdown(
     seed: SeedOption = 1,
     out: OutOption = None,
 ) -> None:
-    """Measure what coding takes of a workload's speed.
+    """Measure the slowdown of workloads by coding.
 
     Mixes of streams and random reads stand for the paper's benchmarks, on the hard disk model in virtual time, with
     the codec in software and in hardware: Figure 9 of the paper.

@@ -1,4 +1,4 @@
-"""`rackloop model erasure codes` and `redundancy`: which code a failure probability asks for."""
+"""`rackloop model erasure codes` and `redundancy`: the codes that failure probabilities require."""
 
 from __future__ import annotations
 

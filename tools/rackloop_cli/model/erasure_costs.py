@@ -1,4 +1,4 @@
-"""`rackloop model erasure overhead`, `update` and `slowdown`: what local erasure coding costs."""
+"""`rackloop model erasure overhead`, `update` and `slowdown`: the costs of local erasure coding."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def update(
 
 
 def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: str, seed: int, out: Path | None) -> int:
-    """What each workload loses of its speed."""
+    """Print the slowdown of each workload."""
     from rackloop.lab import load_profile
     from rackloop_drivers.host import LocalExecutor
     from rackloop_models.tail_latency import (

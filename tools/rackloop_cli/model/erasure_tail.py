@@ -1,4 +1,4 @@
-"""`rackloop model erasure tail`: the tail latency of consecutive reads, three ways."""
+"""`rackloop model erasure tail`: the tail latency of consecutive reads, by equations, simulation and measurement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _Q = 0.99
 
 @dataclass(frozen=True)
 class TailRequest:
-    """What the command line asks for; None where it says nothing."""
+    """The options of `rackloop model erasure tail`; None for one that is not given."""
 
     sectors: Sequence[int] | None
     ph: Sequence[float] | None
@@ -71,7 +71,7 @@ class _Way:
 
     @property
     def off(self) -> float | None:
-        """How far the drive's p99 is from the equations' for its retries, as a ratio of that."""
+        """The deviation of the drive's p99 from the equations' for its retries, as a ratio of that."""
         if not (self.measured and self.on_drive):
             return None
         return self.measured.samples.quantile(_Q) / self.on_drive.quantile(_Q) - 1
@@ -102,7 +102,7 @@ class _Cell:
 
 
 def tail(request: TailRequest) -> int:
-    """Work out every cell; 1 where trials and equations disagree."""
+    """Compute and print every cell; 1 where trials and equations disagree."""
     from rackloop.lab import load_profile
 
     # What is wrong with the request is told before anything takes its time.

@@ -1,4 +1,4 @@
-"""What the verbs of `rackloop model erasure` leave in the directory of --out."""
+"""Output of the verbs of `rackloop model`: progress bars and the files of --out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 
 def make_directory(out: Path | None) -> None:
-    """Make the directory, before anything is worked out. Raises BadInput where it cannot be made."""
+    """Make the directory, before the computation. Raises BadInput where it cannot be made."""
     if out is None:
         return
     try:
@@ -34,12 +34,12 @@ def make_directory(out: Path | None) -> None:
 
 
 def each_once(values: Iterable[Value]) -> tuple[Value, ...]:
-    """What an option was given, in order, and no more often than makes a difference."""
+    """The distinct values of an option, in order."""
     return tuple(dict.fromkeys(values))
 
 
 def bar() -> Progress:
-    """How long work goes on, shown on a terminal, beside the results, and gone when it is over."""
+    """A progress bar on standard error, shown on a terminal only and removed at the end."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -47,7 +47,7 @@ def bar() -> Progress:
 
 @contextmanager
 def watched(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for one piece of work, which is told of what is over and of how much there is."""
+    """A progress bar for one task; the yielded function takes the amounts done and in total."""
     with bar() as shown:
         task = shown.add_task(description, total=None)
         yield lambda over, total: shown.update(task, completed=over, total=total)
@@ -61,7 +61,7 @@ def write_results(
     rows: Sequence[Mapping[str, Any]],
     figure: Figure | None,
 ) -> None:
-    """Leave rows as CSV and, with the settings they come from, as JSON, and the plot as SVG and PNG; say where.
+    """Write rows as CSV and, with their settings, as JSON, and the plot as SVG and PNG; print their location.
 
     Does nothing without a directory. Raises BadInput where it cannot be written.
     """

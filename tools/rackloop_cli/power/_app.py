@@ -1,4 +1,4 @@
-"""`rackloop power`: the verbs for the power of servers and outlets. What a verb does is imported when it is called."""
+"""`rackloop power`: the verbs for the power of servers and outlets. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def _power(
 
 @power_app.command("show", epilog=examples("rackloop power mock show"))
 def power_show(ctx: typer.Context) -> None:
-    """Say what has power.
+    """Show the power state of servers.
 
-    A line for each server: what switches it, whether it is on, and the outlet that feeds it. Where something does not
-    answer, that is exit code 3.
+    A line for each server: what switches it, whether it is on, and the outlet that feeds it. A device that does not
+    answer is exit code 3.
     """
     from rackloop_cli.power import verbs as verb
 

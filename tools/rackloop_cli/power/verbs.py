@@ -23,7 +23,7 @@ _SWITCHED_WITHIN_S = 120.0
 
 
 def show(name: str) -> int:
-    """Draw what has power; exit 3 where something does not answer."""
+    """Print the power state of servers; exit 3 where a device does not answer."""
     lab, clock = load_lab(name), RealClock()
     table = Table("server", "switched by", "power", "fed by", "power", box=SIMPLE_HEAD, pad_edge=False)
     problems: list[str] = []
@@ -57,7 +57,7 @@ def show(name: str) -> int:
 def turn_on(name: str, text: str) -> int:
     """Switch one target on, for good: on is what every power port is at the baseline.
 
-    So it is not journalled: heal would turn off again what its own report asked somebody to turn on.
+    So it is not journalled: heal would turn off again what its own report asked the user to turn on.
     """
     with _disturbed(name, text, is_journalled=False) as (port, deadline):
         port.turn_on(deadline)

@@ -1,4 +1,4 @@
-"""`rackloop schedule`: the verbs for schedules of faults. What a verb does is imported when it is called."""
+"""`rackloop schedule`: the verbs for schedules of faults. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Test = Annotated[
 ]
 Testplans = Annotated[
     Path | None,
-    typer.Option("--testplans", metavar="DIR", help="Where the plan's tests are, instead of those that are packaged."),
+    typer.Option("--testplans", metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
 ]
 
 
@@ -58,7 +58,7 @@ def schedule_make(
 ) -> None:
     """Draw a random schedule.
 
-    Prints it as a script: every fault with its time. The same seed draws the same, to the byte.
+    Prints it as a script: every fault with its time. The same seed gives the same script, to the byte.
     """
     from rackloop_cli.schedule import show as verb
 
@@ -86,8 +86,8 @@ def schedule_show(
 ) -> None:
     """Show a schedule as a table and a time line.
 
-    A row for each fault: when it begins, how long it stands, and what it takes in the lab. A schedule that the lab
-    cannot have, or that exceeds its own bound, is exit code 2.
+    A row for each fault: its start, its duration, and the parts of the lab that it affects. A schedule that the lab
+    does not support, or that exceeds its own bound, is exit code 2.
     """
     from rackloop_cli.schedule import show as verb
 

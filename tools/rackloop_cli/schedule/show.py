@@ -1,4 +1,4 @@
-"""`rackloop schedule`: schedules of faults drawn and shown."""
+"""`rackloop schedule make|show`: schedules of faults, generated and printed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NAMES = 4
 
 @dataclass(frozen=True)
 class ScheduleRequest:
-    """What the user named: a file or a directory, the lab, and which of several tests."""
+    """The source of schedules: a file or the directory of a run, the lab, and one of several tests."""
 
     source: Path
     lab: str
@@ -53,7 +53,7 @@ class ScheduleRequest:
 
 @dataclass(frozen=True)
 class Found:
-    """A schedule as it is played on a lab; ``never`` are the faults that the lab cannot have and that were not drawn.
+    """A schedule as it is played on a lab; ``never`` lists faults that the lab does not support, which are not drawn.
 
     ``not_now`` are those that would reach what is out of service: not drawn either, and a script with one is refused.
     ``plan`` and ``entry`` are those it is of, where it is of any.
@@ -124,7 +124,7 @@ def _is_schedule(source: Path) -> bool:
 
 
 def _played(request: ScheduleRequest, lab: Lab) -> Iterator[Found]:
-    """What a run left of the schedules it played, those of tests that failed first."""
+    """The schedules that a run played, those of failed tests first."""
     from rackloop_fixtures import schedule_file_name
 
     directory = request.source
@@ -190,7 +190,7 @@ class _Chosen:
 
 
 def _out_of_service(lab: Lab) -> Collection[Gear]:
-    """What is in maintenance or quarantine by the lab's store; nothing where there is none, or it does not answer."""
+    """The parts in maintenance or quarantine, by the lab's store; none without a store, or where it does not answer."""
     try:
         state = LabState.of(lab.name)
         if lab.store == "sqlite" and not state.store.exists():
@@ -247,7 +247,7 @@ def _named(names: Iterable[str], noun: str) -> str:
 
 
 def time_line(schedule: Schedule) -> Iterator[str]:
-    """A line for each target: where along the time something of it is broken."""
+    """A line for each target: the times at which it has a fault."""
     if not schedule.steps:
         return
     width = _WIDEST

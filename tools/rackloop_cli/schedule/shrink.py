@@ -1,4 +1,4 @@
-"""`rackloop schedule shrink`: a failing test run again and again with less of its schedule."""
+"""`rackloop schedule shrink`: reduction of a failing test's schedule by repeated runs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Trials:
         )
 
     def fails(self, candidate: Schedule) -> bool:
-        """Whether the test fails with ``candidate`` as it did at first: a measure breaks its limit that did so then.
+        """True where the test fails with ``candidate`` as at first: a measure breaks the limit that it broke then.
 
         Raises LabError where it could not be run at all.
         """

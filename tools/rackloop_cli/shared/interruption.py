@@ -1,4 +1,4 @@
-"""Ending a command by a signal without leaving anything half done."""
+"""Orderly interruption of commands by signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SI
 
 
 class Interruption:
-    """What signals that are to end a command come to; it is made by :func:`interruptible`.
+    """The state of a command's interruption by signals; made by :func:`interruptible`.
 
     The first raises KeyboardInterrupt at once; within :meth:`postponed`, the next :meth:`check` does. A second gives
     up what is postponed for. ``is_asked`` says whether there was one.
@@ -27,7 +27,7 @@ class Interruption:
 
     @contextmanager
     def postponed(self, give_up: Callable[[], None]) -> Iterator[None]:
-        """Let the block come to its end first; ``give_up``, called in a thread of its own, is to make it fail soon."""
+        """Let the block finish first; ``give_up``, called in a thread of its own, makes it fail soon."""
         self._postponed.append(give_up)
         try:
             yield
@@ -40,7 +40,7 @@ class Interruption:
             raise KeyboardInterrupt
 
     def on_signal(self, _number: int, _frame: object) -> None:
-        """As a handler of signals is called."""
+        """Handle a signal."""
         was_asked, self.is_asked = self.is_asked, True
         if not self._postponed:
             raise KeyboardInterrupt
@@ -69,10 +69,10 @@ def interruptible() -> Iterator[Interruption]:
 
 
 @contextmanager
-def as_ever() -> Iterator[None]:
+def default_signals() -> Iterator[None]:
     """Within :func:`interruptible`, have SIGTERM and SIGHUP do what they do to a process that has no handler.
 
-    libfuse takes signals only where nobody has; SIGINT is taken from Python by its binding.
+    libfuse installs its handlers only over the default ones; its binding replaces Python's SIGINT handler.
     """
     inside = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

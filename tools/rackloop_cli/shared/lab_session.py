@@ -1,4 +1,4 @@
-"""A lab that is up, for commands that change it by hand: under a lease and the same journal as a run."""
+"""Sessions on a lab that is up, for commands by hand: under a lease and the same journal as a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rackloop_labs.in_service import BenchInService
 
 @contextmanager
 def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
-    """The bench of a lab that is up already, to be looked at; nothing is brought up for a command."""
+    """The bench of a lab that is up already, for reading; nothing is brought up for a command."""
     with open_lab(lab, clock, LabState.of(lab.name), None, bring_up=False) as bench:
         yield bench
 
@@ -26,10 +26,9 @@ def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
 def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
     """The equipment of ``wanted``, leased for as long as the block runs and journalled.
 
-    What is done by hand stands until `heal`, which leaves alone what was not ``is_journalled``. What is in maintenance
-    is left alone: raises BadInput where ``wanted`` has any of it, unless it is the whole rack, whose equipment comes
-    without it. The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody
-    else has any of it.
+    Acts by hand stand until `heal`, which undoes only journalled ones. Raises BadInput where a part of ``wanted`` is in
+    maintenance; of the whole rack, parts in maintenance are left out instead. The lease is within the user's own where
+    that has all of ``wanted``. Raises RackLeased where another holder has any of it.
     """
     with leased_by_hand(lab, clock, wanted, purpose) as (held, opened):
         store = held.leases.store
@@ -37,6 +36,6 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
         if not wanted.whole:
             refuse_in_maintenance(lab, parts_of(lab, wanted), out)
         bench = BenchInService(opened, out)
-        # Whoever names a port by hand means it.
+        # A port named by hand is meant to be disturbed.
         recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))
         yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment

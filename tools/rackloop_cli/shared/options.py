@@ -10,16 +10,16 @@ LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab descripti
 ServersOption = Annotated[
     str | None,
     typer.Option(
-        "--servers", metavar="NAME,...", help="Lease these servers with what they have, and nothing else of the rack."
+        "--servers", metavar="NAME,...", help="Lease these servers with their drives, and nothing else of the rack."
     ),
 ]
 WaitOption = Annotated[
-    float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for whoever has the rack.")
+    float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for the rack's holder.")
 ]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", metavar="N", help="Who waits with a higher one is served first.")
+    int, typer.Option("--priority", metavar="N", help="The priority in the queue; higher ones are served first.")
 ]
 StealOption = Annotated[
-    bool, typer.Option("--steal", help="Take the rack from whoever has it; asks first, and leaves a record.")
+    bool, typer.Option("--steal", help="Take the rack from its holder; asks first, and leaves a record.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before stealing.")]

@@ -1,4 +1,4 @@
-"""What the operating system refused a command, in one sentence, and what the command ends with then."""
+"""Errors of the operating system as messages and exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rackloop.errors import BadInput, LabError, RackloopError
 from rackloop.names import quoted
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# What is wrong with a path that somebody gave, and not with the machine.
+# Errors of a path that the user gave, and not of the machine.
 _WRONG_PATH = frozenset(
     {
         *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -19,9 +19,9 @@ _WRONG_PATH = frozenset(
 
 
 def as_refusal(error: OSError) -> RackloopError | None:
-    """The error that says so: BadInput for a path that cannot be used, LabError for a full disk.
+    """The error to report: BadInput for a path that cannot be used, LabError for a full disk.
 
-    None for all that a user cannot cause by an argument, where the traceback is needed.
+    None for errors that a user cannot cause by an argument, which need their traceback.
     """
     where = None if error.filename is None else quoted(os.fsdecode(error.filename))
     said = error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""Working within the lease that the user took before with `rackloop lab lease`."""
+"""The user's own lease, taken before with `rackloop lab lease`, and leases within it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rackloop_labs.described import require_described
 
 
 def own_lease(leases: Leases, wanted: Slice) -> str | None:
-    """The id of the user's own lease that has all of ``wanted``, which is told; None where there is none.
+    """The id of the user's own lease that has all of ``wanted``, which is printed; None where there is none.
 
     A process's lease is that process's alone, also where the same user started it.
     """
@@ -31,8 +31,8 @@ def own_lease(leases: Leases, wanted: Slice) -> str | None:
 def leased_by_hand(lab: Lab, clock: Clock, wanted: Slice, purpose: str) -> Iterator[tuple[HeldLease, Bench]]:
     """``wanted`` of a lab that is up, leased for as long as the block runs, and its bench.
 
-    The lease is a part of the user's own where that has all of ``wanted``. Raises RackLeased where somebody else has
-    any of it.
+    The lease is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder has any
+    of it.
     """
     state = LabState.of(lab.name)
     require_described(lab, state)

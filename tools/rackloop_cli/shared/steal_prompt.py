@@ -1,4 +1,4 @@
-"""Taking a rack from whoever has it: never without having asked."""
+"""The prompt before a lease is stolen from its holder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rackloop.safety.leases import Leases, RackLeased, Slice
 
 @contextmanager
 def offering(*options: str) -> Iterator[None]:
-    """Have a RackLeased of the block say what the verb can be told instead, such as ``take it over (--steal)``."""
+    """Add the verb's options, such as ``take it over (--steal)``, to the message of a RackLeased from the block."""
     try:
         yield
     except RackLeased as error:
@@ -22,7 +22,7 @@ def offering(*options: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What the user agreed to: the ``leases`` that may end, by their ids, and ``why``; None where none is to end."""
+    """The user's consent: the ids of the ``leases`` that may end, and ``why``; None where none is to end."""
 
     why: str | None = None
     leases: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class Agreed:
 def agree_to_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within: str | None = None) -> Agreed:
     """The leases in the way, and the reason that is kept with each that ends, once the user has said yes.
 
-    Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or where there is nobody to ask.
+    Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or there is no terminal.
     """
     robbed = [lease for lease in leases.held() if lease.id != within and lease.slice.overlaps(wanted)]
     if not robbed:
@@ -46,5 +46,5 @@ def agree_to_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, wi
         )
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-            raise BadInput("nothing was taken; wait with --wait, or ask whoever holds it")
+            raise BadInput("nothing was taken; wait with --wait, or ask its holder")
     return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in robbed))

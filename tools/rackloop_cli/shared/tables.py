@@ -1,4 +1,4 @@
-"""A table of which nothing is cut, however narrow what it is printed to."""
+"""Tables that are printed without cutting cells, on terminals of any width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackloop store`: the verbs for a store on one drive. What a verb does is imported when it is called."""
+"""`rackloop store`: the verbs for a store on one drive. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ store_app = typer.Typer(
 
 DriveArgument = Annotated[str, typer.Argument(metavar="DRIVE", help="A drive of the lab that is marked scratch: true.")]
 TakeOverOption = Annotated[
-    bool, typer.Option("--take-over", help="Take the store from whoever has it open, who is certainly dead.")
+    bool, typer.Option("--take-over", help="Take the store over from an owner that is certainly dead.")
 ]
 
 
@@ -54,15 +54,15 @@ def store_format(
         ),
     ] = 255,
     files: Annotated[
-        int, typer.Option("--files", metavar="N", min=1, help="How many files there is to be room for.")
+        int, typer.Option("--files", metavar="N", min=1, help="The number of files that the store has room for.")
     ] = 1024,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Also where the drive carries a store, whose files are lost.")
+        bool, typer.Option("--overwrite", help="Replace a store on the drive, whose files are lost.")
     ] = False,
 ) -> None:
-    """Have a drive carry an empty store.
+    """Create an empty store on a drive.
 
-    What the drive holds is lost. Groups get as much redundancy as it takes to decode all but one in a million.
+    The drive's content is lost. Groups get enough redundancy to decode all but one in a million.
     """
     from rackloop_cli.store import verbs as verb
     from rackloop_cli.store.session import StoreRequest
@@ -74,9 +74,9 @@ def store_format(
 
 @store_app.command("status", epilog=examples("rackloop store mock status d05"))
 def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOption = False) -> None:
-    """Say what a store is like.
+    """Show the status of a store.
 
-    Its code, its room, and a line for each file.
+    Its code, its free space, and a line for each file.
     """
     from rackloop_cli.store import verbs as verb
     from rackloop_cli.store.session import StoreRequest
@@ -97,14 +97,14 @@ def store_put(
     drive: DriveArgument,
     source: Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine, or - for standard input.")],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What it is to be called there; else as it is here.")
+        str | None, typer.Option("--name", metavar="NAME", help="Its name in the store; else its name here.")
     ] = None,
     take_over: TakeOverOption = False,
 ) -> None:
     """Copy a file into a store.
 
-    It takes the place of a file of that name once all of it is on the drive, and nothing is left of it where that fails
-    or is interrupted.
+    It replaces a file of that name once all of it is on the drive; a copy that fails or is interrupted leaves nothing
+    behind.
     """
     from rackloop_cli.store import copy as verb
     from rackloop_cli.store.session import StoreRequest
@@ -131,8 +131,8 @@ def store_get(
 ) -> None:
     """Copy a file out of a store.
 
-    Sectors that cannot be read are decoded; exit code 1 where there are too many. FILE takes the place of one that was
-    there once all of it was read. Standard output gets what could be read until then.
+    Sectors that cannot be read are decoded; exit code 1 where there are too many. An existing FILE is replaced
+    once all was read. Standard output gets the bytes that were read until then.
     """
     from rackloop_cli.store import copy as verb
     from rackloop_cli.store.session import StoreRequest
@@ -161,7 +161,7 @@ def store_rm(
 def store_scrub(
     ctx: typer.Context,
     drive: DriveArgument,
-    check: Annotated[bool, typer.Option("--check", help="Repair nothing, and say what is wrong.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Report problems without repairing them.")] = False,
     take_over: TakeOverOption = False,
 ) -> None:
     """Read all of a store and repair it.
@@ -186,8 +186,8 @@ def store_mount(
 ) -> None:
     """Serve a store as a folder.
 
-    Until it is unmounted, or ended by Ctrl-C: then all that was written is on the drive. fsync returns when data are on
-    the drive; their redundancy follows when nobody asks for anything. It takes FUSE.
+    Until it is unmounted, or ended by Ctrl-C: then all written data are on the drive. fsync returns when data are on
+    the drive; their redundancy follows when the store is idle. It needs FUSE.
     """
     from rackloop_cli.store import verbs as verb
     from rackloop_cli.store.session import StoreRequest

@@ -66,7 +66,7 @@ def get(request: StoreRequest, name: str, target: str) -> int:
 
 
 def _put(drive: Reached, store: LocalStore, read: Callable[[], bytes], length: int | None, name: str) -> int:
-    """Put all that ``read`` gives into a file; how many bytes that were. It may be interrupted while it reads."""
+    """Put all that ``read`` gives into a file; returns the number of bytes. It may be interrupted while it reads."""
     written = 0
     try:
         with drive.in_order():
@@ -92,7 +92,7 @@ def _put(drive: Reached, store: LocalStore, read: Callable[[], bytes], length: i
 
 
 def _show(request: StoreRequest, name: str) -> int:
-    """Copy a file to standard output, about which nothing else is said there."""
+    """Copy a file to standard output, and nothing else."""
     sys.stdout.flush()
     try:
         _, degraded = _get(request, name, _standard_output, is_watched=not sys.stdout.isatty())
@@ -106,7 +106,7 @@ def _show(request: StoreRequest, name: str) -> int:
 def _get(
     request: StoreRequest, name: str, write: Callable[[bytes], object], *, is_watched: bool = True
 ) -> tuple[int, int]:
-    """Give all of a file to ``write``; how many bytes that were, and how often what failed had to be decoded."""
+    """Pass all of a file to ``write``; returns the number of bytes and of degraded reads."""
     with opened(request, "store get") as (drive, store):
         file, written = store.open(name), 0
         with progress("get", file.size_bytes, is_shown=is_watched) as advance:
@@ -127,7 +127,7 @@ def _standard_output(piece: bytes) -> None:
 
 @contextmanager
 def _source(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """What is to be read, and how long it is where that is known. Raises BadInput."""
+    """The file to read, and its length where that is known. Raises BadInput."""
     if source == STANDARD:
         if sys.stdin is None:
             raise BadInput("standard input cannot be read: it is closed")
@@ -173,7 +173,7 @@ def _target(target: str, name: str) -> Path:
 
 @contextmanager
 def _half(path: Path) -> Iterator[Callable[[bytes], object]]:
-    """Something to write with, to a file beside the one at ``path`` that takes its place where the block ends well."""
+    """A function that writes to a temporary file, which replaces ``path`` where the block succeeds."""
     whole = _behind_links(path)
     half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
     try:
@@ -192,7 +192,7 @@ def _half(path: Path) -> Iterator[Callable[[bytes], object]]:
 
 
 def _behind_links(path: Path) -> Path:
-    """What a link leads to is written, and stays what the link leads to."""
+    """The target of a link, which is written in place of the link."""
     return Path(os.path.realpath(path))
 
 

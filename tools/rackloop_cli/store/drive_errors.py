@@ -1,4 +1,4 @@
-"""A drive as blocks whose errors say which drive it is and where, and what to do."""
+"""A drive's blocks with errors that name the drive, its port and what to do."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rackloop.abilities.blocks import BLOCK_BYTES, Blocks, IoFailed, PartwiseBlo
 from rackloop.clock import Clock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 
-# No retry of a drive takes so long. What fails later was held, since nobody was there to answer.
+# No retry of a drive takes so long: a later failure means that no drive was there to answer.
 _HELD_NS = 20_000_000_000
 _SILENT_NS = 3_000_000_000
 _LOOK_S = 0.5
 
 
 class DriveAtPort:
-    """``blocks``, those of the drive that is called ``name``; ``look`` says how to find out what became of it.
+    """The ``blocks`` of the drive called ``name``; ``look`` tells the user how to find out its state.
 
     An error that says that sectors cannot be read stays one, unless the drive answers nothing but errors, or was not
     there to answer: these are LabError and NotConnected, which are no reason to decode anything. ``is_gone`` says
@@ -35,7 +35,7 @@ class DriveAtPort:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes there are."""
+        """The size in bytes."""
         return self._blocks.size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
@@ -108,7 +108,7 @@ class DriveAtPort:
             raise NotConnected(f"{self._name} did not answer a {what} in {waited_ns / 1e9:.0f} s; {self._look}")
 
     def _answers_nothing(self) -> bool:
-        """Whether no sector can be read, wherever one looks."""
+        """True where sectors at the start, middle and end cannot be read."""
         blocks = self.size_bytes // BLOCK_BYTES
         for block in (0, blocks // 2, blocks - 1):
             try:

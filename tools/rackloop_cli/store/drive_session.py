@@ -1,4 +1,4 @@
-"""A drive of a lab that is up, for commands that write to it by hand: leased, and with the guard's permission."""
+"""Sessions on a drive of a lab that is up, for commands that write to it: leased, and with the guard's permit."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class DriveByHand:
 
     @contextmanager
     def watched(self) -> Iterator[Watch]:
-        """Something to ask whether it may be written still, for as long as the block runs."""
+        """A watch that tells, while the block runs, whether the drive may still be written."""
         watch = Watch(self.lab)
         with self._held.on_loss(watch.lose):
             yield watch
 
 
 class Watch:
-    """Whether a lease was lost, or the mock lab it is of was taken down."""
+    """A watch for the loss of a lease, or of its mock lab."""
 
     def __init__(self, lab: Lab) -> None:
         self._state = LabState.of(lab.name) if lab.kind is LabKind.MOCK else None
@@ -56,7 +56,7 @@ class Watch:
         self._is_lost = True
 
     def is_over(self) -> bool:
-        """Whether it is over with the drive; ``why`` says it then."""
+        """True once the drive must not be written any more; ``why`` says the reason."""
         if self._state is not None and not self._state.is_held():
             self.why = f"lab {self._lab} was taken down"
         elif self._is_lost:
@@ -68,9 +68,9 @@ class Watch:
 def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[DriveByHand]:
     """``drive`` through the server port that it is joined to now, leased with the ports in between.
 
-    Raises BadInput for an unknown drive and for one that is joined to no server, RackLeased where somebody else has it,
-    GuardRefused with every reason why it may not be written, also where it could not be reached, LabError where the lab
-    is not up.
+    Raises BadInput for an unknown drive and for one that is joined to no server, RackLeased where another holder has
+    it, GuardRefused with every reason why it may not be written or could not be reached, LabError where the lab is not
+    up.
     """
     if drive not in lab.drives:
         raise BadInput(f"lab {lab.name} has no drive {quoted(drive)}; {guess(drive, lab.drives)}")
@@ -117,7 +117,7 @@ def _place(bench: Bench, drive: str, deadline: Deadline) -> tuple[str, str, froz
 
 
 def _reached(bench: Bench, drive: str, server: str, port: str) -> tuple[Drive, BlockDevice]:
-    """Who is there, and how I/O gets there: as much of it as the drive has, where the path is that of any drive."""
+    """The drive behind a server port and its block device, limited to the drive's size on a shared path."""
     described = bench.lab.drives[drive]
     behind: Drive
     device: BlockDevice

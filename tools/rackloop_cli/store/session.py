@@ -1,4 +1,4 @@
-"""The store of a drive, reached and opened for a command that ends in good order however it ends."""
+"""Sessions on the store of a drive, which end in order also when interrupted."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def progress(what: str, whole: int | None, *, is_shown: bool = True) -> Iterator
 
 
 def described(layout: Layout) -> str:
-    """What a store is like, in words."""
+    """The code and layout of a store, in words."""
     return (
         f"groups of {layout.k} sectors and {layout.m} of redundancy over {layout.field}, "
         f"metadata in {counted(layout.replicas, 'replica')}"
@@ -141,7 +141,7 @@ def described(layout: Layout) -> str:
 
 
 def room_for_data(store: LocalStore) -> int:
-    """What files may still have, the redundancy of whole groups taken off."""
+    """The free space for file data, without the redundancy of whole groups."""
     layout = store.layout
     return store.free_bytes() // SECTOR_BYTES * layout.k // (layout.k + layout.m) * SECTOR_BYTES
 

@@ -1,4 +1,4 @@
-"""`rackloop store LAB VERB DRIVE`: an erasure-coded store on one drive, by hand."""
+"""`rackloop store LAB VERB DRIVE`: commands for an erasure-coded store on one drive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, RackloopError
 from rackloop.units import counted
-from rackloop_cli.shared.interruption import as_ever
+from rackloop_cli.shared.interruption import default_signals
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_cli.store.session import (
     Reached,
@@ -49,7 +49,7 @@ _NAME_WIDTH = 12
 
 
 def make(request: StoreRequest, *, ph: float, codeword: int, files: int, overwrite: bool) -> int:
-    """Have a drive carry an empty store."""
+    """Create an empty store on a drive."""
     layout = Layout.for_failure_probability(ph, codeword)
     with reached(request, "store format") as drive, drive.in_order():
         if not overwrite:
@@ -73,7 +73,7 @@ def make(request: StoreRequest, *, ph: float, codeword: int, files: int, overwri
 
 
 def status(request: StoreRequest) -> int:
-    """Say what a store is like, and list its files."""
+    """Print the status of a store, and list its files."""
     with opened(request, "store status") as (drive, store), drive.in_order():
         files = {name: store.stat(name) for name in store.names()}
         room, layout = room_for_data(store), store.layout
@@ -126,7 +126,7 @@ def mount(request: StoreRequest, directory: Path) -> int:
 
     try:
         with opened(request, "store mount") as (drive, store), drive.at.watched() as watch:
-            with drive.in_order(), as_ever():
+            with drive.in_order(), default_signals():
                 serve_files(
                     store,
                     directory,
@@ -149,7 +149,7 @@ def mount(request: StoreRequest, directory: Path) -> int:
 
 
 def _require_no_store(drive: Reached) -> None:
-    """Raise BadInput where a drive carries a store, whoever has it and whatever its version or its state."""
+    """Raise BadInput where a drive carries a store of any owner, version or state."""
     try:
         with LocalStore(drive.blocks, RealClock()) as store:
             found = f"a store with {counted(len(store.names()), 'file')}; --overwrite to lose them"

@@ -1,4 +1,4 @@
-"""`rackloop trace`: the verbs for block traces. What a verb does is imported when it is called."""
+"""`rackloop trace`: the verbs for block traces. Each verb's code is imported when it is called."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def trace_stat(
         str | None, typer.Option("--from", metavar="FMT", help="The trace's format; else it is recognised.")
     ] = None,
 ) -> None:
-    """Say what a trace is like.
+    """Show the statistics of a trace.
 
     Mix, sizes, rate over time, burstiness, footprint, locality, sequential runs and times between arrivals, in one pass
     over a trace of any length.

@@ -1,4 +1,4 @@
-"""`rackloop trace convert`: a trace in another format, and what was wrong with it."""
+"""`rackloop trace convert`: conversion of a trace to another format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN_RENAMES = 5
 
 @dataclass(frozen=True)
 class ConvertRequest:
-    """What the command line asks for; what is None is recognised, or the default."""
+    """The options of `rackloop trace convert`; None for a recognised or default value."""
 
     trace: Path
     out: Path
@@ -30,7 +30,7 @@ class ConvertRequest:
 
 
 def run(request: ConvertRequest) -> int:
-    """Convert, print what became of it to standard output and what was wrong to standard error; returns 0.
+    """Convert, print the result to standard output and remarks to standard error; returns 0.
 
     Raises BadInput where the trace cannot be read or written as asked; nothing is written then.
     """
@@ -61,7 +61,7 @@ def run(request: ConvertRequest) -> int:
 
 
 def _remarks(trace: Trace, written: WrittenReport) -> Iterator[str]:
-    """What a reader of the figures has to know, a line each."""
+    """Remarks on the conversion, a line each."""
     yield from malformed_remarks(trace.malformed)
     yield from (f"doubt: {doubt}" for doubt in trace.doubts)
     if trace.out_of_order:

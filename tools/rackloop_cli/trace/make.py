@@ -28,7 +28,7 @@ _ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
 
 @dataclass(frozen=True)
 class SynthesisRequest:
-    """What the command line asks for. None keeps what the trace that it is like, or the plain load, has."""
+    """The options of `rackloop trace make`; None keeps the value of the --like trace, or of the plain load."""
 
     out: Path
     format: str | None = None
@@ -49,7 +49,7 @@ class SynthesisRequest:
 
 
 def run(request: SynthesisRequest) -> int:
-    """Make the trace and say what it is; returns 0. Raises BadInput for options that cannot be, before writing."""
+    """Write the trace and print a summary; returns 0. Raises BadInput for impossible options, before writing."""
     if request.requests and request.duration_s and request.rate:
         raise BadInput("--requests, --duration and --rate say one thing too many: give two of them")
     seed = choose_seed() if request.seed is None else request.seed

@@ -1,4 +1,4 @@
-"""How the trace verbs show that they go on, and say what was wrong with a trace."""
+"""Progress and remarks of the trace verbs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def watched(frames: Iterable[polars.DataFrame]) -> Iterator[polars.DataFrame]:
 
 
 def malformed_remarks(malformed: Malformed) -> Iterator[str]:
-    """How many lines were no requests, and the first of them, a line each; nothing where all were."""
+    """The number of malformed lines and the first of them, a line each; nothing where there are none."""
     if malformed.count:
         yield f"malformed: {malformed.count:,} of {malformed.total_lines:,} lines left out"
         yield from (f"  {line}" for line in malformed.first[:_SHOWN_LINES])

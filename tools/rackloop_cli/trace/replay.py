@@ -12,7 +12,7 @@ from rackloop_fixtures import RunRequest
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """What the user asked to replay; None where the plan's own value is meant."""
+    """The options of `rackloop trace replay`; None for the plan's own value."""
 
     trace: str
     lab: str

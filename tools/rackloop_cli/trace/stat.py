@@ -1,4 +1,4 @@
-"""`rackloop trace stat`: what a trace is like, printed and drawn."""
+"""`rackloop trace stat`: the statistics of a trace, printed and plotted."""
 
 from __future__ import annotations
 
