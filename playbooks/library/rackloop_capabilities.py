@@ -1,4 +1,4 @@
-"""Ansible module: find out by trying what can be changed on a host, so that what cannot is skipped with its reason."""
+"""Ansible module: probe which settings of a host can be changed; others are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def modules() -> str:
 
 
 def services() -> str:
-    """Where systemd is running, this folder is (sd_booted(3))."""
+    """True where systemd is running, by its folder (sd_booted(3))."""
     return "" if Path("/run/systemd/system").is_dir() else "services cannot be managed (systemd is not running)"
 
 

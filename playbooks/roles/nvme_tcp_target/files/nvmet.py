@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Offer block devices by NVMe over TCP, or take the offer back: the kernel's nvmet, through configfs.
+"""Export block devices by NVMe over TCP, or stop it: the kernel's nvmet, through configfs.
 
 nvmet start|stop FILE [CONFIGFS]
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Offer:
-    """What FILE says: a subsystem, the devices in it, who may connect, and where it answers."""
+    """The content of FILE: a subsystem, its devices, the hosts that may connect, and its address."""
 
     def __init__(self, root: Path, said: dict[str, Any]) -> None:
         self.subsystem = root / "subsystems" / said["subsystem"]

@@ -22,7 +22,7 @@ def loaded(path: Path) -> Any:
     return module
 
 
-KEPT = loaded(data_path("playbooks") / "library" / "rackloop_kept.py")
+KEPT = loaded(data_path("playbooks") / "library" / "rackloop_reversible.py")
 NVMET = loaded(data_path("playbooks") / "roles" / "nvme_tcp_target" / "files" / "nvmet.py")
 NOTHING: dict[str, Any] = {
     "files": [], "modules": [], "values": {}, "mtus": {}, "offloads": {}, "offload_links": [],

@@ -1,4 +1,4 @@
-"""Ansible module: have a host be as a role wants it, keep what was there before, and give it back."""
+"""Ansible module: apply a role's settings to a host, keep the previous state, and restore it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
 
 DOCUMENTATION = r"""
-module: rackloop_kept
+module: rackloop_reversible
 short_description: Change a host so that the change can be taken back
 description:
   - Makes files, values of the kernel, network links, kernel modules and units what a role wants.
@@ -108,14 +108,14 @@ author: [Rackloop]
 
 EXAMPLES = r"""
 - name: Have sessions fail over after 5 seconds
-  rackloop_kept:
+  rackloop_reversible:
     role: iscsi_initiator
     files:
       - path: /etc/iscsi/iscsid.conf
         content: "node.session.timeo.replacement_timeout = 5\n"
 
 - name: Take the role back
-  rackloop_kept:
+  rackloop_reversible:
     role: iscsi_initiator
     state: restored
 """
@@ -136,7 +136,7 @@ class Refused(Exception):
 
 
 def _run(*argv: str) -> str:
-    """What a program prints. Raises Refused where it is missing or fails."""
+    """The output of a program. Raises Refused where it is missing or fails."""
     path = shutil.which(argv[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if path is None:
         raise Refused(f"{argv[0]} is not installed")
@@ -236,7 +236,7 @@ class _Mtus:
 
 
 class _Offloads:
-    """What a link's hardware does for it: ``eth0 tso`` is on or off (ethtool(8)), None where it cannot be switched."""
+    """Offloads of a link's hardware: ``eth0 tso`` is on or off (ethtool(8)), None where it cannot be switched."""
 
     def now(self, name: str) -> Any:
         link, feature = name.split()
@@ -299,7 +299,7 @@ KINDS: dict[str, _Kind] = {
 
 
 class Record:
-    """What was there before a role changed it, in the order of the changes; on disk before each of them."""
+    """The state before a role changed it, in the order of the changes; on disk before each of them."""
 
     def __init__(self, folder: str, role: str) -> None:
         self.path = Path(folder, f"{role}.json")
