@@ -1,4 +1,4 @@
-"""IOPS and latency by how much is outstanding: the demand intensity of the SNIA Performance Test Specification."""
+"""IOPS and latency by queue depth: the demand intensity of the SNIA Performance Test Specification."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARAMETERS = {
 MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "demand.iops": "IOPS", "demand.latency": "s"}
 
 pytestmark = pytest.mark.rackloop(
-    purpose="measure how IOPS and latency of a drive in steady state grow with how much is outstanding",
+    purpose="measure how IOPS and latency of a drive in steady state grow with queue depth",
     requires=["fio"],
     destructive=True,
     time_class="hours",

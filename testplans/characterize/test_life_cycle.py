@@ -1,4 +1,4 @@
-"""A drive's whole life in a lab: identified, erased, preconditioned, measured, verified, and how healthy it stayed."""
+"""A drive's whole life in a lab: identified, erased, preconditioned, measured, verified, its health compared."""
 
 from __future__ import annotations
 

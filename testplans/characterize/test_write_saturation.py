@@ -1,5 +1,5 @@
-"""Write saturation: a new drive written at random until it can hide no more, as the SNIA Performance Test
-Specification has it."""  # noqa: D205, D209
+"""Write saturation: a new drive written at random until its write rate is steady, as in the SNIA Performance
+Test Specification."""  # noqa: D205, D209
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEASURES = {
 }
 
 pytestmark = pytest.mark.rackloop(
-    purpose="write a new drive at random until its IOPS are steady, and say when it stopped being as new",
+    purpose="write a new drive at random until its IOPS are steady, and report when its initial performance ended",
     requires=["fio"],
     destructive=True,
     time_class="hours",

@@ -1,4 +1,4 @@
-"""Drives that go and come without a hand on them: servers lose them, find them, and nothing on them has changed."""
+"""Hot plug of drives by commands: servers lose and find them again, and their content is unchanged."""
 
 from __future__ import annotations
 

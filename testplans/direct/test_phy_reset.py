@@ -1,4 +1,4 @@
-"""SAS PHYs that are reset, dropped and switched off under load: I/O waits, nothing fails, and the PHY counts it."""
+"""SAS PHYs reset, dropped and disabled under load: I/O waits, nothing fails, and the PHY counts the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power of servers that goes and comes back, by what feeds them; no drive has changed."""
+"""Power loss of servers, by controller or outlet; the content of drives is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power of drives that goes and comes back, by their slots; no drive has changed."""
+"""Power loss of drives, by their slots; the content of drives is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complete disaggregation: a drive is remapped for an I/O, and what LWFS and the remap cost beside a drive attached."""
+"""Complete disaggregation: a drive is remapped for each I/O; costs of LWFS and remaps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MEASURES = {
 }
 
 pytestmark = pytest.mark.rackloop(
-    purpose="remap a drive for each I/O by a policy, and measure what that and the store cost beside a drive attached",
+    purpose="remap a drive for each I/O by a policy, and measure what that and the store cost",
     requires=["fabric.remap"],
     destructive=True,
     time_class="seconds",

@@ -237,7 +237,7 @@ class Deployment:
         return left
 
     def _zones(self, session: NbdSession) -> tuple[int, int, int]:
-        """Where marks lie: at the start of a drive, in the middle and at its end, ``marked_bytes`` each."""
+        """The zones of marks: at the start of a drive, in the middle and at its end, ``marked_bytes`` each."""
         last = session.size_bytes - self.marked_bytes
         return 0, last // 2 // BLOCK_BYTES * BLOCK_BYTES, last // BLOCK_BYTES * BLOCK_BYTES
 

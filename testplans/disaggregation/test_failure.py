@@ -1,4 +1,4 @@
-"""Failure disaggregation: survivors take a failed server's drives, spares come for drives; how soon all is well."""
+"""Failure disaggregation: survivors take a failed server's drives, spares replace drives; the time to recovery."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """What is broken, and how often."""
+    """The faults, with their number."""
     times = len(parameters["policies"])
     return [
         f"{times * parameters['repeats']} times a server by {parameters['fault']}",
@@ -211,7 +211,7 @@ class Failover:
                     lost = beats.lost(storage.now_s())
         finally:
             over.set()
-            # A command to a server that hangs takes its time to end, and nobody has to wait for it.
+            # A command to a server that hangs takes its time to end, and nothing has to wait for it.
             threads.shutdown(wait=False)
         if lost != [server]:
             raise LabError(f"{', '.join(lost)} did not answer for {self.patience_s:g} s, and only {server} was broken")

@@ -1,4 +1,4 @@
-"""What the erasure codec does on this machine: every byte right, and how fast."""
+"""The erasure codec on this machine: correctness and throughput."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stripes over a rack's drives: a server fails, its drives move or are rebuilt, and tenants go on meanwhile."""
+"""Stripes over a rack's drives: a server fails, its drives are moved or rebuilt, and tenants' I/O continues."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """What is broken, and how often."""
+    """The faults, with their number."""
     return [
         f"{len(parameters['policies'])} times a server by {parameters['fault']}",
         f"{len(parameters['throttles'])} times a drive by fail_stop",

@@ -1,4 +1,4 @@
-"""Is the data back, all of it, and is it the right data: the recovery oracle on the stores of a rack."""
+"""Recovery of all data, and of the right data: the recovery oracle on the stores of a rack."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """What is broken, and how often about."""
+    """The faults, with their approximate number."""
     erased = parameters["erasures"] + parameters["beyond"]
     return [
         f"{len(parameters['codes']) + 1} times {erased} patterns of sectors by media_error",

@@ -150,6 +150,6 @@ def test_tail_latency(
 
 
 def _differing_sectors(found: bytes, content: bytes) -> int:
-    """How many sectors of the content were not found as they are."""
+    """The number of sectors whose content differs."""
     at = range(0, len(content), SECTOR_BYTES)
     return sum(found[first : first + SECTOR_BYTES] != content[first : first + SECTOR_BYTES] for first in at)

@@ -1,4 +1,4 @@
-"""What a fine-grained update costs a store with local erasure coding: both methods, beside writing alone."""
+"""The cost of fine-grained updates to a store with local erasure coding: both methods, against writing alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PHY drops and flaps under load: I/O waits, nothing fails, nobody else notices."""
+"""PHY drops and flaps under load: I/O waits, nothing fails, other links are undisturbed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEASURES = {
 }
 
 pytestmark = pytest.mark.rackloop(
-    purpose="drop and flap the PHY of a port under load, and show that its I/O waits and its neighbour never notices",
+    purpose="drop and flap the PHY of a port under load, and show that its I/O waits and its neighbour's does not",
     requires=["phy.drop", "probe"],
     destructive=True,
     time_class="seconds",

@@ -25,7 +25,7 @@ MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.
 _QUICK = {Stack.WARM_PORT, Stack.COMRESET}
 
 pytestmark = pytest.mark.rackloop(
-    purpose="measure how long a drive takes from the switch command to its first verified read, for each driver stack",
+    purpose="measure the time from the switch command to a drive's first verified read, for each driver stack",
     requires=["fabric.remap", "probe"],
     destructive=True,
     time_class="minutes",

@@ -47,7 +47,7 @@ MEASURES = {
 _NAP_NS = 50_000
 
 pytestmark = pytest.mark.rackloop(
-    purpose="measure what switching the drive behind a port at every read costs in throughput, by block size",
+    purpose="measure the throughput lost by switching the drive behind a port at every read, by block size",
     requires=["fabric.remap", "probe"],
     destructive=True,
     time_class="seconds",
@@ -66,17 +66,17 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _rounds(parameters: Mapping[str, Any], profile: str) -> int:
-    """How many rounds the drives of a profile are read in."""
+    """The number of rounds in which the drives of a profile are read."""
     return int(parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"])
 
 
 def _reads(parameters: Mapping[str, Any], block: int) -> int:
-    """How many reads of a block size half a round has: ``reads``, or fewer where they come to more than ``most``."""
+    """The number of reads of a block size in half a round: ``reads``, or fewer where they exceed ``most``."""
     return int(max(1, min(parameters["reads"], parameters["most"] // block)))
 
 
 def _region(parameters: Mapping[str, Any]) -> int:
-    """What is read from: a block that is read again was read too long ago to be in the drive's cache."""
+    """The region to read: a block that is read again was read too long ago to be in the drive's cache."""
     return int(max(6 * max(parameters["blocks"]), 96 * MIB))
 
 
@@ -142,7 +142,7 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
 
 
 def _places(rack: Rack, region: int, block: int) -> list[int]:
-    """Where in the region the blocks of this size begin, in sectors, in a random order."""
+    """The offsets in the region of the blocks of this size, in sectors, in a random order."""
     starts = range(0, region // workload.SECTOR_BYTES, block // workload.SECTOR_BYTES)
     return rack.chance.sample(starts, k=len(starts))
 
@@ -213,7 +213,7 @@ class Swapping:
         self._before = through.finish(first)
 
     def take(self, drives: list[str], block_bytes: int) -> None:
-        """Join the port with the first of two drives, and read a block of it that nobody times."""
+        """Join the port with the first of two drives, and read a block of it that is not timed."""
         self._there, self._other = drives
         self._rack.attach(self._server, {self._here: self._there, self._spare: self._other})
         self._read(0, block_bytes)

@@ -41,7 +41,7 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """What is done to the drives beside those that are watched. Raises NotSupported where none could be moved."""
+    """The acts on the drives beside those that are watched. Raises NotSupported where none could be moved."""
     moving = Moving.beside(lab, _staying(lab))
     return [f"{parameters['remaps']} full and partial remaps, by which {moving}"]
 

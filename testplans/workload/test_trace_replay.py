@@ -39,7 +39,7 @@ MEASURES = {
 }
 
 pytestmark = pytest.mark.rackloop(
-    purpose="replay a trace on one drive and say how late its requests were, how long they took and what failed",
+    purpose="replay a trace on one drive and report the lateness, latency and failures of its requests",
     requires=["fio"],
     destructive=True,
     time_class="minutes",

@@ -1,4 +1,4 @@
-"""Example: what this file is about, in one sentence."""
+"""Example: the subject of this file, in one sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """How long it takes with these parameters."""
+    """The duration with these parameters."""
     return 1 + 0.2 * float(parameters["rounds"])
 
 

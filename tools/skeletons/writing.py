@@ -1,4 +1,4 @@
-"""What the generators share: a skeleton is real code under an example's name, renamed on its way into the tree.
+"""Code shared by the generators: a skeleton is real code under an example's name, renamed when it is written.
 
 Standard library only: a generator runs before anything is installed.
 """

@@ -38,7 +38,7 @@ class ExampleBlockDevice:
         return self._uri
 
     def usage(self) -> BlockUsage:
-        """Who else was connected to the volume when the driver was made."""
+        """The other connections to the volume when the driver was made."""
         return BlockUsage(tuple(f"in use by {client}" for client in self._claims))
 
     def claim_exclusive(self) -> Claim | None:

@@ -19,7 +19,7 @@ class ExampleDrive:
         self._slot = str(slot)
 
     def identify(self, deadline: Deadline) -> DriveIdentity:
-        """Who the drive says it is."""
+        """The identity that the drive reports."""
         found = self._ask("IDENTIFY", deadline)
         missing = sorted(_PROPERTIES - found.keys())
         if missing or not found["size_bytes"].isdecimal():

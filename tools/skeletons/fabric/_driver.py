@@ -24,14 +24,14 @@ class ExampleFabric:
         self._is_closed = False
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
-        """Who the box says it is."""
+        """The identity that the box reports."""
         words = self._ask(deadline, "IDENTIFY")
         if len(words) != 4:
             raise ProtocolError(f"expected vendor, model, serial and firmware, got {words}")
         return BoxIdentity(*words)
 
     def port_count(self, deadline: Deadline) -> int:
-        """How many ports there are, numbered from 1."""
+        """The number of ports; they are numbered from 1."""
         return self._number(deadline, "PORTS")
 
     def live_map(self, deadline: Deadline) -> LiveMap:
@@ -49,7 +49,7 @@ class ExampleFabric:
         return Applied(generation, commanded_ns, deadline.clock.now_ns())
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What the box sees on each of ``ports``."""
+        """The state of each of ``ports``."""
         asked = sorted(ports)
         words = self._ask(deadline, "STATES", *map(str, asked))
         if len(words) != len(asked) or not set(words) <= set(PortState):

@@ -10,7 +10,7 @@ from skeletons.line_box._server import LineBox
 
 
 class SimExample(LineBox):
-    """A switch of ``ports`` ports with nothing mapped and nobody in control."""
+    """A switch of ``ports`` ports with an empty map and no controller."""
 
     def __init__(self, ports: int = 16) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from rackloop.errors import ProtocolError
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: a verb and its arguments, none of them holding a space or the end of a line."""
+    """A request: a verb and its arguments, without spaces and line ends."""
 
     verb: str
     arguments: tuple[str, ...] = ()
@@ -17,14 +17,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What comes back when the box agrees."""
+    """The reply to a request that was carried out."""
 
     words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What comes back when it does not."""
+    """The reply to a request that was refused."""
 
     reason: str
 

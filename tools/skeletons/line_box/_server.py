@@ -1,4 +1,4 @@
-"""The far end of the wire: what every simulated box does, whatever it is."""
+"""The far end of the wire: the line server that all simulated boxes share."""
 
 from __future__ import annotations
 

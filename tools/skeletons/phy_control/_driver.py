@@ -36,7 +36,7 @@ class ExamplePhyControl:
         exchange(self._address, Request("FLAP", words), deadline)
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
-        """How often each of ``ports`` has lost its signal so far."""
+        """The number of times that each of ``ports`` has lost its signal so far."""
         asked = sorted(ports)
         words = exchange(self._address, Request("COUNTS", tuple(map(str, asked))), deadline).words
         if len(words) != len(asked) or not all(word.isdecimal() for word in words):

@@ -18,7 +18,7 @@ class Flap:
     count: int
 
     def drops_until(self, now_ns: int) -> int:
-        """How many of the drops have begun."""
+        """The number of drops that have begun."""
         return min(self.count, 1 + (now_ns - self.began_ns) // self.period_ns)
 
 
