@@ -15,21 +15,19 @@ from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, lat
 KIB = 1 << 10
 # The defaults are the specification's.
 PARAMETERS = {
-    "drive": part("", "the drive that is measured; the first scratch drive where empty", of="drive"),
-    "active_range": size(0, "how much of it is measured, from its start; all of it where 0", least=0, most=1 << 50),
-    "purge": flag(True, "whether it is purged first"),
-    "fills": whole(2, "how many times it is written in order before it is measured", least=0, most=100),
-    "block": size(4 * KIB, "how large an I/O is", least=512, most=64 << 20, multiple=512),
-    "read_percent": whole(0, "how many of a hundred I/Os are reads", least=0, most=100),
+    "drive": part("", "the drive to measure; the first scratch drive where empty", of="drive"),
+    "active_range": size(0, "measured range from the start of the drive; all of it where 0", least=0, most=1 << 50),
+    "purge": flag(True, "purge the drive first"),
+    "fills": whole(2, "sequential fills before the measurement", least=0, most=100),
+    "block": size(4 * KIB, "the size of an I/O", least=512, most=64 << 20, multiple=512),
+    "read_percent": whole(0, "percentage of reads", least=0, most=100),
     "iodepths": whole([1, 2, 4, 8, 16, 32, 64, 128, 256], "I/Os outstanding in each thread, each in turn", most=4096),
     "threads": whole(1, "threads of fio", most=256),
-    "seconds": number(60.0, "how long each workload runs in a round", least=0.001, most=86_400, unit="s"),
-    "round_bytes": size(0, "how much I/O it makes instead, where not 0", least=0, most=1 << 50),
-    "most_rounds": whole(25, "rounds, at most, in which the drive may become steady", least=5, most=1000),
-    "excursion": number(0.2, "how far a round of a steady drive may be from their mean, as a share", most=1000),
-    "slope": number(
-        0.1, "how far the trend of a steady drive may go over its rounds, as a share of the mean", most=1000
-    ),
+    "seconds": number(60.0, "duration of each workload in a round", least=0.001, most=86_400, unit="s"),
+    "round_bytes": size(0, "amount of I/O of each workload instead, where not 0", least=0, most=1 << 50),
+    "most_rounds": whole(25, "most rounds to reach steady state", least=5, most=1000),
+    "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
+    "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
 MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "demand.iops": "IOPS", "demand.latency": "s"}
 

@@ -17,19 +17,17 @@ from rackloop_fixtures import DriveUnderTest, Measure, Workload, measured_bytes,
 KIB = 1 << 10
 # The defaults are the specification's.
 PARAMETERS = {
-    "drive": part("", "the drive that is measured; the first scratch drive where empty", of="drive"),
-    "active_range": size(0, "how much of it is measured, from its start; all of it where 0", least=0, most=1 << 50),
-    "purge": flag(True, "whether it is purged first"),
-    "block": size(4 * KIB, "how large an I/O is", least=512, most=64 << 20, multiple=512),
+    "drive": part("", "the drive to measure; the first scratch drive where empty", of="drive"),
+    "active_range": size(0, "measured range from the start of the drive; all of it where 0", least=0, most=1 << 50),
+    "purge": flag(True, "purge the drive first"),
+    "block": size(4 * KIB, "the size of an I/O", least=512, most=64 << 20, multiple=512),
     "iodepth": whole(32, "I/Os outstanding in each thread", most=4096),
     "threads": whole(1, "threads of fio", most=256),
-    "overwrites": number(4.0, "how many times the range is written over, at most", least=0.001, most=1_000_000),
-    "most_seconds": number(86_400.0, "how long it is written, at most", least=0.1, most=864_000, unit="s"),
-    "round_seconds": number(60.0, "how long a round is", least=0.001, most=86_400, unit="s"),
-    "excursion": number(0.2, "how far a round of a steady drive may be from their mean, as a share", most=1000),
-    "slope": number(
-        0.1, "how far the trend of a steady drive may go over its rounds, as a share of the mean", most=1000
-    ),
+    "overwrites": number(4.0, "most overwrites of the range", least=0.001, most=1_000_000),
+    "most_seconds": number(86_400.0, "most time of writing", least=0.1, most=864_000, unit="s"),
+    "round_seconds": number(60.0, "duration of a round", least=0.001, most=86_400, unit="s"),
+    "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
+    "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
 MEASURES = {
     "saturation.iops": "IOPS",

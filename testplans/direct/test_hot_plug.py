@@ -14,10 +14,8 @@ from rackloop.parameters import size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
 
 PARAMETERS = {
-    "times": whole(1, "how many times each drive goes, in each way that it may", most=10_000),
-    "checked": size(
-        1 << 20, "how much of each drive carries identified sectors", least=4096, most=1 << 40, multiple=4096
-    ),
+    "times": whole(1, "removals of each drive, in each way that its place allows", most=10_000),
+    "checked": size(1 << 20, "range of each drive with identified sectors", least=4096, most=1 << 40, multiple=4096),
 }
 MEASURES = {"hotplug.still_seen": "1", "hotplug.return": "s", "hotplug.wrong": "1"}
 

@@ -16,9 +16,9 @@ from rackloop_fixtures import Measure, Progress, Rack
 PARAMETERS = {
     "resets": whole(2, "link resets of each PHY, and as many hard resets", most=10_000),
     "drops": whole(2, "drops of each PHY's signal", most=10_000),
-    "down_ms": number(50.0, "how long the signal is away in a drop", least=1, most=60_000, unit="ms"),
-    "off_ms": number(200.0, "how long a PHY is switched off", least=1, most=60_000, unit="ms"),
-    "settle_ms": number(300.0, "how long nothing is done between them", least=0, most=60_000, unit="ms"),
+    "down_ms": number(50.0, "duration of a drop", least=1, most=60_000, unit="ms"),
+    "off_ms": number(200.0, "time that a PHY is disabled", least=1, most=60_000, unit="ms"),
+    "settle_ms": number(300.0, "pause between them", least=0, most=60_000, unit="ms"),
 }
 MEASURES = {
     "phy.stall": "s",

@@ -14,10 +14,8 @@ from rackloop.parameters import size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
 
 PARAMETERS = {
-    "times": whole(1, "how many times each server and each drive loses its power", most=10_000),
-    "checked": size(
-        1 << 20, "how much of each drive carries identified sectors", least=4096, most=1 << 40, multiple=4096
-    ),
+    "times": whole(1, "power losses of each server and each drive", most=10_000),
+    "checked": size(1 << 20, "range of each drive with identified sectors", least=4096, most=1 << 40, multiple=4096),
 }
 MEASURES = {
     "power.still_answers": "1",

@@ -36,12 +36,12 @@ PARAMETERS = {
     "drives": whole(16, "drives that share the ports", most=10_000),
     "policies": choice(
         ["least_recently_used", "least_work"],
-        "which drive gives its port to another, each in turn",
+        "policies that choose the drive to be unmapped, each in turn",
         among=["least_recently_used", "least_work"],
     ),
     "ios": whole(64, "I/Os written by each policy, and as many read", most=1_000_000),
-    "direct_ios": whole(200, "I/Os beside them on a drive that stays attached", most=1_000_000),
-    "rounds": whole(10, "rounds in which the I/Os beside them are made", least=2, most=10_000),
+    "direct_ios": whole(200, "I/Os on a drive that stays attached, for comparison", most=1_000_000),
+    "rounds": whole(10, "rounds of the I/Os for comparison", least=2, most=10_000),
 }
 MEASURES = {
     "complete.io": "s",

@@ -33,10 +33,10 @@ from rackloop_models.disaggregation import (
 )
 
 PARAMETERS = {
-    "servers": whole([2, 1, 2], "how many servers have the drives in each shape, the first as the last", most=1000),
-    "wipe": choice("sanitize", "how a drive is wiped between servers", among=["sanitize", "overwrite", "none"]),
-    "marked_bytes": size(1 << 20, "how much of each drive is marked", least=4096, most=1 << 40, multiple=4096),
-    "power": choice(["switch", "rack"], "of what the power is cut in each shape", among=["switch", "rack"]),
+    "servers": whole([2, 1, 2], "number of servers with drives in each shape, the first as the last", most=1000),
+    "wipe": choice("sanitize", "method of wiping drives between servers", among=["sanitize", "overwrite", "none"]),
+    "marked_bytes": size(1 << 20, "marked bytes of each drive", least=4096, most=1 << 40, multiple=4096),
+    "power": choice(["switch", "rack"], "equipment whose power is cut in each shape", among=["switch", "rack"]),
 }
 MEASURES = {
     "configuration.reconfigure": "s",

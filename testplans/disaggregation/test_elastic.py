@@ -43,16 +43,18 @@ from rackloop_traces import open_trace
 DAY_S = 86_400.0
 # Without a trace the load is a made-up day. A trace is stretched to one.
 PARAMETERS = {
-    "trace": text("", "the trace whose load the day has; a made-up day where empty", longest=1024),
-    "days": whole(12, "days that the model has, each with a load of its own", least=2, most=10_000),
-    "day_s": number(16.0, "how long the day takes on the rack", least=1, most=86_400, unit="s"),
+    "trace": text("", "the trace that gives the day's load; a synthetic day where empty", longest=1024),
+    "days": whole(12, "simulated days, each with its own load", least=2, most=10_000),
+    "day_s": number(16.0, "duration of the day on the rack", least=1, most=86_400, unit="s"),
     "steps": whole(32, "loads of the day", least=2, most=100_000),
-    "headroom": number(1.2, "how much more than the load the servers must carry", least=1, most=10),
+    "headroom": number(1.2, "headroom of the servers over the load", least=1, most=10),
     "hold_s": number(
-        7200.0, "how long fewer servers must do before one is let go, in the day's time", most=86_400, unit="s"
+        7200.0, "time that fewer servers must suffice before one is released, in the day's time", most=86_400, unit="s"
     ),
-    "remap_s": number(2.0, "how long a move takes in the model", least=0.001, most=3600, unit="s"),
-    "within_s": number(10.0, "by when a drive that moves is served again on the rack", least=0.1, most=3600, unit="s"),
+    "remap_s": number(2.0, "duration of a move in the model", least=0.001, most=3600, unit="s"),
+    "within_s": number(
+        10.0, "deadline for a moved drive to be served again on the rack", least=0.1, most=3600, unit="s"
+    ),
 }
 MEASURES = {
     "elastic.server_hours_saved": "h",

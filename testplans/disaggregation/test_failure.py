@@ -41,21 +41,25 @@ from rackloop_models.disaggregation import (
 
 # The rebuild that a failover is compared with is worked out for real drives and a real network, not for the rack's.
 PARAMETERS = {
-    "policies": choice(["one", "spread"], "to whom a failed server's drives go, each in turn", among=["one", "spread"]),
+    "policies": choice(
+        ["one", "spread"], "policies for the drives of a failed server, each in turn", among=["one", "spread"]
+    ),
     "repeats": whole(6, "servers that fail, one after the other", most=10_000),
-    "half": flag(True, "whether half of the servers fail together as well"),
+    "half": flag(True, "fail half of the servers together as well"),
     "drive_failures": whole(1, "drives that fail", least=0, most=1000),
     "spares": whole(2, "drives kept for those", least=0, most=1000),
     "fault": choice(
-        "power_loss", "how a server fails", among=["power_loss", "server_crash", "server_hang", "partition"]
+        "power_loss", "the fault that fails a server", among=["power_loss", "server_crash", "server_hang", "partition"]
     ),
-    "beat_s": number(0.05, "how often a server is heard", least=0.001, most=60, unit="s"),
-    "patience_s": number(1.0, "how long it is waited for", least=0.01, most=600, unit="s"),
-    "within_s": number(20.0, "by when all drives are served again", least=0.1, most=3600, unit="s"),
+    "beat_s": number(0.05, "heartbeat period of a server", least=0.001, most=60, unit="s"),
+    "patience_s": number(1.0, "time without heartbeat until a server counts as failed", least=0.01, most=600, unit="s"),
+    "within_s": number(20.0, "deadline for all drives to be served again", least=0.1, most=3600, unit="s"),
     "rebuild_drive_bytes": size(10_000_000_000_000, "a drive of the modelled rebuild", least=4096, most=1 << 50),
-    "rebuild_filled": number(0.7, "how full it is, as a share", most=1),
-    "rebuild_drive_bytes_per_s": size(200_000_000, "how fast it is", most=1_000_000_000_000, unit="B/s"),
-    "rebuild_network_bytes_per_s": size(1_250_000_000, "how fast its network is", most=1_000_000_000_000, unit="B/s"),
+    "rebuild_filled": number(0.7, "its fill level, as a share", most=1),
+    "rebuild_drive_bytes_per_s": size(200_000_000, "its transfer rate", most=1_000_000_000_000, unit="B/s"),
+    "rebuild_network_bytes_per_s": size(
+        1_250_000_000, "the transfer rate of its network", most=1_000_000_000_000, unit="B/s"
+    ),
 }
 MEASURES = {
     "failover.full_service": "s",

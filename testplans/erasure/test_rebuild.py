@@ -32,21 +32,23 @@ PARAMETERS = {
     "unit_bytes": size(65536, "a unit", least=4096, most=16 << 20, multiple=4096),
     "objects": whole(96, "objects that are written, at most as many as fit", most=1_000_000),
     "policies": choice(
-        ["move", "rebuild"], "what is done when a server is lost, each in turn", among=["move", "rebuild"]
+        ["move", "rebuild"], "recovery policies for a lost server, each in turn", among=["move", "rebuild"]
     ),
     "fault": choice(
-        "power_loss", "how a server fails", among=["power_loss", "server_crash", "server_hang", "partition"]
+        "power_loss", "the fault that fails a server", among=["power_loss", "server_crash", "server_hang", "partition"]
     ),
     "written_meanwhile": whole(12, "objects written while it is lost", least=0, most=1_000_000),
     "spares": whole(4, "drives kept for those that fail", most=1000),
-    "throttles": choice(
-        ["none", "throttled"], "whether a rebuild gives way, each in turn", among=["none", "throttled"]
-    ),
+    "throttles": choice(["none", "throttled"], "throttling of the rebuild, each in turn", among=["none", "throttled"]),
     "throttle_bytes_per_s": size(4_000_000, "the rate of a throttled rebuild", most=1_000_000_000_000, unit="B/s"),
-    "throttle_floor_bytes_per_s": size(2_000_000, "the least that it gives way to", most=1_000_000_000_000, unit="B/s"),
-    "latency_target_s": number(0.005, "the tenant's latency that it gives way for", least=1e-6, most=60, unit="s"),
-    "tenant_pause_s": number(0.01, "how long the tenant waits between requests", most=60, unit="s"),
-    "healthy_s": number(1.0, "how long the tenant is measured before the failure", least=0.01, most=3600, unit="s"),
+    "throttle_floor_bytes_per_s": size(
+        2_000_000, "the lowest rate of a throttled rebuild", most=1_000_000_000_000, unit="B/s"
+    ),
+    "latency_target_s": number(
+        0.005, "the tenant latency above which a rebuild is throttled", least=1e-6, most=60, unit="s"
+    ),
+    "tenant_pause_s": number(0.01, "think time of the tenant between requests", most=60, unit="s"),
+    "healthy_s": number(1.0, "time of measuring the tenant before the failure", least=0.01, most=3600, unit="s"),
 }
 MEASURES = {
     "rebuild.time": "s",

@@ -36,9 +36,7 @@ from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTes
 
 # Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
 PARAMETERS = {
-    "drives": part(
-        [""], "drives that carry a store, each in turn; a hard disk of the lab's choice where empty", of="drive"
-    ),
+    "drives": part([""], "drives that carry a store, each in turn; a hard disk of the lab where empty", of="drive"),
     "codes": erasure_code(["6+2", "246+9"], "user sectors and redundancy of each code of the local store"),
     "groups": whole(8, "codewords of its file", most=100_000),
     "k": whole(4, "data units of a stripe", most=254),
@@ -50,8 +48,8 @@ PARAMETERS = {
     "drive_erasures": whole(12, "patterns of drives that stop answering", least=0, most=1_000_000),
     "beyond": whole(8, "patterns that no code corrects", least=0, most=1_000_000),
     "corruptions": whole(8, "patterns of sectors that are silently wrong", least=0, most=1_000_000),
-    "together": whole(8, "stripes that are damaged at a time", most=100_000),
-    "within_s": number(600, "by when all of it is judged", least=1, most=604_800, unit="s"),
+    "together": whole(8, "stripes damaged at a time", most=100_000),
+    "within_s": number(600, "deadline for the whole campaign", least=1, most=604_800, unit="s"),
 }
 MEASURES = {
     "recovery.tried": "1",

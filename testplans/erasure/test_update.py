@@ -15,9 +15,7 @@ from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, Upda
 
 # Figure 11 of the paper on local erasure coding: codewords of 255 sectors, 50 or 200 of which are updated.
 PARAMETERS = {
-    "drives": part(
-        [""], "drives that carry a store, each in turn; a hard disk of the lab's choice where empty", of="drive"
-    ),
+    "drives": part([""], "drives that carry a store, each in turn; a hard disk of the lab where empty", of="drive"),
     "codes": erasure_code(["252+3", "246+9"], "user sectors and redundancy of each code"),
     "updated": whole([50, 200], "sectors of a codeword that are updated, each in turn", most=65_535),
     "codewords": whole(12, "codewords that are updated by each method", most=100_000),

@@ -12,8 +12,8 @@ from rackloop.parameters import whole
 from rackloop_fixtures import Measure, Progress, Rack
 
 PARAMETERS = {
-    "remaps": whole(1000, "maps that the drives are dealt by", most=10_000_000),
-    "check_every": whole(50, "maps until all ports are read, and not the quick ones alone", most=10_000_000),
+    "remaps": whole(1000, "random maps to execute", most=10_000_000),
+    "check_every": whole(50, "maps until all ports are read, not only the fast ones", most=10_000_000),
 }
 MEASURES = {
     "identity.remaps": "1",

@@ -13,13 +13,11 @@ from rackloop_fixtures import Measure, Rack
 
 PARAMETERS = {
     "drops": whole(10, "drops of the signal of a port of each server", most=1_000_000),
-    "down_ms": number(20.0, "how long it is away", least=0.1, most=60_000, unit="ms"),
-    "flaps": whole(3, "how many times it goes in the flap at the end", most=10_000),
-    "flap_down_ms": number(5.0, "how long it is away each time then", least=0.1, most=60_000, unit="ms"),
-    "flap_up_ms": number(15.0, "how long it is there in between", least=0.1, most=60_000, unit="ms"),
-    "settle_ms": number(
-        400.0, "how long a port has to come back before the next drop", least=0, most=600_000, unit="ms"
-    ),
+    "down_ms": number(20.0, "duration of a drop", least=0.1, most=60_000, unit="ms"),
+    "flaps": whole(3, "drops in the flap at the end", most=10_000),
+    "flap_down_ms": number(5.0, "duration of each drop in the flap", least=0.1, most=60_000, unit="ms"),
+    "flap_up_ms": number(15.0, "pause between drops in the flap", least=0.1, most=60_000, unit="ms"),
+    "settle_ms": number(400.0, "time for a port to recover before the next drop", least=0, most=600_000, unit="ms"),
 }
 MEASURES = {
     "phy.stall": "s",

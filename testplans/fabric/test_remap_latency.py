@@ -16,8 +16,8 @@ from rackloop_labs.remapping import share_spares
 
 PARAMETERS = {
     "remaps": whole(400, "map changes of each server, each of one drive", most=10_000_000),
-    "quick_remaps": whole(2000, "the same of a server that has a drive online within 10 ms", most=10_000_000),
-    "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "servers of which stacks are measured"),
+    "quick_remaps": whole(2000, "map changes of each server that brings a drive online within 10 ms", most=10_000_000),
+    "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "driver stacks to measure"),
 }
 MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.switch": "s"}
 

@@ -22,18 +22,18 @@ KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS = {
     "blocks": size(
         [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB],
-        "how large a read is, each in turn",
+        "read sizes, each in turn",
         least=4 * KIB,
         most=64 * MIB,
         multiple=4 * KIB,
     ),
-    "rounds": whole(12, "rounds of each size, each with a ratio of its own", least=2, most=10_000),
-    "quick_rounds": whole(12, "the same of drives without a rotating disk", least=2, most=10_000),
-    "reads": whole(4, "reads that are timed in each round, with swaps and without", most=1_000_000),
-    "most": size(64 * MIB, "how much is read of each size at most, two reads at least", least=4 * KIB, most=1 << 40),
-    "host_s": number(0.001, "what a read costs the host of the paper beside the drive", most=1, unit="s"),
-    "stack": stack("comreset", "the server of which stack reads"),
-    "profiles": part(["sata-ssd", "sata-hdd"], "drives of which profiles are read, two of each", of="profile"),
+    "rounds": whole(12, "rounds of each size, each with its own ratio", least=2, most=10_000),
+    "quick_rounds": whole(12, "rounds of each size for solid-state drives", least=2, most=10_000),
+    "reads": whole(4, "timed reads in each round, with swaps and without", most=1_000_000),
+    "most": size(64 * MIB, "most bytes to read of each size, but at least two reads", least=4 * KIB, most=1 << 40),
+    "host_s": number(0.001, "host time of a read in the paper's law", most=1, unit="s"),
+    "stack": stack("comreset", "driver stack of the reading server"),
+    "profiles": part(["sata-ssd", "sata-hdd"], "profiles to read, two drives of each", of="profile"),
 }
 MEASURES = {
     "throughput.steady": "B/s",

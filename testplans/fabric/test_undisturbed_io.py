@@ -15,7 +15,7 @@ from rackloop_fixtures import Measure, Moving, Progress, Rack
 PARAMETERS = {
     "remaps": whole(100, "maps that are executed beside the ports that stay", most=10_000_000),
     "iodepth": whole(4, "I/Os outstanding on each of those", most=4096),
-    "size": size(64 << 20, "how much is written and verified on each", least=1 << 20, most=1 << 50, multiple=1 << 20),
+    "size": size(64 << 20, "bytes written and verified on each", least=1 << 20, most=1 << 50, multiple=1 << 20),
 }
 MEASURES = {
     "undisturbed.errors": "1",

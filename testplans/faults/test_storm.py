@@ -13,9 +13,9 @@ from rackloop.parameters import number, size, whole
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
 
 PARAMETERS = {
-    "size": size(64 << 20, "how much is written and verified on a port of each server", least=1 << 20, most=1 << 50),
+    "size": size(64 << 20, "bytes written and verified on a port of each server", least=1 << 20, most=1 << 50),
     "iodepth": whole(4, "I/Os outstanding on it", most=4096),
-    "settle_s": number(2.0, "how long after a fault has ended it may explain an error", most=3600, unit="s"),
+    "settle_s": number(2.0, "time after the end of a fault in which it explains errors", most=3600, unit="s"),
 }
 MEASURES = {
     "storm.faults": "1",

@@ -15,16 +15,16 @@ from rackloop_drivers.workload import Stretch
 from rackloop_fixtures import Measure, Moving, Progress, Rack, find_trace, plan_replay, replay_place
 
 PARAMETERS = {
-    "trace": text("demo", "the trace: a file, or the name of one that is shipped", longest=1024),
-    "volume": text("", "the volume of it, where it has several"),
-    "drive": part("", "the drive that it is replayed on; the first of all where empty", of="drive"),
-    "speed": number(1.0, "how many times as fast as it was recorded", least=1e-6, most=1e6),
-    "from_s": number(0.0, "where in the trace it begins", most=31_536_000, unit="s"),
-    "duration_s": number(0.0, "how much of it is replayed; to its end where 0", most=31_536_000, unit="s"),
-    "fold": flag(False, "whether offsets beyond the drive come back into it"),
-    "reads_only": flag(False, "whether reads alone are replayed"),
-    "spread": flag(True, "whether requests of one coarse stamp are spread until the next"),
-    "moving": flag(False, "whether the drives beside it move meanwhile"),
+    "trace": text("demo", "the trace: a file, or the name of a shipped one", longest=1024),
+    "volume": text("", "the volume, where the trace has several"),
+    "drive": part("", "the drive to replay on; the first one where empty", of="drive"),
+    "speed": number(1.0, "speed, as a multiple of the recorded one", least=1e-6, most=1e6),
+    "from_s": number(0.0, "start of the replayed stretch in the trace", most=31_536_000, unit="s"),
+    "duration_s": number(0.0, "duration of the stretch; to the trace's end where 0", most=31_536_000, unit="s"),
+    "fold": flag(False, "fold offsets beyond the drive into it"),
+    "reads_only": flag(False, "replay reads only"),
+    "spread": flag(True, "spread requests of one coarse stamp until the next"),
+    "moving": flag(False, "move other drives meanwhile"),
 }
 MEASURES = {
     "replay.lateness": "s",

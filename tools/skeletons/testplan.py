@@ -11,7 +11,7 @@ from rackloop.lab import Lab
 from rackloop.parameters import whole
 from rackloop_fixtures import Measure, Progress, Rack
 
-PARAMETERS = {"rounds": whole(10, "how many times the drives are dealt", most=1_000_000)}
+PARAMETERS = {"rounds": whole(10, "random maps to execute", most=1_000_000)}
 MEASURES = {"example.reads": "1", "example.wrong": "1"}
 
 pytestmark = pytest.mark.rackloop(
