@@ -18,12 +18,10 @@ _JUNIT = "junit.xml"
 
 @dataclass(frozen=True)
 class RenderedReport:
-    """The rendered summary, and the files a reader starts from."""
+    """The rendered summary, and the page a reader starts from."""
 
     summary: Summary
     index: Path
-    summary_file: Path
-    junit_file: Path
 
 
 def render(run_dir: Path, *, history: Path | None = None, node: Path | None = None) -> RenderedReport:
@@ -34,9 +32,7 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     Node.js or Allure is missing or fails, after everything else was written.
     """
     run = read_run(run_dir)
-    rendered = RenderedReport(
-        _write_summary(run, run_dir), run_dir / "report" / allure.INDEX, run_dir / _SUMMARY, run_dir / _JUNIT
-    )
+    rendered = RenderedReport(_write_summary(run, run_dir), run_dir / "report" / allure.INDEX)
     results = run_dir / "allure-results"
     allure_results.complete(run, results, run_dir)
     try:

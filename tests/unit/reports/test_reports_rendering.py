@@ -51,8 +51,8 @@ def earlier_runs(report: Path) -> list[str]:
 def test_every_report_is_there(tmp_path: Path, node: Path) -> None:
     rendered = render(small_run(tmp_path / "run"), node=node)
     assert rendered.summary.verdict == "pass"
-    assert json.loads(rendered.summary_file.read_text())["verdict"] == "pass"
-    assert rendered.junit_file.read_bytes().startswith(b"<?xml")
+    assert json.loads((tmp_path / "run/summary.json").read_text())["verdict"] == "pass"
+    assert (tmp_path / "run/junit.xml").read_bytes().startswith(b"<?xml")
     assert rendered.index == tmp_path / "run/report/index.html"
     listed, earlier = json.loads(rendered.index.read_text())
     assert {"categories.json", "environment.properties", "rackloop-globals.json", "rackloop-perf.json"} <= set(listed)
