@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import RealClock
-from rackloop.lab import load_lab
-from rackloop.safety.leases import Holder, Leases, LeaseTerms, Slice, holding, slice_of
+from rackloop.lab import Part, Parts, load_lab, parts_of
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, holding
 from rackloop.safety.store import open_store
 
 CLOCK = RealClock()
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _whole_rack(name: str, where: str, rounds: int) -> bool:
-    wanted = slice_of(load_lab("mock"))
+    wanted = parts_of(load_lab("mock"))
     with closing(open_store(where, CLOCK)) as store:
         leases, me = Leases(store, "mock"), Holder.here()
         took: list[float] = []
@@ -66,7 +66,8 @@ def _whole_rack(name: str, where: str, rounds: int) -> bool:
     meets = p50 <= TARGET_MS
     synced = _quantiles(_syncs_ms(rounds))
     print(
-        f"{name}: {len(wanted.ports)} ports leased and released, {rounds} times: p50 {p50:.2f} ms, p99 {p99:.2f} ms "
+        f"{name}: {len(wanted.switch_ports)} ports leased and released, {rounds} times: "
+        f"p50 {p50:.2f} ms, p99 {p99:.2f} ms "
         f"({'meets' if meets else 'MISSES'} {TARGET_MS:g} ms at p50); a sync of the disk p50 {synced[0]:.2f} ms, "
         f"p99 {synced[1]:.2f} ms"
     )
@@ -138,11 +139,19 @@ def _compete(where: str, numbers: range, turns: int, log: Path) -> int:
         spans: list[tuple[int, ...]] = []
         with closing(open_store(where, CLOCK)) as store:
             for turn in range(turns):
-                wanted = Slice(ports=ports[(number * 7 + turn * 11) % len(ports)])
+                wanted = Parts(map(Part.switch_port, ports[(number * 7 + turn * 11) % len(ports)]))
                 with holding(Leases(store, "lab"), wanted, LeaseTerms(wait_s=600.0)) as lease:
                     begun_ns = CLOCK.now_ns()
                     lease.require()
-                    spans.append((begun_ns, CLOCK.now_ns(), min(wanted.ports), max(wanted.ports), lease.lease.token))
+                    spans.append(
+                        (
+                            begun_ns,
+                            CLOCK.now_ns(),
+                            min(wanted.switch_ports),
+                            max(wanted.switch_ports),
+                            lease.lease.token,
+                        )
+                    )
         return spans
 
     with ThreadPoolExecutor(len(numbers)) as pool:

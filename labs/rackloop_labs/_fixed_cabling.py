@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from rackloop.lab import Drive, Expander, FabricDriver, Lab
+from rackloop.lab import Drive, Expander, FabricDriver, Lab, Part, PartKind
 
 # Labs with a switch, which come here to be told so, have none of it.
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
 
     broken: dict[str, HostFaults] = {}
     for (server, port), path in _sas_ports(lab).items():
-        name = f"phy:{server}/{port}"
-        far = lab.joined(server)[port]
-        behind = {drive: each.serial for drive, each in lab.drives.items() if far in {drive, each.expander}}
-        broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path), behind))
+        name = str(Part(PartKind.PHY, f"{server}/{port}"))
+        there = {drive: lab.drives[drive].serial for drive in lab.behind(lab.joined(server)[port])}
+        broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path), there))
     for drive_id, drive in lab.drives.items():
         place = _slot_of(lab, drive)
         if place is not None:
@@ -101,7 +100,7 @@ def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults
     """What says which of the parts that :func:`host_breakables` gave are broken: one for each server that has any."""
     from rackloop_drivers.host_faults import HostRegister
 
-    of = {server: [name for name in broken if name.partition(":")[2].split("/")[0] == server] for server in hosts}
+    of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
 
 
@@ -122,9 +121,9 @@ def _slot_of(lab: Lab, drive: Drive) -> tuple[str, str, str] | None:
     if drive.attached is not None:
         server, port = drive.attached
         path = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")
-        return (f"slot:{server}/{port}", server, path) if path else None
+        return (str(Part(PartKind.SLOT, f"{server}/{port}")), server, path) if path else None
     expander = lab.expanders[drive.expander] if drive.expander is not None else None
     if expander is None or expander.attached is None or drive.wwn is None:
         return None
     server, port = expander.attached
-    return f"slot:{server}/{port}/{drive.slot}", server, f"/dev/disk/by-id/wwn-0x{drive.wwn}"
+    return str(Part(PartKind.SLOT, f"{server}/{port}/{drive.slot}")), server, f"/dev/disk/by-id/wwn-0x{drive.wwn}"

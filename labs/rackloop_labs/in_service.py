@@ -23,10 +23,9 @@ from rackloop.abilities import (
 )
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind, acted_on
 from rackloop.names import guess
 from rackloop.portmap import Full, MapChange, Open, PortMap
-from rackloop.safety.maintenance import Gear, gear_behind, lab_without
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
@@ -51,11 +50,11 @@ class BenchInService:
     """
 
     def __init__(
-        self, whole: Bench, out: Collection[Gear] = (), *, refusal: Callable[[Gear], RackloopError] | None = None
+        self, whole: Bench, out: Collection[Part] = (), *, refusal: Callable[[Part], RackloopError] | None = None
     ) -> None:
         self._whole = whole
         self._refusal = refusal or _out_of_service
-        self._out: frozenset[Gear] = frozenset()
+        self._out: frozenset[Part] = frozenset()
         self._lab = whole.lab
         self.on_use: Callable[[], None] = lambda: None
         self.take_out(out)
@@ -70,22 +69,21 @@ class BenchInService:
         return self._whole
 
     @property
-    def out(self) -> frozenset[Gear]:
+    def out(self) -> frozenset[Part]:
         """What was taken out."""
         return self._out
 
-    def take_out(self, gear: Collection[Gear]) -> None:
+    def take_out(self, parts: Collection[Part]) -> None:
         """Use these parts no more."""
-        self._have_out(self._out | frozenset(gear))
+        self._have_out(self._out | frozenset(parts))
 
-    def put_back(self, gear: Collection[Gear]) -> None:
+    def put_back(self, parts: Collection[Part]) -> None:
         """Use these parts again."""
-        self._have_out(self._out - frozenset(gear))
+        self._have_out(self._out - frozenset(parts))
 
-    def _have_out(self, out: frozenset[Gear]) -> None:
+    def _have_out(self, out: frozenset[Part]) -> None:
         self._out = out
-        left = lab_without(self._whole.lab, out)
-        self._lab = left.telling({gear.name: str(self._refusal(gear)) for gear in out}) if out else left
+        self._lab = self._whole.lab.without(out, self._refusal)
 
     def require(self, server: str, port: str | None = None) -> None:
         """Return where a server, and its port with the drive that it has at the baseline, may be used.
@@ -97,12 +95,12 @@ class BenchInService:
         if server in whole.missing:
             raise NotSupported(whole.missing[server])
         joined = whole.joined(server)
-        needed = [Gear.server(server)]
+        needed = [Part.server(server)]
         if port is not None:
-            needed += [Gear.port(server, port), Gear.drive(joined.get(port, ""))]
-        for gear in needed:
-            if gear in self._out:
-                raise self._refusal(gear)
+            needed += [Part.port(server, port), Part.drive(joined.get(port, ""))]
+        for part in needed:
+            if part in self._out:
+                raise self._refusal(part)
         if port is not None and port not in joined:
             raise BadInput(f"port {server}.{port} has no drive at the baseline; {guess(port, joined)}")
 
@@ -130,16 +128,24 @@ class BenchInService:
             fabric=FabricInService(equipment.fabric, self._hidden_ports())
             if self._lab.has_switch
             else equipment.fabric,
-            power={name: port for name, port in equipment.power.items() if not self.leaves_alone(name)},
-            breakable={name: part for name, part in equipment.breakable.items() if not self.leaves_alone(name)},
+            power={
+                name: port for name, port in equipment.power.items() if not self.leaves_alone(Part.of_resource(name))
+            },
+            breakable={
+                name: part
+                for name, part in equipment.breakable.items()
+                if not self.leaves_alone(Part.of_resource(name))
+            },
         )
 
-    def leaves_alone(self, resource: str) -> bool:
-        """Whether nothing may be done to a resource, as the undo journal names it: a part that is out would feel it."""
-        kind, _, name = resource.partition(":")
-        if kind == "port" and name.isdigit() and int(name) in self._hidden_ports():
-            return True
-        return not self._out.isdisjoint(gear_behind(self._whole.lab, resource))
+    def _is_out(self, name: str) -> bool:
+        return self.leaves_alone(Part.of_resource(name))
+
+    def leaves_alone(self, part: Part) -> bool:
+        """Whether nothing may be done to a part, because one that is out would notice."""
+        if part.kind is PartKind.SWITCH_PORT:
+            return part.number in self._hidden_ports()
+        return not self._out.isdisjoint(acted_on(self._whole.lab, part))
 
     def _hidden_ports(self) -> frozenset[int]:
         """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
@@ -219,8 +225,8 @@ class BenchInService:
             return getattr(self._used(), name)
 
 
-def _out_of_service(gear: Gear) -> RackloopError:
-    return NotSupported(f"{gear.said} is out of service")
+def _out_of_service(part: Part) -> RackloopError:
+    return NotSupported(f"{part.said} is out of service")
 
 
 def whole(bench: Bench) -> Bench:
@@ -238,12 +244,12 @@ def is_about_what_is_out(bench: Bench, subject: str) -> bool:
     whole, out = bench.whole.lab, bench.out
     name, *ports = subject.split()
     if name not in whole.servers:
-        return Gear.drive(name) in out
+        return Part.drive(name) in out
     joined = whole.joined(name)
     parts = [
-        {Gear.port(name, port), Gear.drive(joined.get(port, ""))} for port in ports if port in whole.servers[name].ports
+        {Part.port(name, port), Part.drive(joined.get(port, ""))} for port in ports if port in whole.servers[name].ports
     ]
-    return Gear.server(name) in out or (bool(parts) and all(part & out for part in parts))
+    return Part.server(name) in out or (bool(parts) and all(part & out for part in parts))
 
 
 class FabricInService:

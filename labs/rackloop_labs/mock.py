@@ -10,7 +10,7 @@ from typing import Any
 from rackloop.abilities import DriveIdentity, Fabric, Host, PhyControl, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
-from rackloop.lab import Lab, LabState
+from rackloop.lab import Lab, LabState, Part
 from rackloop.safety.undo import Equipment
 from rackloop.seed import choose_seed
 from rackloop_drivers.block import NbdExport
@@ -149,7 +149,7 @@ class MockBench:
             fabric = static_fabric(lab, phys)
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         self.power = RackPower(lab, endpoints)
-        targets = [*(f"server:{name}" for name in lab.servers), *(f"drive:{name}" for name in lab.drives)]
+        targets = [*map(str, map(Part.server, lab.servers)), *map(str, map(Part.drive, lab.drives))]
         targets += ["switch"] if lab.has_switch else []
         by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
         parts = mock_breakables(lab, self.rackd, labd)

@@ -34,7 +34,7 @@ def open_leased(
     HigherToken where the switch has granted a token that the lab's store never gave. With ``above``, whoever has the
     whole rack goes above that number, and, where the switch's lock is free, above the one that it has granted.
     """
-    whole = held.slice.whole
+    whole = held.parts.whole
 
     def entered(stack: ExitStack, token: int | None) -> Bench:
         opening = open_lab(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.abilities import PowerPort, SystemEventLog
-from rackloop.lab import Bmc, BmcDriver, FileSecret, Lab, Pdu, PduDriver, Secret
+from rackloop.lab import Bmc, BmcDriver, FileSecret, Lab, Part, Pdu, PduDriver, Secret
 from rackloop_drivers.login import Login
 from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService
@@ -63,11 +63,11 @@ class RackPower:
         for name, server in lab.servers.items():
             if server.outlet is not None:
                 unit, number = server.outlet
-                self.ports[f"outlet:{unit}/{number}"] = self.ports[f"server:{name}"] = pdus[unit](number)
+                self.ports[str(Part.outlet(unit, number))] = self.ports[str(Part.server(name))] = pdus[unit](number)
             if server.bmc is not None:
                 running = endpoints["servers"][name]["bmc"] if endpoints else None
                 box = _Box.running(running) if running else _Box.described(server.bmc)
-                self.ports[f"server:{name}"], self.event_logs[name] = self._controller(server.bmc, box)
+                self.ports[str(Part.server(name))], self.event_logs[name] = self._controller(server.bmc, box)
 
     def close(self) -> None:
         """Log out where somebody logged in."""

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock
 from rackloop.errors import BadInput
-from rackloop.lab import Lab
-from rackloop.safety.leases import HeldLease, fenced, reduced
+from rackloop.lab import Lab, Part
+from rackloop.safety.leases import HeldLease, fenced
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
@@ -25,8 +25,8 @@ class SlicedBench:
 
     def __init__(self, bench: Bench, held: HeldLease) -> None:
         self._bench = bench
-        self._slice = held.slice
-        self.lab: Lab = reduced(bench.lab, held.slice)
+        self._parts = held.parts
+        self.lab: Lab = bench.lab.restricted(held.parts)
         self.clock: Clock = bench.clock
         self.is_new = False
         whole = bench.equipment
@@ -34,11 +34,13 @@ class SlicedBench:
         self.equipment = Equipment(
             fabric,
             phy,
-            power={name: port for name, port in whole.power.items() if held.slice.covers(name)},
-            breakable={name: part for name, part in whole.breakable.items() if held.slice.covers(name)},
+            power={name: port for name, port in whole.power.items() if held.parts.covers(Part.of_resource(name))},
+            breakable={
+                name: part for name, part in whole.breakable.items() if held.parts.covers(Part.of_resource(name))
+            },
             registers=whole.registers,
             server_registers=tuple(
-                register for register in whole.server_registers if any(map(held.slice.covers, register.parts))
+                register for register in whole.server_registers if any(map(self._has, register.parts))
             ),
         )
 
@@ -64,7 +66,7 @@ class SlicedBench:
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:
         """Those of the leased servers."""
-        return {name: log for name, log in self._bench.event_logs.items() if name in self._slice.servers}
+        return {name: log for name, log in self._bench.event_logs.items() if name in self._parts.servers}
 
     def attach_log(self) -> AbstractContextManager[AttachLog]:
         """Drives coming and going on the whole rack."""
@@ -72,14 +74,14 @@ class SlicedBench:
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Tell leased servers that the drives behind these ports are about to change."""
-        if not self._slice.ports.issuperset(switch_ports):
-            raise BadInput(f"ports {sorted(switch_ports)} are not all in the lease, which has {self._slice}")
+        if not self._parts.switch_ports.issuperset(switch_ports):
+            raise BadInput(f"ports {sorted(switch_ports)} are not all in the lease, which has {self._parts}")
         self._bench.announce(switch_ports)
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
         """Have every request that reaches a leased drive recorded."""
-        if drive not in self._slice.drives:
-            raise BadInput(f"drive {drive} is not in the lease, which has {self._slice}")
+        if drive not in self._parts.drives:
+            raise BadInput(f"drive {drive} is not in the lease, which has {self._parts}")
         return self._bench.recording_io(drive)
 
     def lateness_s(self) -> float | None:
@@ -90,6 +92,9 @@ class SlicedBench:
         """Close the whole rack's bench; the switch's lock is not held between acts."""
         self._bench.close()
 
+    def _has(self, name: str) -> bool:
+        return self._parts.covers(Part.of_resource(name))
+
     def _require_server(self, server: str) -> None:
-        if server not in self._slice.servers:
-            raise BadInput(f"server {server} is not in the lease, which has {self._slice}; lease it too")
+        if server not in self._parts.servers:
+            raise BadInput(f"server {server} is not in the lease, which has {self._parts}; lease it too")

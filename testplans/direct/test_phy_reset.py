@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rackloop.errors import NotSupported
-from rackloop.faults import FaultSpec, phy_number
-from rackloop.lab import Lab
+from rackloop.faults import FaultSpec
+from rackloop.lab import Lab, Part, phy_number
 from rackloop.parameters import number, whole
 from rackloop_fixtures import Measure, Progress, Rack
 
@@ -70,7 +70,7 @@ def test_phy_reset(rack: Rack, parameters: Mapping[str, Any], measure: Measure, 
     ports = _ports(rack.lab)
     if not ports:
         raise NotSupported(f"no scratch drive of {rack.lab.name} is described at a port with a SAS PHY and a path")
-    numbers = {server: phy_number(rack.lab, server, port) for server, port in ports.items()}
+    numbers = {server: phy_number(rack.lab, Part.port(server, port)) for server, port in ports.items()}
     before = rack.phy.drop_counts(numbers.values(), rack.deadline())
     settle_ns = round(parameters["settle_ms"] * 1e6)
     with rack.watching(ports) as watched:

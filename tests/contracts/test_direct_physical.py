@@ -16,7 +16,7 @@ from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.safety import heal
-from rackloop.safety.leases import HeldLease, _one_store, leased
+from rackloop.safety.leases import HeldLease, _shared_store, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
@@ -29,7 +29,7 @@ PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 @pytest.fixture(autouse=True)
 def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_one_store, "_EVERYBODYS", tmp_path)
+    monkeypatch.setattr(_shared_store, "_EVERYBODYS", tmp_path)
 
 
 @pytest.fixture(scope="module")

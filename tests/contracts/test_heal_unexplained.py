@@ -36,8 +36,8 @@ BY_HAND: dict[str, tuple[Callable[[FaultyRack], object], str]] = {
     "crash": (lambda rack: rack.mock.control.crash("srv2", soon(30)), "crash of server:srv2"),
     "hang": (lambda rack: rack.mock.control.hang("srv3", soon(30)), "hang of server:srv3"),
     "drive": (lambda rack: ask_rackd(rack, "fault", drive="d01", fault={"kind": "hang"}), "hang of drive:d01"),
-    "stuck": (lambda rack: ask_rackd(rack, "stick", port=9, stuck=True), "stuck of port:9"),
-    "slow": (lambda rack: ask_rackd(rack, "training", ports=[3], factor=9), "slow_training of port:3"),
+    "stuck": (lambda rack: ask_rackd(rack, "stick", port=9, stuck=True), "stuck of switch_port:9"),
+    "slow": (lambda rack: ask_rackd(rack, "training", ports=[3], factor=9), "slow_training of switch_port:3"),
 }
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.lab import parts_of
 from rackloop.safety import end_orphans
-from rackloop.safety.leases import Leases, holding, slice_of
+from rackloop.safety.leases import Leases, holding
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Journal
 from rackloop.seed import stream
@@ -153,7 +154,7 @@ def test_a_server_that_cannot_be_asked_is_passed_over(sshd: Sshd) -> None:
 def test_heal_ends_what_a_run_left_and_leaves_what_is_its_own(rack: MockRack) -> None:
     with (
         closing(open_lab_store(rack.lab, rack.state, CLOCK)) as store,
-        holding(Leases(store, rack.lab.name), slice_of(rack.lab)) as held,
+        holding(Leases(store, rack.lab.name), parts_of(rack.lab)) as held,
         open_leased(rack.lab, CLOCK, rack.state, held) as opened,
     ):
         rack.says("srv2", "RACKLOOP_COMMAND=mock/0badcafe/1.1 nohup sleep 1000 >/dev/null 2>&1 & echo")

@@ -14,7 +14,7 @@ from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.portmap import Open
 from rackloop.safety import Guard, heal
-from rackloop.safety.leases import HeldLease, LeaseTerms, _one_store, leased
+from rackloop.safety.leases import HeldLease, LeaseTerms, _shared_store, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
 from rackloop_cli.main import main
@@ -29,7 +29,7 @@ SRV1 = LeaseTerms(servers=("srv1",))
 @pytest.fixture(autouse=True)
 def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_one_store, "_EVERYBODYS", tmp_path)
+    monkeypatch.setattr(_shared_store, "_EVERYBODYS", tmp_path)
 
 
 @pytest.fixture(scope="module")

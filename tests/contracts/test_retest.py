@@ -7,14 +7,15 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from rackloop.safety.maintenance import Finding, Gear, Seen
+from rackloop.lab import Part
+from rackloop.safety.maintenance import Finding, Seen
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab
 from rackloop_labs.retest import retest, try_drive
 from tests.deadlines import soon
 from tests.mock_rack import CLOCK, MockRack
 
-D01, P0 = Gear.drive("d01"), Gear.port("srv1", "p0")
+D01, P0 = Part.drive("d01"), Part.port("srv1", "p0")
 HERE = ("srv1", "p0")
 
 

@@ -16,36 +16,27 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
-from rackloop.safety.leases import (
-    Holder,
-    Lease,
-    LeaseLost,
-    Leases,
-    Process,
-    RackLeased,
-    Slice,
-    Ticket,
-    holding,
-    obtain,
-)
-from rackloop.safety.leases._terms import LeaseTerms
+from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, RackLeased, Ticket, holding, obtain
+from rackloop.safety.leases._leases import LeaseTerms
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.store._postgres import PostgresEngine
 from rackloop.safety.undo import Journal
+from tests.parts import parts
 from tests.postgres_server import PostgresServer, running_postgres
 
 CLOCK = RealClock()
-WHOLE = Slice(whole=True)
-SRV1, SRV2 = Slice(servers=frozenset({"srv1"})), Slice(servers=frozenset({"srv2"}))
-BOTH = Slice(servers=frozenset({"srv1", "srv2"}))
+WHOLE = parts(whole=True)
+SRV1, SRV2 = parts(servers=frozenset({"srv1"})), parts(servers=frozenset({"srv2"}))
+BOTH = parts(servers=frozenset({"srv1", "srv2"}))
 ME = Holder.here()
 
 HOLD = """
 import sys
 from rackloop.clock import RealClock
-from rackloop.safety.leases import Leases, Slice, holding
+from rackloop.safety.leases import Leases, holding
 from rackloop.safety.store import open_store
-with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), Slice(whole=True)) as held:
+from tests.parts import parts
+with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), parts(whole=True)) as held:
     print(held.lease.id, flush=True)
     sys.stdin.read()
 """
@@ -132,7 +123,7 @@ def test_a_small_request_never_overtakes_one_it_would_hold_up(leases: Leases) ->
     waiting = leases.request(WHOLE, ME)
     assert leases.request(SRV2, ME).lease is None
     leases.release(waiting)
-    assert leases.queue()[0].slice == SRV2
+    assert leases.queue()[0].parts == SRV2
 
 
 def test_one_that_holds_nobody_up_overtakes(leases: Leases) -> None:
@@ -144,7 +135,7 @@ def test_one_that_holds_nobody_up_overtakes(leases: Leases) -> None:
 def test_a_request_is_granted_whole_or_not_at_all(leases: Leases) -> None:
     granted(leases.request(SRV1, ME))
     assert leases.request(BOTH, ME).lease is None
-    assert [lease.slice for lease in leases.held()] == [SRV1]
+    assert [lease.parts for lease in leases.held()] == [SRV1]
 
 
 def test_who_gave_a_place_up_is_not_waited_for(leases: Leases) -> None:
@@ -213,20 +204,25 @@ def test_only_a_lease_that_the_asker_took_for_themselves_has_parts(leases: Lease
 
 
 def test_stealing_ends_what_is_in_the_way_and_nothing_else_and_is_recorded(leases: Leases) -> None:
-    robbed, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
+    previous_holder, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, ME))
     granted_before = leases.request(SRV1, ME)
-    thief = Holder("eve", "elsewhere")
-    lease, ended = leases.steal(leases.request(SRV1, thief), "an outage")
-    assert ids(ended) == [robbed.id]
+    new_holder = Holder("eve", "elsewhere")
+    lease, ended = leases.steal(leases.request(SRV1, new_holder), "an outage")
+    assert ids(ended) == [previous_holder.id]
     assert ids(leases.held()) == ids([other, lease])
     with pytest.raises(LeaseLost, match=r"stolen by eve@elsewhere \(an outage\)"):
-        leases.fresh_token(robbed)
+        leases.fresh_token(previous_holder)
     [theft] = leases.thefts()
-    assert (theft.lease, theft.robbed, theft.thief, theft.why) == (robbed.id, str(ME), "eve@elsewhere", "an outage")
+    assert (theft.lease, theft.previous_holder, theft.new_holder, theft.why) == (
+        previous_holder.id,
+        str(ME),
+        "eve@elsewhere",
+        "an outage",
+    )
     assert leases.poll(granted_before).lease is None
 
 
-def test_nobody_is_robbed_whom_the_thief_was_not_asked_about(leases: Leases) -> None:
+def test_nobody_is_previous_holder_whom_the_new_holder_was_not_asked_about(leases: Leases) -> None:
     agreed, other = granted(leases.request(SRV1, ME)), granted(leases.request(SRV2, Holder("ann", "there")))
     ticket = leases.request(WHOLE, ME)
     with pytest.raises(RackLeased, match="srv2 held by ann@there") as refused:
@@ -234,15 +230,15 @@ def test_nobody_is_robbed_whom_the_thief_was_not_asked_about(leases: Leases) -> 
     assert len(refused.value.held_up_by) == 1
     assert ids(leases.held()) == [agreed.id, other.id]
     with pytest.raises(RackLeased):
-        obtain(leases, WHOLE, LeaseTerms(steal_why="an outage", robbing=frozenset({agreed.id})))
+        obtain(leases, WHOLE, LeaseTerms(steal_why="an outage", steal_from=frozenset({agreed.id})))
     assert ids(leases.queue()) == [ticket.id]
     assert ids(leases.steal(ticket, "an outage", [agreed.id, other.id])[1]) == [agreed.id, other.id]
 
 
-def test_a_part_of_a_lease_that_the_thief_agreed_to_ends_with_it(leases: Leases) -> None:
+def test_a_part_of_a_lease_that_the_new_holder_agreed_to_ends_with_it(leases: Leases) -> None:
     agreed = leases.keep(granted(leases.request(BOTH, ME)), 60.0)
     granted(leases.request(SRV1, ME, within=agreed.id))
-    assert leases.steal(leases.request(WHOLE, Holder("eve", "there")), "an outage", [agreed.id])[0].slice == WHOLE
+    assert leases.steal(leases.request(WHOLE, Holder("eve", "there")), "an outage", [agreed.id])[0].parts == WHOLE
     assert len(leases.held()) == 1
 
 
@@ -310,7 +306,7 @@ def test_a_lease_outlives_the_store_being_opened_anew(where: str, leases: Leases
     lease = granted(leases.request(SRV1, ME))
     with closing(open_store(where, CLOCK)) as again:
         [found] = Leases(again, "lab").held()
-        assert (found.id, found.token, found.slice) == (lease.id, lease.token, lease.slice)
+        assert (found.id, found.token, found.parts) == (lease.id, lease.token, lease.parts)
 
 
 def test_a_process_that_is_killed_holds_nothing_from_that_moment(where: str, leases: Leases) -> None:
@@ -434,7 +430,7 @@ def test_who_waits_goes_on_waiting_while_the_store_does_not_answer(store: Store)
     leases = Starting(store, "lab")
     before = granted(leases.request(SRV1, ME))
     with holding(leases, SRV1, LeaseTerms(wait_s=60.0)) as held:
-        assert held.slice == SRV1
+        assert held.parts == SRV1
     assert next(asked) == 3
 
 

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "reference" / "faults.md").read_text(encoding="utf-8").s
 def kinds_missing(kinds: Iterable[FaultKind], page: Sequence[str]) -> Iterator[str]:
     """Rows of kinds and of their parameters that the page lacks."""
     for kind in kinds:
-        of = ", ".join(sorted(kind.targets))
+        of = ", ".join(sorted(target.noun for target in kind.targets))
         row = f"| `{kind.name}` | {kind.does} | {of} | {'yes' if kind.endangers_data else 'no'} |"
         if row not in page:
             yield f"docs/reference/faults.md: add or correct {row}"

@@ -34,7 +34,7 @@ PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/unit/harness/test_guard_worlds.py": (1, WITHOUT),
     "tests/unit/harness/test_leases_holder.py": (2, MACHINE),
     "tests/unit/harness/test_leases_model.py": (2, MACHINE),
-    "tests/unit/harness/test_leases_one_store.py": (1, MACHINE),
+    "tests/unit/harness/test_leases_shared_store.py": (1, MACHINE),
     "tests/unit/harness/test_store_clock.py": (1, MACHINE),
     "tests/unit/harness/test_upkeep.py": (1, SECONDS),
     "tests/unit/labs/test_discovery.py": (1, SURVEY),

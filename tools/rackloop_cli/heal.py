@@ -8,9 +8,9 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
-from rackloop.lab import Lab, LabState, load_lab
+from rackloop.lab import Lab, LabState, load_lab, parts_of
 from rackloop.safety import HealReport
-from rackloop.safety.leases import Leases, LeaseTerms, leased, slice_of
+from rackloop.safety.leases import Leases, LeaseTerms, leased
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Journal
 from rackloop.units import counted
@@ -34,10 +34,10 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) ->
     require_described(lab, state)
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
-        leases, wanted = Leases(store, lab.name), slice_of(lab)
+        leases, wanted = Leases(store, lab.name), parts_of(lab)
         within = own_lease(leases, wanted)
         agreed = agree_to_steal(leases, wanted, "heal", yes=yes, within=within) if steal else Agreed()
-        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, robbing=agreed.leases, within=within)
+        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, steal_from=agreed.leases, within=within)
         with offering("take it over (--steal)"), leased(lab, store, terms) as held:
             worked_on = in_maintenance(lab, store)
             for out in worked_on.values():

@@ -116,10 +116,10 @@ def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
     lab, terms = prepared.rack, prepared.terms
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)
-        agreed = agree_to_steal(leases, terms.part_of(lab, leases), terms.purpose, yes=yes, within=terms.within)
+        agreed = agree_to_steal(leases, terms.parts_of(lab, leases), terms.purpose, yes=yes, within=terms.within)
     if agreed.why is None:
         return prepared
-    stealing = replace(prepared.request.terms, steal_why=agreed.why, robbing=frozenset(agreed.leases))
+    stealing = replace(prepared.request.terms, steal_why=agreed.why, steal_from=frozenset(agreed.leases))
     return replace(prepared, request=replace(prepared.request, terms=stealing))
 
 

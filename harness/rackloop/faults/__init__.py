@@ -8,14 +8,11 @@ from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._effect import ReadInterval, first_trouble
 from rackloop.faults._guard import EffectWatch, FaultCutShort, Faults, Injection, kind_of_fault
 from rackloop.faults._kind import FaultKind, Need
-from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
-from rackloop.faults._target import Target, TargetKind, phy_number
 from rackloop.faults._ways import phy_of
 
 __all__ = [
     "KINDS",
-    "BlastRadius",
     "EffectWatch",
     "FaultCutShort",
     "FaultKind",
@@ -24,11 +21,8 @@ __all__ = [
     "Injection",
     "Need",
     "ReadInterval",
-    "Target",
-    "TargetKind",
     "commanded_s",
     "first_trouble",
     "kind_of_fault",
-    "phy_number",
     "phy_of",
 ]

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from rackloop.faults import _ways as ways
 from rackloop.faults._kind import FaultKind
 from rackloop.faults._spec import FaultSpec
-from rackloop.faults._target import TargetKind
+from rackloop.lab import PartKind
 from rackloop.parameters import Parameter
 
-_DRIVE = frozenset({TargetKind.DRIVE})
-_SERVER = frozenset({TargetKind.SERVER})
-_SWITCH = frozenset({TargetKind.SWITCH})
-_PORT = frozenset({TargetKind.SERVER_PORT, TargetKind.SWITCH_PORT, TargetKind.DRIVE})
-_SLOT = frozenset({TargetKind.SERVER_PORT, TargetKind.DRIVE})
-_FED = frozenset({TargetKind.SERVER, TargetKind.DRIVE, TargetKind.OUTLET})
+_DRIVE = frozenset({PartKind.DRIVE})
+_SERVER = frozenset({PartKind.SERVER})
+_SWITCH = frozenset({PartKind.SWITCH})
+_PORT = frozenset({PartKind.PORT, PartKind.SWITCH_PORT, PartKind.DRIVE})
+_SLOT = frozenset({PartKind.PORT, PartKind.DRIVE})
+_FED = frozenset({PartKind.SERVER, PartKind.DRIVE, PartKind.OUTLET})
 
 _SECTORS = {
     "lba": Parameter(0, "the first sector, in sectors of the drive", type=int),
@@ -80,7 +80,7 @@ _ALL = (
         "fail_stop",
         "a drive fails every request at once; its link stays up",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "dead"),
+        ways.BreakPart(ways.of_target, "dead"),
         endangers_data=True,
     ),
     FaultKind(
@@ -97,7 +97,7 @@ _ALL = (
         "hang",
         "a drive answers nothing; its link stays up",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "hang"),
+        ways.BreakPart(ways.of_target, "hang"),
         endangers_data=True,
     ),
     FaultKind(
@@ -130,20 +130,20 @@ _ALL = (
         "crash_on_remap",
         "a drive's firmware crashes when its link is lost; it answers again after a power cycle",
         _DRIVE,
-        ways.BreakPart(ways.of_drive, "crash_on_remap"),
+        ways.BreakPart(ways.of_target, "crash_on_remap"),
         endangers_data=True,
     ),
     FaultKind(
         "server_crash",
         "a server's kernel panics; it keeps its power and its drives' links",
         _SERVER,
-        ways.BreakPart(ways.of_server, "crash"),
+        ways.BreakPart(ways.of_target, "crash"),
     ),
     FaultKind(
         "server_hang",
         "a server stops all it does, and goes on where it was when the fault ends",
         _SERVER,
-        ways.BreakPart(ways.of_server, "hang"),
+        ways.BreakPart(ways.of_target, "hang"),
     ),
     FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, ways.CutPower()),
     FaultKind(

@@ -14,7 +14,6 @@ from rackloop.abilities import SignalRestorer
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, FaultRefused, RackloopError
 from rackloop.faults._catalogue import KINDS, commanded_s
-from rackloop.faults._radius import BlastRadius
 from rackloop.faults._spec import FaultSpec
 from rackloop.names import guess
 from rackloop.record import FaultPhase
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rackloop.faults._kind import FaultKind
-    from rackloop.lab import Lab
+    from rackloop.lab import Lab, Parts
     from rackloop.record import EventSink, Stage
     from rackloop.safety.undo import ActRecorder, Entry, Equipment
 
@@ -50,7 +49,7 @@ class Injection:
     number: int
     spec: FaultSpec
     key: str
-    radius: BlastRadius
+    radius: Parts
     commanded_ns: int
     acknowledged_ns: int | None = None
     effect: Stage | None = None
@@ -278,7 +277,7 @@ class Faults:
     def _mend(self, injection: Injection) -> list[str]:
         """End a fault; what could not be mended, unless another fault explains that."""
         others = [other for other in self.made if other.stands and other is not injection]
-        dark = {port for other in others for port in other.radius.ports}
+        dark = {port for other in others for port in other.radius.switch_ports}
         started_ns = self._clock.now_ns()
         deadline = Deadline.after(self._clock, _END_S)
         recorder = self._recorder
@@ -331,7 +330,7 @@ def _may_hinder(standing: Injection, ended: Injection) -> bool:
         return True
     reach, mended = standing.radius, ended.radius
     at_servers = mended.servers | {server for server, _port in mended.server_ports}
-    if reach.ports & mended.ports or reach.servers & at_servers:
+    if reach.switch_ports & mended.switch_ports or reach.servers & at_servers:
         return True
     # A management controller touches no I/O, and may be what gives its server power again.
     return standing.spec.target in mended.servers

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.errors import BadInput
-from rackloop.faults._radius import BlastRadius, radius_of_target
 from rackloop.faults._spec import FaultSpec
-from rackloop.faults._target import Target, TargetKind
+from rackloop.lab import Part, PartKind, Parts, reach_of
 from rackloop.names import guess
 from rackloop.parameters import Parameter
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 class Wanted:
     """A fault as it is to be made: its target found, its parameters complete, the key or id that it goes by."""
 
-    target: Target
+    target: Part
     parameters: Mapping[str, Any]
     key: str = ""
     request_id: int = 0
@@ -31,13 +30,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Need:
-    """The part that a fault acts on, by its name among the equipment, and what is done to it.
+    """The part that a fault acts on and what is done to it.
 
     ``how`` is a kind of its :class:`~rackloop.abilities.Breakable`, ``off`` of power, or ``dropped`` of the signals of
-    ``ports``, whose part is called ``phy``.
+    ``ports``, whose part is a PHY without a name.
     """
 
-    part: str
+    part: Part
     how: str
     ports: frozenset[int] = frozenset()
 
@@ -56,7 +55,7 @@ class Way(Protocol):
     def needs(self, lab: Lab, wanted: Wanted) -> Need: ...
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None: ...
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]: ...
-    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius: ...
+    def radius(self, lab: Lab, wanted: Wanted) -> Parts: ...
 
 
 class OfTargetAlone:
@@ -68,9 +67,9 @@ class OfTargetAlone:
         """Nothing is wrong that the kind has not found."""
         return []
 
-    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
         """What a fault reaches that takes its target away whole."""
-        return radius_of_target(lab, wanted.target)
+        return reach_of(lab, wanted.target)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class FaultKind:
 
     name: str
     does: str
-    targets: frozenset[TargetKind]
+    targets: frozenset[PartKind]
     way: Way
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     endangers_data: bool = False
@@ -100,10 +99,10 @@ class FaultKind:
         found = []
         target = None
         try:
-            target = Target.of(lab, spec.target, words)
+            target = lab.part(spec.target, words)
             if target.kind not in self.targets:
-                fitting = " or ".join(sorted(self.targets))
-                found.append(f"{self.name} is of a {fitting}, and {spec.target} is a {target.kind}")
+                fitting = " or ".join(sorted(kind.noun for kind in self.targets))
+                found.append(f"{self.name} is of a {fitting}, and {spec.target} is a {target.kind.noun}")
         except BadInput as error:
             found.append(str(error))
         for name, parameter in self.parameters.items():
@@ -122,9 +121,9 @@ class FaultKind:
         """The specification with its target found and its parameters complete. Raises BadInput with every problem."""
         if found := self.problems(lab, spec):
             raise BadInput("; ".join(found))
-        return replace(self._completed(Target.of(lab, spec.target), spec), key=key, request_id=request_id)
+        return replace(self._completed(lab.part(spec.target), spec), key=key, request_id=request_id)
 
-    def blast_radius(self, lab: Lab, spec: FaultSpec) -> BlastRadius:
+    def blast_radius(self, lab: Lab, spec: FaultSpec) -> Parts:
         """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
         return self.way.radius(lab, self.wanted(lab, spec))
 
@@ -150,7 +149,7 @@ class FaultKind:
             reasons += worth_keeping(lab, (self.way.radius(lab, wanted).drives & linked) - disturbs)
         return list(dict.fromkeys(reasons))
 
-    def _completed(self, target: Target, spec: FaultSpec) -> Wanted:
+    def _completed(self, target: Part, spec: FaultSpec) -> Wanted:
         return Wanted(target, self._parameters(spec))
 
     def _parameters(self, spec: FaultSpec) -> dict[str, Any]:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.errors import BadInput, NotSupported
 from rackloop.faults._kind import Need, OfTargetAlone, Wanted, worth_keeping
-from rackloop.faults._radius import BlastRadius, radius_of_server_port, radius_of_switch_port
-from rackloop.faults._target import Target, TargetKind, server_port_of, signal_port, switch_port
+from rackloop.lab import Part, PartKind, Parts, phy_number, reach_of, server_port_of, switch_port_of
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.lab import Lab
     from rackloop.safety.undo import Equipment
 
-Named = Callable[["Lab", Target], str]
+Named = Callable[["Lab", Part], Part]
 
 # The longest that the reference switch takes a signal away for.
 _UNTIL_ENDED_S = 3600.0
@@ -33,11 +32,11 @@ class OfPort:
         """Nothing is wrong that the kind has not found."""
         return []
 
-    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
         """The port, and everything at both ends of its circuit."""
         if lab.has_switch:
-            return radius_of_switch_port(lab, switch_port(lab, wanted.target))
-        return radius_of_server_port(lab, *server_port_of(lab, wanted.target))
+            return reach_of(lab, Part.switch_port(switch_port_of(lab, wanted.target)))
+        return reach_of(lab, server_port_of(lab, wanted.target))
 
 
 class DropSignal(OfPort):
@@ -47,11 +46,11 @@ class DropSignal(OfPort):
 
     def needs(self, lab: Lab, wanted: Wanted) -> Need:
         """See :class:`~rackloop.faults._kind.Way`."""
-        return Need("phy", "dropped", frozenset({signal_port(lab, wanted.target)}))
+        return Need(Part(PartKind.PHY), "dropped", frozenset({phy_number(lab, wanted.target)}))
 
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
-        phy, port, given = phy_of(lab, acting), signal_port(lab, wanted.target), wanted.parameters
+        phy, port, given = phy_of(lab, acting), phy_number(lab, wanted.target), wanted.parameters
         if "count" in given:
             times = given["down_s"], given["up_s"], given["count"]
             phy.flap([port], *times, deadline, request_id=wanted.request_id)
@@ -60,7 +59,7 @@ class DropSignal(OfPort):
 
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
         """A signal that is not there cannot be taken away, and one that nothing gives back must come by itself."""
-        phy, port = phy_of(lab, equipment), signal_port(lab, wanted.target)
+        phy, port = phy_of(lab, equipment), phy_number(lab, wanted.target)
         if not {"down_s", "count"} & wanted.parameters.keys() and not isinstance(phy, SignalRestorer):
             return ["nothing here ends a drop early: give down_s"]
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
@@ -75,7 +74,7 @@ class CutPower(OfTargetAlone):
 
     def needs(self, _lab: Lab, wanted: Wanted) -> Need:
         """See :class:`~rackloop.faults._kind.Way`."""
-        return Need(_fed_by(wanted.target), "off")
+        return Need(wanted.target, "off")
 
     def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Way`."""
@@ -84,8 +83,10 @@ class CutPower(OfTargetAlone):
     def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
         """What is off already cannot lose its power; a drive may lose what is in its write cache."""
         target = wanted.target
-        reasons = [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name} has no power already"]
-        if target.kind is TargetKind.DRIVE:
+        reasons = (
+            [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name or target} has no power already"]
+        )
+        if target.kind is PartKind.DRIVE:
             reasons += worth_keeping(lab, [target.name])
         return reasons
 
@@ -123,7 +124,7 @@ class BreakPart(OfTargetAlone):
 
     def _part(self, lab: Lab, equipment: Equipment, wanted: Wanted) -> Breakable:
         name = self.resource(lab, wanted.target)
-        part = equipment.breakable.get(name)
+        part = equipment.breakable.get(str(name))
         if part is None or self.kind not in part.kinds:
             raise NotSupported(f"nothing in the rack {lab.name} can break {name} as {self.kind}")
         return part
@@ -133,7 +134,7 @@ class BreakSectors(BreakPart):
     """Breaks ``sectors`` of a drive from ``lba`` on."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(of_drive, kind, adds_up=True)
+        super().__init__(of_target, kind, adds_up=True)
 
     def check(self, lab: Lab, wanted: Wanted) -> list[str]:
         """The drive has to have these sectors."""
@@ -149,7 +150,7 @@ class SlowDown(BreakPart):
     """Has a drive take ``extra_us`` longer for each request, or ``factor`` times as long."""
 
     def __init__(self) -> None:
-        super().__init__(of_drive, "slow", adds_up=True)
+        super().__init__(of_target, "slow", adds_up=True)
 
     def check(self, _lab: Lab, wanted: Wanted) -> list[str]:
         """It is one or the other."""
@@ -176,7 +177,7 @@ class SwitchOffPhy(BreakPart):
         """A signal that a drop takes away comes back with the end of the drop: that is waited for first."""
         if reasons := super().objections(lab, equipment, wanted, deadline):
             return reasons
-        port = signal_port(lab, wanted.target)
+        port = phy_number(lab, wanted.target)
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is being dropped, or what it leads to is dark already"]
         return []
@@ -188,7 +189,7 @@ class SwapCables(BreakPart):
     takes_links = True
 
     def __init__(self) -> None:
-        super().__init__(lambda _lab, _target: "cabling", "miswire", adds_up=True)
+        super().__init__(lambda _lab, _target: Part(PartKind.CABLING), "miswire", adds_up=True)
 
     def check(self, lab: Lab, wanted: Wanted) -> list[str]:
         """The other cable must be one of the switch's, and another one."""
@@ -207,10 +208,10 @@ class SwapCables(BreakPart):
         moved = sorted({port for fault in standing for port in fault.get("ports", ()) if port in ports})
         return [f"the cable of port {port} is swapped already" for port in moved]
 
-    def radius(self, lab: Lab, wanted: Wanted) -> BlastRadius:
+    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
         """Both cables and what is at their ends."""
         low, high = self.ports(lab, wanted)
-        return radius_of_switch_port(lab, low) | radius_of_switch_port(lab, high)
+        return reach_of(lab, Part.switch_port(low)) | reach_of(lab, Part.switch_port(high))
 
     def details(self, lab: Lab, wanted: Wanted) -> dict[str, Any]:
         """The two ports."""
@@ -218,61 +219,56 @@ class SwapCables(BreakPart):
 
     def ports(self, lab: Lab, wanted: Wanted) -> tuple[int, int]:
         """The switch ports of both, the lower first."""
-        other = Target.of(lab, wanted.parameters["with"])
-        if other.kind not in {TargetKind.SERVER_PORT, TargetKind.SWITCH_PORT, TargetKind.DRIVE}:
-            raise BadInput(f"{wanted.parameters['with']} is a {other.kind}, which no cable of the switch leads to")
-        low, high = sorted((switch_port(lab, wanted.target), switch_port(lab, other)))
+        other = lab.part(wanted.parameters["with"])
+        if other.kind not in {PartKind.PORT, PartKind.SWITCH_PORT, PartKind.DRIVE}:
+            raise BadInput(f"{wanted.parameters['with']} is a {other.kind.noun}, which no cable of the switch leads to")
+        low, high = sorted((switch_port_of(lab, wanted.target), switch_port_of(lab, other)))
         return low, high
 
 
 class ReachesNothing(BreakPart):
     """Breaks what controls the rack and carries none of its I/O."""
 
-    def radius(self, _lab: Lab, _wanted: Wanted) -> BlastRadius:
+    def radius(self, _lab: Lab, _wanted: Wanted) -> Parts:
         """Nobody but the harness may notice."""
-        return BlastRadius()
+        return Parts()
 
 
-def of_drive(_lab: Lab, target: Target) -> str:
-    """``drive:d01``."""
-    return f"drive:{target.name}"
+def of_target(_lab: Lab, target: Part) -> Part:
+    """The target itself."""
+    return target
 
 
-def of_server(_lab: Lab, target: Target) -> str:
-    """``server:srv1``."""
-    return f"server:{target.name}"
+def of_network(_lab: Lab, target: Part) -> Part:
+    """The network of a server."""
+    return Part(PartKind.NETWORK, target.name)
 
 
-def of_network(_lab: Lab, target: Target) -> str:
-    """``network:srv1``."""
-    return f"network:{target.name}"
+def of_controller(_lab: Lab, target: Part) -> Part:
+    """The management controller of a server."""
+    return Part(PartKind.BMC, target.name)
 
 
-def of_controller(_lab: Lab, target: Target) -> str:
-    """``bmc:srv1``."""
-    return f"bmc:{target.name}"
+def of_control_link(_lab: Lab, _target: Part) -> Part:
+    """The control link of the switch."""
+    return Part(PartKind.CONTROL)
 
 
-def of_control_link(_lab: Lab, _target: Target) -> str:
-    """``control``."""
-    return "control"
+def of_switch_port(lab: Lab, target: Part) -> Part:
+    """The switch port of a port or a drive."""
+    return Part.switch_port(switch_port_of(lab, target))
 
 
-def of_switch_port(lab: Lab, target: Target) -> str:
-    """``port:17``."""
-    return f"port:{switch_port(lab, target)}"
+def of_slot(lab: Lab, target: Part) -> Part:
+    """The slot at a server port, ``node1/p0``; of a drive in slot 3 of the expander there ``node1/p0/3``."""
+    described = lab.drives[target.name] if target.kind is PartKind.DRIVE else None
+    within = [described.slot] if described is not None and described.expander is not None else []
+    return Part(PartKind.SLOT, "/".join([*server_port_of(lab, target).names, *map(str, within)]))
 
 
-def of_slot(lab: Lab, target: Target) -> str:
-    """``slot:node1/p0``, of a drive in slot 3 of the expander there ``slot:node1/p0/3``."""
-    described = lab.drives[target.name] if target.kind is TargetKind.DRIVE else None
-    within = f"/{described.slot}" if described is not None and described.expander is not None else ""
-    return "slot:{}/{}".format(*server_port_of(lab, target)) + within
-
-
-def of_phy(lab: Lab, target: Target) -> str:
-    """``phy:node1/p0``."""
-    return "phy:{}/{}".format(*server_port_of(lab, target))
+def of_phy(lab: Lab, target: Part) -> Part:
+    """The PHY of a server port, ``node1/p0``."""
+    return Part(PartKind.PHY, "/".join(server_port_of(lab, target).names))
 
 
 def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
@@ -283,19 +279,9 @@ def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
     return equipment.phy
 
 
-def _fed_by(target: Target) -> str:
-    """The power port of ``target``, as the equipment names it; the switch's may have another name there."""
-    match target.kind:
-        case TargetKind.SWITCH:
-            return "switch"
-        case TargetKind.OUTLET:
-            return "outlet:{}/{}".format(*target.names)
-        case kind:
-            return f"{kind}:{target.name}"
-
-
-def _power(lab: Lab, equipment: Equipment, target: Target) -> PowerPort:
-    name = equipment.switch_power if target.kind is TargetKind.SWITCH else _fed_by(target)
+def _power(lab: Lab, equipment: Equipment, target: Part) -> PowerPort:
+    """The power port of ``target``; the switch's may have another name among the equipment."""
+    name = equipment.switch_power if target.kind is PartKind.SWITCH else str(target)
     if name is None or name not in equipment.power:
-        raise NotSupported(f"nothing in the rack {lab.name} switches the power of {target.name}")
+        raise NotSupported(f"nothing in the rack {lab.name} switches the power of {target.name or target}")
     return equipment.power[name]

@@ -11,7 +11,7 @@ from rackloop.errors import LabError
 if TYPE_CHECKING:
     from rackloop.abilities import Drive, DriveIdentity
     from rackloop.clock import Deadline
-    from rackloop.lab._rack import Drive as DescribedDrive
+    from rackloop.lab._hardware import Drive as DescribedDrive
 
 _POLL_NS = 1_000_000
 

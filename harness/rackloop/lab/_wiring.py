@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from rackloop.drive_identifiers import IDENTIFIERS, UNIQUE_IDENTIFIERS, is_on_path
 from rackloop.errors import BadInput
+from rackloop.lab._hardware import Drive, Expander, Server
 from rackloop.lab._profiles import Profile
-from rackloop.lab._rack import Drive, Expander, Lab, LabKind, Server
+from rackloop.lab._rack import Lab, LabKind
 from rackloop.lab.yaml import Examined, KeyPath
 from rackloop.names import guess, quoted
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
+from rackloop.lab import Part
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety._heal_checks import Rack, fed_servers, look_problems, mend_unexplained, power_problems
@@ -67,7 +68,7 @@ def heal(
     lease: HeldLease | None = None,
     look_at: Rack | None = None,
     thorough: bool = False,
-    leave: Callable[[str], bool] = lambda _resource: False,
+    leave: Callable[[Part], bool] = lambda _part: False,
     answering: Callable[[], Collection[str]] = frozenset,
     seek_orphans: bool = False,
     log: ActLog | None = None,
@@ -76,9 +77,9 @@ def heal(
 
     With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
     Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
-    every drive of the baseline be there and be itself. What was done to resources that ``leave`` says are to be left
+    every drive of the baseline be there and be itself. What was done to parts that ``leave`` says are to be left
     alone, because somebody works on them, stays in the journal; so does a change of the map, when the circuits of
-    such ports (``port:17``) are all that is left of it. ``answering`` names the servers that answered since the lab was
+    such switch ports are all that is left of it. ``answering`` names the servers that answered since the lab was
     this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
     neither their controllers nor their outlets are asked.
 
@@ -107,14 +108,14 @@ def heal(
     known = standing
     if lease is not None:
         # What others hold is theirs to undo.
-        standing = [entry for entry in standing if lease.slice.covers(entry.resource, entry.ports)]
-    standing = [entry for entry in standing if not leave(entry.resource)]
+        standing = [entry for entry in standing if lease.parts.covers(entry.part, entry.ports)]
+    standing = [entry for entry in standing if not leave(entry.part)]
     mended, strange = mend_unexplained(lab, known, equipment.breakable, equipment.registers, deadline)
     problems += strange
     undone: tuple[Entry, ...] = ()
     if standing:
         try:
-            hidden = {port for entry in standing for port in entry.ports if leave(f"port:{port}")}
+            hidden = {port for entry in standing for port in entry.ports if leave(Part.switch_port(port))}
             outcome = undo(standing, equipment, journal, deadline, hidden=hidden, check=check)
         except LabError as error:
             # A lease that was lost ends it here.

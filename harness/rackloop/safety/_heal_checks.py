@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
 from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
-from rackloop.lab import mismatches, once_online
+from rackloop.lab import Part, mismatches, once_online
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
@@ -78,10 +78,9 @@ def power_problems(
 
 def fed_servers(lab: Lab, running: Collection[str]) -> frozenset[str]:
     """The power ports that are on because the servers ``running`` have their power through them."""
-    outlets = {name: server.outlet for name, server in lab.servers.items() if server.outlet is not None}
-    return frozenset(f"server:{name}" for name in running) | frozenset(
-        "outlet:{}/{}".format(*outlets[name]) for name in running if name in outlets
-    )
+    known = [lab.servers[name] for name in running if name in lab.servers]
+    fed = (Part.outlet(*server.outlet) for server in known if server.outlet is not None)
+    return frozenset(map(str, (*map(Part.server, running), *fed)))
 
 
 def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[], str | None]]:

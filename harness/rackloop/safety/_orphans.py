@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rackloop.errors import RackloopError
+from rackloop.lab import Part
 from rackloop.record import ActLog
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _end(host: Host, orphan: Orphan, deadline: Deadline, log: ActLog | None) -> 
     """End it, and all else that carries its label; what is wrong where that fails."""
     act = None
     if log is not None:
-        what = {"resource": f"server:{host.name}", "do": "end", "lease": orphan.lease, "command": orphan.command}
+        what = {"resource": str(Part.server(host.name)), "do": "end", "lease": orphan.lease, "command": orphan.command}
         act = log.announce("orphan", what)
     problem = None
     try:

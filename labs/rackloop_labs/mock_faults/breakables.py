@@ -8,20 +8,20 @@ from typing import Any
 from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
 from rackloop.errors import NotSupported
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
 
 KINDS = {
-    "bmc": frozenset({"unreachable"}),
-    "cabling": frozenset({"miswire"}),
-    "control": frozenset({"garbled", "lost"}),
-    "network": frozenset({"partition"}),
-    "port": frozenset({"slow_training", "stuck"}),
-    "server": frozenset({"crash", "hang"}),
+    PartKind.BMC: frozenset({"unreachable"}),
+    PartKind.CABLING: frozenset({"miswire"}),
+    PartKind.CONTROL: frozenset({"garbled", "lost"}),
+    PartKind.NETWORK: frozenset({"partition"}),
+    PartKind.SWITCH_PORT: frozenset({"slow_training", "stuck"}),
+    PartKind.SERVER: frozenset({"crash", "hang"}),
 }
-"""The ways each part that labd keeps can be broken in, by what its name begins with."""
+"""The ways each kind of part that labd keeps can be broken in."""
 
 
 class LabdBreakable:
@@ -34,7 +34,7 @@ class LabdBreakable:
     def __init__(self, control: LabdControl, resource: str) -> None:
         self._control = control
         self._resource = resource
-        self.kinds = KINDS[resource.partition(":")[0]]
+        self.kinds = KINDS[Part.of(resource).kind]
 
     def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         """Break it under ``key``; it is broken when this returns.
@@ -57,10 +57,11 @@ class LabdBreakable:
 
 def mock_breakables(lab: Lab, rackd: RackdControl, labd: LabdControl) -> dict[str, Breakable]:
     """Everything of a mock rack that can be broken, by the names that faults and the undo journal use."""
-    parts: dict[str, Breakable] = {f"drive:{name}": RackdBreakable(rackd, name) for name in lab.drives}
-    kept = []
+    parts: dict[str, Breakable] = {str(Part.drive(name)): RackdBreakable(rackd, name) for name in lab.drives}
+    kept: list[Part] = []
     if lab.has_switch:
-        kept += ["control", "cabling", *(f"port:{number}" for number in range(1, lab.fabric.ports + 1))]
-    kept += [f"{part}:{name}" for part in ("server", "network") for name in lab.servers]
-    kept += [f"bmc:{name}" for name, server in lab.servers.items() if server.bmc is not None]
-    return parts | {name: LabdBreakable(labd, name) for name in kept}
+        kept += [Part(PartKind.CONTROL), Part(PartKind.CABLING)]
+        kept += map(Part.switch_port, range(1, lab.fabric.ports + 1))
+    kept += [Part(kind, name) for kind in (PartKind.SERVER, PartKind.NETWORK) for name in lab.servers]
+    kept += [Part(PartKind.BMC, name) for name, server in lab.servers.items() if server.bmc is not None]
+    return parts | {name: LabdBreakable(labd, name) for name in map(str, kept)}

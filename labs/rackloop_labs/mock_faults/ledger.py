@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rackloop.errors import BadInput, RackloopError
+from rackloop.lab import Part
 from rackloop.names import guess
 
 _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
@@ -60,7 +61,7 @@ class FaultLedger:
         if request["op"] == "standing" and "resource" not in request:
             shown = {name: await self._shown(name) for name in self._parts}
             return {"standing": {name: faults for name, faults in shown.items() if faults}}
-        resource = str(request.get("resource"))
+        resource = str(Part.of_resource(str(request.get("resource"))))
         if resource not in self._parts:
             raise BadInput(f"nothing that can be broken is called {resource!r}; {guess(resource, self._parts)}")
         if request["op"] == "standing":

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from rackloop.errors import BadInput
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind
 from rackloop_drivers.fabric.flexfabric import Act
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc
@@ -65,13 +65,14 @@ def faulty_parts(
     lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers
 ) -> dict[str, FaultyPart]:
     """Everything of a mock rack that labd can break, by the names of ``Equipment.breakable``."""
-    parts: dict[str, FaultyPart] = {"cabling": _Cabling(link)}
+    parts: dict[Part, FaultyPart] = {Part(PartKind.CABLING): _Cabling(link)}
     if switch is not None:
-        parts["control"] = _ControlLink(switch)
-    parts |= {f"server:{name}": _Server(host) for name, host in servers.items()}
-    parts |= {f"network:{name}": _Network(host) for name, host in servers.items()}
-    parts |= {f"bmc:{name}": _Controller(controller) for name, controller in power.controllers.items()}
-    return parts | {f"port:{number}": _Port(link, number) for number in range(1, lab.fabric.ports + 1)}
+        parts[Part(PartKind.CONTROL)] = _ControlLink(switch)
+    parts |= {Part.server(name): _Server(host) for name, host in servers.items()}
+    parts |= {Part(PartKind.NETWORK, name): _Network(host) for name, host in servers.items()}
+    parts |= {Part(PartKind.BMC, name): _Controller(controller) for name, controller in power.controllers.items()}
+    parts |= {Part.switch_port(number): _Port(link, number) for number in range(1, lab.fabric.ports + 1)}
+    return {str(part): faulty for part, faulty in parts.items()}
 
 
 class _Server:

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from rackloop.clock import Deadline
+from rackloop.lab import Part, PartKind
 from rackloop_drivers.breakable import standing_by_drive
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
-
-_DRIVE = "drive:"
 
 
 class LabdRegister:
@@ -18,7 +17,7 @@ class LabdRegister:
 
     def __init__(self, control: LabdControl, parts: Collection[str]) -> None:
         self._control = control
-        self.parts = frozenset(part for part in parts if not part.startswith(_DRIVE))
+        self.parts = frozenset(part for part in parts if Part.of(part).kind is not PartKind.DRIVE)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
         """What stands, by part and key."""
@@ -31,9 +30,9 @@ class RackdRegister:
 
     def __init__(self, control: RackdControl, parts: Collection[str]) -> None:
         self._control = control
-        self.parts = frozenset(part for part in parts if part.startswith(_DRIVE))
+        self.parts = frozenset(part for part in parts if Part.of(part).kind is PartKind.DRIVE)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
         """What stands, by part and key."""
-        found = {_DRIVE + drive: faults for drive, faults in standing_by_drive(self._control, deadline).items()}
+        found = {str(Part.drive(drive)): faults for drive, faults in standing_by_drive(self._control, deadline).items()}
         return {name: faults for name, faults in found.items() if name in self.parts}

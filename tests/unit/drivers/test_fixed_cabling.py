@@ -10,8 +10,7 @@ import pytest
 
 from rackloop.abilities import PortState
 from rackloop.clock import Deadline, RealClock
-from rackloop.faults import phy_number
-from rackloop.lab import load_lab
+from rackloop.lab import Part, load_lab, phy_number
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshAccess, SshHost
@@ -37,7 +36,9 @@ def test_a_rack_with_a_switch_stays_as_it_is() -> None:
 def test_faults_know_a_port_by_the_same_number(name: str) -> None:
     lab = load_lab(name)
     places = [(server, port) for server, described in lab.servers.items() for port in described.ports]
-    assert [phy_number(lab, *place) for place in places] == [numbered(lab).switch_port(*place) for place in places]
+    assert [phy_number(lab, Part.port(*place)) for place in places] == [
+        numbered(lab).switch_port(*place) for place in places
+    ]
 
 
 @pytest.mark.parametrize("name", ["mock-direct", "direct-attached"])

@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
 from rackloop.faults import FaultSpec
-from rackloop.faults.schedules import Bound, FaultChoice, RandomSchedule, Schedule, Step, Taken
+from rackloop.faults.schedules import Bound, FaultChoice, RandomSchedule, Schedule, Step
+from rackloop.lab import Parts
+from tests.parts import parts
 
 SERVERS = {"srv1": ("d01", "d02"), "srv2": ("d03", "d04")}
 
 
-def taking(fault: FaultSpec) -> Taken:
+def taking(fault: FaultSpec) -> Parts:
     """A server has its drives with it; a port has one."""
     if fault.target in SERVERS:
-        return Taken(frozenset(SERVERS[fault.target]), frozenset({fault.target}))
-    return Taken(frozenset({fault.target}))
+        return parts(drives=SERVERS[fault.target], servers=[fault.target])
+    return parts(drives=[fault.target])
 
 
 def step(at_s: float, lasts_s: float, target: str = "d01", kind: str = "hang", **parameters: object) -> Step:

@@ -288,7 +288,7 @@ class SimRack:
         kinds = {
             "drive:d01": DRIVE_FAULTS,
             "drive:d03": DRIVE_FAULTS,
-            "port:101": ("stuck", "slow_training"),
+            "switch_port:101": ("stuck", "slow_training"),
             "cabling": ("miswire",),
             "server:srv1": ("crash", "hang"),
             "network:srv1": ("partition",),

@@ -10,11 +10,12 @@ import pytest
 from rackloop.abilities import PhyControl, PortState, PowerPort
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import BadInput
-from rackloop.faults import KINDS, BlastRadius, FaultSpec, Target, TargetKind, kind_of_fault, phy_number
-from rackloop.lab import Lab, load_lab
+from rackloop.faults import KINDS, FaultSpec, kind_of_fault
+from rackloop.lab import Lab, Part, PartKind, Parts, load_lab, phy_number
 from rackloop.portmap import PortMap
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.fabric.static import StaticFabric
+from tests.parts import parts
 from tests.unit.harness.sim_rack import SimPart, described
 
 DIRECT = """
@@ -59,32 +60,32 @@ def test_every_default_is_a_value_its_parameter_may_have() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "kind", "names"),
+    ("written", "part"),
     [
-        ("d01", TargetKind.DRIVE, ("d01",)),
-        ("srv2", TargetKind.SERVER, ("srv2",)),
-        ("srv2.p1", TargetKind.SERVER_PORT, ("srv2", "p1")),
-        ("srv2/p1", TargetKind.SERVER_PORT, ("srv2", "p1")),
-        ("port 17", TargetKind.SWITCH_PORT, ("17",)),
-        ("port:160", TargetKind.SWITCH_PORT, ("160",)),
-        ("switch", TargetKind.SWITCH, ("switch",)),
+        ("d01", Part.drive("d01")),
+        ("srv2", Part.server("srv2")),
+        ("srv2.p1", Part.port("srv2", "p1")),
+        ("srv2/p1", Part.port("srv2", "p1")),
+        ("port:srv2.p1", Part.port("srv2", "p1")),
+        ("port 17", Part.switch_port(17)),
+        ("port:160", Part.switch_port(160)),
+        ("switch_port:160", Part.switch_port(160)),
+        ("switch", Part(PartKind.SWITCH)),
     ],
 )
-def test_targets_are_written_as_the_lab_names_them(
-    lab: Lab, written: str, kind: TargetKind, names: tuple[str, ...]
-) -> None:
-    assert Target.of(lab, written) == Target(kind, names)
+def test_targets_are_written_as_the_lab_names_them(lab: Lab, written: str, part: Part) -> None:
+    assert lab.part(written) == part
 
 
 @pytest.mark.parametrize("written", ["d99", "srv1.p9", "port 161", "port 0", "", "srv1.p0.x", "pdu1/1"])
 def test_a_target_the_lab_does_not_have_is_named(lab: Lab, written: str) -> None:
     with pytest.raises(BadInput):
-        Target.of(lab, written)
+        lab.part(written)
 
 
 def test_a_rack_without_a_switch_has_none_to_break(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="nothing called 'switch'"):
-        Target.of(direct(tmp_path), "switch")
+        direct(tmp_path).part("switch")
 
 
 def test_an_unknown_fault_is_refused_with_a_guess() -> None:
@@ -134,31 +135,31 @@ def test_a_specification_survives_being_written() -> None:
 REACHES = [
     (
         FaultSpec("hang", "d01"),
-        BlastRadius(server_ports=frozenset({("srv1", "p0")}), drives=frozenset({"d01"}), ports=frozenset({1, 101})),
+        parts(server_ports=frozenset({("srv1", "p0")}), drives=frozenset({"d01"}), ports=frozenset({1, 101})),
     ),
     (
         FaultSpec("phy_drop", "srv2.p1"),
-        BlastRadius(server_ports=frozenset({("srv2", "p1")}), drives=frozenset({"d04"}), ports=frozenset({6, 104})),
+        parts(server_ports=frozenset({("srv2", "p1")}), drives=frozenset({"d04"}), ports=frozenset({6, 104})),
     ),
     (
         FaultSpec("phy_drop", "port 104"),
-        BlastRadius(server_ports=frozenset({("srv2", "p1")}), drives=frozenset({"d04"}), ports=frozenset({6, 104})),
+        parts(server_ports=frozenset({("srv2", "p1")}), drives=frozenset({"d04"}), ports=frozenset({6, 104})),
     ),
-    (FaultSpec("stuck_port", "port 40"), BlastRadius(ports=frozenset({40}))),
+    (FaultSpec("stuck_port", "port 40"), parts(ports=frozenset({40}))),
     (
         FaultSpec("server_crash", "srv1"),
-        BlastRadius(
-            frozenset({"srv1"}),
-            frozenset({("srv1", "p0"), ("srv1", "p1"), ("srv1", "p2")}),
-            frozenset({"d01", "d02"}),
-            frozenset({1, 2, 3, 101, 102}),
+        parts(
+            servers={"srv1"},
+            server_ports={("srv1", "p0"), ("srv1", "p1"), ("srv1", "p2")},
+            drives={"d01", "d02"},
+            ports={1, 2, 3, 101, 102},
         ),
     ),
-    (FaultSpec("bmc_unreachable", "srv1"), BlastRadius()),
-    (FaultSpec("control_lost", "switch"), BlastRadius()),
+    (FaultSpec("bmc_unreachable", "srv1"), parts()),
+    (FaultSpec("control_lost", "switch"), parts()),
     (
         FaultSpec("switch_power_loss", "switch"),
-        BlastRadius(
+        parts(
             server_ports=frozenset((server, port) for server in ("srv1", "srv2") for port in ("p0", "p1", "p2")),
             drives=frozenset({"d01", "d02", "d03", "d04"}),
             ports=frozenset({1, 2, 3, 5, 6, 7, 101, 102, 103, 104}),
@@ -168,22 +169,22 @@ REACHES = [
 
 
 @pytest.mark.parametrize(("spec", "reached"), REACHES, ids=[str(spec) for spec, _ in REACHES])
-def test_what_a_fault_reaches_is_known_from_the_wiring(lab: Lab, spec: FaultSpec, reached: BlastRadius) -> None:
+def test_what_a_fault_reaches_is_known_from_the_wiring(lab: Lab, spec: FaultSpec, reached: Parts) -> None:
     assert KINDS[spec.kind].blast_radius(lab, spec) == reached
 
 
 def test_swapped_cables_reach_what_is_at_both(lab: Lab) -> None:
     reached = KINDS["miswire"].blast_radius(lab, FaultSpec("miswire", "srv1.p0", {"with": "d04"}))
-    assert reached.ports == {1, 101, 6, 104}
+    assert reached.switch_ports == {1, 101, 6, 104}
     assert reached.drives == {"d01", "d04"}
 
 
 def test_a_fault_behind_an_expander_reaches_its_siblings_only_through_the_port() -> None:
     lab = load_lab("mock")
     alone = KINDS["hang"].blast_radius(lab, FaultSpec("hang", "d21"))
-    assert (set(alone.drives), set(alone.ports)) == ({"d21"}, {150})
+    assert (set(alone.drives), set(alone.switch_ports)) == ({"d21"}, {150})
     through = KINDS["phy_drop"].blast_radius(lab, FaultSpec("phy_drop", "d21"))
-    assert (set(through.drives), set(through.ports)) == ({"d21", "d22", "d23", "d24"}, {150})
+    assert (set(through.drives), set(through.switch_ports)) == ({"d21", "d22", "d23", "d24"}, {150})
 
 
 class Here:
@@ -227,6 +228,10 @@ def test_without_a_switch_no_drive_worth_keeping_is_taken_away(
 
 def test_without_a_switch_ports_are_counted_as_described(tmp_path: Path) -> None:
     lab = direct(tmp_path)
-    assert [phy_number(lab, *place) for place in (("node1", "p0"), ("node1", "p1"), ("node2", "p0"))] == [1, 2, 3]
+    assert [phy_number(lab, Part.port(*place)) for place in (("node1", "p0"), ("node1", "p1"), ("node2", "p0"))] == [
+        1,
+        2,
+        3,
+    ]
     reached = KINDS["hot_unplug"].blast_radius(lab, FaultSpec("hot_unplug", "a"))
-    assert reached == BlastRadius(server_ports=frozenset({("node1", "p1")}), drives=frozenset({"a"}))
+    assert reached == parts(server_ports=frozenset({("node1", "p1")}), drives=frozenset({"a"}))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from rackloop.faults import BlastRadius, FaultSpec, Injection, first_trouble
+from rackloop.faults import FaultSpec, Injection, first_trouble
 from rackloop.record import Stage
+from tests.parts import parts
 
 TENTH_NS = 100_000_000
 # It stands from 0.25 s until 0.65 s.
-HUNG = Injection(1, FaultSpec("hang", "d01"), "k", BlastRadius(), 250_000_000, 251_000_000, healed_ns=650_000_000)
+HUNG = Injection(1, FaultSpec("hang", "d01"), "k", parts(), 250_000_000, 251_000_000, healed_ns=650_000_000)
 
 
 @dataclass

@@ -11,12 +11,13 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported
-from rackloop.faults import BlastRadius, FaultCutShort, Faults, FaultSpec, Injection
+from rackloop.faults import FaultCutShort, Faults, FaultSpec, Injection
 from rackloop.measurement import Cause, Verdict
 from rackloop.record import EventLog, FaultPhase, Stage, read_events
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
 from rackloop_fixtures.session.outcome import of_exception
+from tests.parts import parts
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimRack, described
 
 EVERY = [
@@ -137,7 +138,7 @@ def test_faults_nest_and_are_mended_in_reverse(bench: Bench) -> None:
             stack.enter_context(bench.faults.injected(spec))
         assert len(bench.rack.parts["drive:d01"].broken) == 2
         bench.rack.told.clear()
-    assert bench.rack.told == ["mend port:101", "mend drive:d01", "mend drive:d01"]
+    assert bench.rack.told == ["mend switch_port:101", "mend drive:d01", "mend drive:d01"]
 
 
 def test_leaving_the_guard_ends_what_stands_and_names_all_that_cannot_be_mended(bench: Bench) -> None:
@@ -146,9 +147,9 @@ def test_leaving_the_guard_ends_what_stands_and_names_all_that_cannot_be_mended(
             faults.begin(
                 FaultSpec(name, {"hang": "d01", "stuck_port": "d01", "server_crash": "srv1"}.get(name, "switch"))
             )
-        bench.rack.parts["drive:d01"].stays = bench.rack.parts["port:101"].stays = True
+        bench.rack.parts["drive:d01"].stays = bench.rack.parts["switch_port:101"].stays = True
         bench.rack.parts["server:srv1"].stays = True
-    assert {problem.split(":")[0] for problem in raised.value.problems} == {"server", "port", "drive"}
+    assert {problem.split(":")[0] for problem in raised.value.problems} == {"server", "switch_port", "drive"}
     assert len(bench.journal.standing("bench")) == 3
 
 
@@ -435,7 +436,7 @@ def test_a_drop_that_nothing_ends_early_is_waited_for_and_in_time(bench: Bench) 
 
 
 def test_the_reach_of_a_fault_decides_what_io_may_notice() -> None:
-    radius = BlastRadius(frozenset({"srv1"}), frozenset({("srv2", "p0")}), frozenset({"d04"}))
+    radius = parts(servers={"srv1"}, server_ports={("srv2", "p0")}, drives={"d04"})
     assert radius.may_touch(server="srv1", port="p3")
     assert radius.may_touch(server="srv2", port="p0")
     assert radius.may_touch(server="srv3", drive="d04")

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from rackloop.abilities import BlockUsage, DriveIdentity, WritableDrive
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.lab import Lab, LabKind
+from rackloop.lab import Lab, LabKind, parts_of
 from rackloop.safety import Leased
 from rackloop.safety import _destructive_guard as guard
-from rackloop.safety.leases import HEARTBEAT_S, HeldLease, Holder, Leases, slice_of
+from rackloop.safety.leases import HEARTBEAT_S, HeldLease, Holder, Leases
 from rackloop.safety.store import open_store
 from rackloop.seed import Stream, stream
 from tests.unit.harness.guard_case import Case, FarDrive, SimDevice
@@ -131,7 +131,7 @@ class Leasing:
         self.store = open_store(":memory:", self.clock)
         self.leases = Leases(self.store, lab.name)
         self.kind, self.held = "", cast("HeldLease | None", None)
-        self.whole, self.mine, self.others = slice_of(lab), slice_of(lab, ["srv1"]), slice_of(lab, ["srv2"])
+        self.whole, self.mine, self.others = parts_of(lab), parts_of(lab, ["srv1"]), parts_of(lab, ["srv2"])
 
     def lease_of(self, world: World, case: Case) -> Leased | None:
         if world.lease == "none":

@@ -104,7 +104,9 @@ _ACTS = st.fixed_dictionaries(
 @given(
     what=_JSON,
     inverse=st.lists(_ACTS, max_size=3) | _JSON,
-    resource=st.sampled_from(["switch", "srv1", "drive:d01", "port:7", "port:", "slot:srv1/", "", "\ud7ff\n"]),
+    resource=st.sampled_from(
+        ["switch", "srv1", "drive:d01", "port:7", "switch_port:7", "port:", "slot:srv1/", "", "\ud7ff\n"]
+    ),
 )
 def test_heal_ends_in_a_report_whatever_a_journal_holds(
     bench: Bench, what: object, inverse: object, resource: str

@@ -12,12 +12,13 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.faults import Faults, FaultSpec
 from rackloop.portmap import Open
 from rackloop.safety import heal
-from rackloop.safety.leases import Holder, LeaseLost, Leases, Slice, holding
+from rackloop.safety.leases import Holder, LeaseLost, Leases, holding
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Entry, Journal, journalled, undoing
+from tests.parts import parts
 from tests.unit.harness.sim_rack import SimOutlet, SimRack, described
 
-WHOLE = Slice(whole=True)
+WHOLE = parts(whole=True)
 
 
 class MarkingJournal(Journal):

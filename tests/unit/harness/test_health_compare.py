@@ -20,8 +20,10 @@ from rackloop.inspection.health import (
     compare,
     rule_names,
 )
+from rackloop.lab import Part
 from rackloop.measurement import Cause
 from rackloop.record import HealthChange, Judgement
+from tests.parts import parts
 
 PORTS = {"host0": "p0", "ata1": "p0", "sda": "p0", "host1": "p1", "nvme0": "p1", "phy-1:0": "p1", "0000:11:00.0": "p1"}
 QUIET = ServerHealth(KernelPosition("boot-1", 0), {"phy-1:0": {"invalid_dword_count": 0}}, PORTS)
@@ -43,7 +45,7 @@ def only(changes: list[HealthChange]) -> HealthChange:
     return change
 
 
-LINKED = Disturbed(linked_ports=frozenset({("srv1", "p0")}), linked_drives=frozenset({"d01"}))
+LINKED = Disturbed(linked=parts(server_ports={("srv1", "p0")}, drives={"d01"}))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_taking_a_link_excuses_neither_a_media_error_nor_a_power_cycle() -> None
 
 
 def test_cut_power_excuses_power_cycles_and_links() -> None:
-    did = Disturbed(powered_drives=frozenset({"d01"}), linked_drives=frozenset({"d01"}))
+    did = Disturbed(linked=parts(drives={"d01"}), powered=parts(drives={"d01"}))
     changes = compare(BEFORE, later({"d01": {"power_cycles": 4, "phy_resets": 2}}), did)
     assert {change.judgement for change in changes} == {Judgement.EXPECTED}
 
@@ -127,18 +129,18 @@ def test_what_was_unknown_before_says_nothing_afterwards() -> None:
 
 
 def test_a_fault_explains_the_rules_it_breaks_on_its_drive_and_no_other() -> None:
-    did = Disturbed(broken_drives={"d01": frozenset({"media_errors"})})
+    did = Disturbed(broken={Part.drive("d01"): frozenset({"media_errors"})})
     named, other = compare(BEFORE, later({"d01": {"media_errors": 5, "power_cycles": 9}}), did)
     assert (named.what, named.judgement, named.why) == ("media_errors", Judgement.EXPECTED, "the test broke it")
     assert (other.what, other.judgement) == ("power_cycles", Judgement.UNEXPECTED)
-    elsewhere = Disturbed(broken_drives={"d02": frozenset({"media_errors"})})
+    elsewhere = Disturbed(broken={Part.drive("d02"): frozenset({"media_errors"})})
     assert only(compare(BEFORE, later({"d01": {"media_errors": 5}}), elsewhere)).judgement is Judgement.UNEXPECTED
 
 
 def test_a_fault_explains_what_the_kernel_says_of_the_port_its_drive_is_at() -> None:
     text = "critical medium error, dev sda, sector 0"
-    explained = Disturbed(broken_ports={("srv1", "p0"): frozenset({"kernel.medium_error"})})
-    elsewhere = Disturbed(broken_ports={("srv2", "p0"): frozenset({"kernel.medium_error"})})
+    explained = Disturbed(broken={Part.port("srv1", "p0"): frozenset({"kernel.medium_error"})})
+    elsewhere = Disturbed(broken={Part.port("srv2", "p0"): frozenset({"kernel.medium_error"})})
     assert only(compare(BEFORE, later(None, None, text), explained)).judgement is Judgement.EXPECTED
     assert only(compare(BEFORE, later(None, None, text), elsewhere)).judgement is Judgement.UNEXPECTED
 
@@ -148,7 +150,7 @@ def test_a_fault_explains_what_the_kernel_says_of_the_port_its_drive_is_at() -> 
     [
         (Disturbed(), Judgement.UNEXPECTED),
         (LINKED, Judgement.UNEXPECTED),
-        (Disturbed(powered_servers=frozenset({"srv1"})), Judgement.EXPECTED),
+        (Disturbed(powered=parts(servers={"srv1"})), Judgement.EXPECTED),
     ],
 )
 def test_a_restart_is_excused_by_cut_power_alone(did: Disturbed, judgement: Judgement) -> None:
@@ -233,7 +235,7 @@ def test_messages_of_one_rule_and_port_are_one_change() -> None:
 def test_a_message_that_names_no_device_is_excused_by_any_port_of_its_server() -> None:
     text = "mptsas: ioc3: removing ssp device: fw_channel 0, fw_id 0, phy 0"
     assert only(compare(BEFORE, later(None, None, text), LINKED)).judgement is Judgement.EXPECTED
-    elsewhere = Disturbed(linked_ports=frozenset({("srv2", "p0")}))
+    elsewhere = Disturbed(linked=parts(server_ports={("srv2", "p0")}))
     assert only(compare(BEFORE, later(None, None, text), elsewhere)).judgement is Judgement.UNEXPECTED
 
 

@@ -16,6 +16,7 @@ from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal, journalled
+from tests.parts import parts
 from tests.unit.harness.sim_rack import SimPart, SimSwitch
 
 LAB = """
@@ -93,39 +94,31 @@ def broken(part: str, kind: str) -> Callable[[World], None]:
     [
         (
             lambda world: drop(world, 1),
-            Disturbed(linked_ports=frozenset({("node1", "p0")}), linked_drives=frozenset({"d01"})),
+            Disturbed(linked=parts(server_ports={("node1", "p0")}, drives={"d01"})),
         ),
         (
             lambda world: drop(world, 3),
-            Disturbed(linked_ports=frozenset({("node2", "p0")}), linked_drives=frozenset({"d03", "d04"})),
+            Disturbed(linked=parts(server_ports={("node2", "p0")}, drives={"d03", "d04"})),
         ),
         (
             lambda world: world.links.reset_link([2], world.deadline),
-            Disturbed(linked_ports=frozenset({("node1", "p1")}), linked_drives=frozenset({"d02"})),
+            Disturbed(linked=parts(server_ports={("node1", "p1")}, drives={"d02"})),
         ),
         (
             broken("slot:node2/p0/1", "removed"),
-            Disturbed(linked_ports=frozenset({("node2", "p0")}), linked_drives=frozenset({"d04"})),
+            Disturbed(linked=parts(server_ports={("node2", "p0")}, drives={"d04"})),
         ),
         (
             broken("slot:node2/p0/1", "device_off"),
-            Disturbed(
-                linked_ports=frozenset({("node2", "p0")}),
-                linked_drives=frozenset({"d04"}),
-                powered_drives=frozenset({"d04"}),
-            ),
+            Disturbed(linked=parts(server_ports={("node2", "p0")}, drives={"d04"}), powered=parts(drives={"d04"})),
         ),
         (
             broken("slot:node1/p1", "slot_power_off"),
-            Disturbed(
-                linked_ports=frozenset({("node1", "p1")}),
-                linked_drives=frozenset({"d02"}),
-                powered_drives=frozenset({"d02"}),
-            ),
+            Disturbed(linked=parts(server_ports={("node1", "p1")}, drives={"d02"}), powered=parts(drives={"d02"})),
         ),
         (
             broken("phy:node2/p0", "disabled"),
-            Disturbed(linked_ports=frozenset({("node2", "p0")}), linked_drives=frozenset({"d03", "d04"})),
+            Disturbed(linked=parts(server_ports={("node2", "p0")}, drives={"d03", "d04"})),
         ),
     ],
 )

@@ -10,10 +10,11 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.inspection.health import Disturbed, disturbed
-from rackloop.lab import Lab, load_lab
+from rackloop.lab import Lab, Part, Parts, load_lab
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal, journalled
+from tests.parts import parts
 from tests.unit.harness.sim_rack import SimOutlet, SimPart, SimSwitch
 
 LAB = """
@@ -42,10 +43,11 @@ PARTS = {
     "network:srv1": ("partition",),
     "bmc:srv1": ("unreachable",),
     "control": ("lost",),
-    "port:21": ("stuck",),
+    "switch_port:21": ("stuck",),
     "cabling": ("miswire",),
     "slot:srv1/p0": ("removed", "slot_power_off"),
 }
+D01 = Part.drive("d01")
 POWER = ("switch", "server:srv1", "server:srv2", "drive:d01", "outlet:pdu1/1")
 
 
@@ -110,7 +112,7 @@ def test_links_are_reached_at_both_ends(
     world: World, act: Callable[[World], None], ports: set[tuple[str, str]], drives: set[str]
 ) -> None:
     act(world)
-    assert world.reached == Disturbed(frozenset(ports), frozenset(drives))
+    assert world.reached == Disturbed(parts(server_ports=ports, drives=drives))
 
 
 def test_a_dropped_phy_reaches_what_the_test_joined_it_to(world: World) -> None:
@@ -119,14 +121,14 @@ def test_a_dropped_phy_reaches_what_the_test_joined_it_to(world: World) -> None:
     world.equipment.fabric.apply(Open(frozenset({5})), world.deadline)
     world.equipment.fabric.apply(Partial(PortMap.of([(5, 22)])), world.deadline)
     drop(world, 5)
-    assert {"d02", "d03"} <= world.reached.linked_drives
-    assert "d06" not in world.reached.linked_drives
+    assert {"d02", "d03"} <= world.reached.linked.drives
+    assert "d06" not in world.reached.linked.drives
 
 
 def test_of_a_whole_map_only_what_differs_is_reached(world: World) -> None:
     whole = PortMap.of([(1, 21), (2, 22), (5, 23)])
     world.equipment.fabric.apply(Full(whole), world.deadline)
-    assert world.reached == Disturbed(frozenset({("srv2", "p1")}), frozenset({"d06", "d07"}))
+    assert world.reached == Disturbed(parts(server_ports={("srv2", "p1")}, drives={"d06", "d07"}))
 
 
 def test_keeping_a_map_for_the_next_power_on_reaches_nothing(world: World) -> None:
@@ -137,19 +139,19 @@ def test_keeping_a_map_for_the_next_power_on_reaches_nothing(world: World) -> No
 @pytest.mark.parametrize("name", ["server:srv1", "outlet:pdu1/1"])
 def test_the_power_of_a_server_reaches_its_links_but_no_drives_power(world: World, name: str) -> None:
     cut(world, name)
-    ports = frozenset({("srv1", "p0"), ("srv1", "p1")})
-    assert world.reached == Disturbed(ports, frozenset({"d01", "d02"}), frozenset({"srv1"}))
+    ports = {("srv1", "p0"), ("srv1", "p1")}
+    assert world.reached == Disturbed(parts(server_ports=ports, drives={"d01", "d02"}), parts(servers={"srv1"}))
 
 
 def test_the_power_of_a_drive_reaches_its_link_too(world: World) -> None:
     cut(world, "drive:d01")
-    assert world.reached == Disturbed(frozenset({("srv1", "p0")}), frozenset({"d01"}), frozenset(), frozenset({"d01"}))
+    assert world.reached == Disturbed(parts(server_ports={("srv1", "p0")}, drives={"d01"}), parts(drives={"d01"}))
 
 
 def test_the_power_of_the_switch_reaches_every_link(world: World) -> None:
     cut(world, "switch")
-    assert world.reached.linked_drives == set(world.lab.drives)
-    assert not world.reached.powered_drives
+    assert world.reached.linked.drives == set(world.lab.drives)
+    assert not world.reached.powered.drives
 
 
 def test_power_that_is_as_it_was_reaches_nothing(world: World) -> None:
@@ -164,47 +166,45 @@ def break_as(world: World, part: str, kind: str, **details: object) -> None:
 def test_a_broken_drive_explains_what_its_fault_breaks_there_and_where_it_is_reached(world: World) -> None:
     break_as(world, "drive:d01", "media_error")
     reached = world.reached
-    assert set(reached.broken_drives) == {"d01"}
-    assert set(reached.broken_ports) == {("srv1", "p0")}
-    assert {"uncorrectable_errors", "kernel.medium_error"} <= reached.broken_drives["d01"]
-    assert "kernel.command_timeout" not in reached.broken_drives["d01"]
-    assert reached == replace(Disturbed(), broken_drives=reached.broken_drives, broken_ports=reached.broken_ports)
+    assert Parts(reached.broken) == parts(drives={"d01"}, server_ports={("srv1", "p0")})
+    assert {"uncorrectable_errors", "kernel.medium_error"} <= reached.broken[D01]
+    assert "kernel.command_timeout" not in reached.broken[D01]
+    assert reached == replace(Disturbed(), broken=reached.broken)
 
 
 def test_a_broken_drive_that_was_moved_explains_the_port_it_was_moved_to(world: World) -> None:
     break_as(world, "drive:d01", "hang")
     swap(world)
-    assert set(world.reached.broken_ports) == {("srv1", "p0"), ("srv1", "p1")}
+    assert Parts(world.reached.broken).server_ports == {("srv1", "p0"), ("srv1", "p1")}
 
 
 def test_a_broken_drive_in_an_expander_explains_its_port_and_none_of_its_siblings(world: World) -> None:
     break_as(world, "drive:d06", "hang")
-    assert set(world.reached.broken_drives) == {"d06"}
-    assert set(world.reached.broken_ports) == {("srv2", "p1")}
+    assert Parts(world.reached.broken) == parts(drives={"d06"}, server_ports={("srv2", "p1")})
 
 
 def test_several_faults_of_a_drive_explain_together(world: World) -> None:
     break_as(world, "drive:d01", "media_error")
     break_as(world, "drive:d01", "hang")
-    assert {"uncorrectable_errors", "kernel.command_timeout"} <= world.reached.broken_drives["d01"]
+    assert {"uncorrectable_errors", "kernel.command_timeout"} <= world.reached.broken[D01]
 
 
 def test_silent_corruption_explains_nothing(world: World) -> None:
     break_as(world, "drive:d01", "corrupt")
-    assert set(world.reached.broken_drives.values()) == {frozenset()}
+    assert set(world.reached.broken.values()) == {frozenset()}
 
 
 def test_a_server_that_crashes_is_one_whose_power_was_cut(world: World) -> None:
     break_as(world, "server:srv1", "crash")
     reached = world.reached
-    assert reached.powered_servers == {"srv1"}
-    assert reached.linked_ports == {("srv1", "p0"), ("srv1", "p1")}
-    assert reached.powered_drives == frozenset()
+    assert reached.powered.servers == {"srv1"}
+    assert reached.linked.server_ports == {("srv1", "p0"), ("srv1", "p1")}
+    assert reached.powered.drives == frozenset()
 
 
 def test_a_server_that_hangs_explains_its_ports_alone(world: World) -> None:
     break_as(world, "server:srv1", "hang")
-    assert world.reached == Disturbed(linked_ports=frozenset({("srv1", "p0"), ("srv1", "p1")}))
+    assert world.reached == Disturbed(parts(server_ports={("srv1", "p0"), ("srv1", "p1")}))
 
 
 @pytest.mark.parametrize(
@@ -216,17 +216,17 @@ def test_a_way_in_that_is_broken_explains_nothing(world: World, part: str, kind:
 
 
 def test_a_stuck_port_explains_the_links_of_its_circuit(world: World) -> None:
-    break_as(world, "port:21", "stuck")
-    assert world.reached == Disturbed(frozenset({("srv1", "p0")}), frozenset({"d01"}))
+    break_as(world, "switch_port:21", "stuck")
+    assert world.reached == Disturbed(parts(server_ports={("srv1", "p0")}, drives={"d01"}))
 
 
 def test_swapped_cables_explain_the_links_of_both_circuits(world: World) -> None:
     break_as(world, "cabling", "miswire", ports=[1, 23])
-    assert world.reached == Disturbed(frozenset({("srv1", "p0"), ("srv2", "p0")}), frozenset({"d01", "d03"}))
+    assert world.reached == Disturbed(parts(server_ports={("srv1", "p0"), ("srv2", "p0")}, drives={"d01", "d03"}))
 
 
 def test_a_drive_taken_out_of_its_slot_explains_its_link_and_with_the_slots_power_its_power(world: World) -> None:
     break_as(world, "slot:srv1/p0", "removed")
-    assert world.reached == Disturbed(frozenset({("srv1", "p0")}), frozenset({"d01"}))
+    assert world.reached == Disturbed(parts(server_ports={("srv1", "p0")}, drives={"d01"}))
     break_as(world, "slot:srv1/p0", "slot_power_off")
-    assert world.reached.powered_drives == {"d01"}
+    assert world.reached.powered.drives == {"d01"}

@@ -74,7 +74,7 @@ def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(benc
         acting.fabric.apply(Partial(PortMap.of([(1, 108)])), bench.deadline)
         acting.power["srv1"].turn_off(bench.deadline)
         for name, kind in {
-            "port:101": "stuck", "control": "lost", "server:srv1": "crash", "network:srv1": "partition",
+            "switch_port:101": "stuck", "control": "lost", "server:srv1": "crash", "network:srv1": "partition",
             "bmc:srv1": "unreachable", "drive:d01": "hang",
         }.items():  # fmt: skip
             acting.breakable[name].break_as("k", {"kind": kind}, bench.deadline)
@@ -82,7 +82,7 @@ def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(benc
     ways_in = {"mend control", "mend network:srv1", "mend bmc:srv1"}
     assert set(order[:3]) == ways_in
     assert order[3] == "power True"
-    assert set(order[4:7]) == {"mend port:101", "mend server:srv1", "mend drive:d01"}
+    assert set(order[4:7]) == {"mend switch_port:101", "mend server:srv1", "mend drive:d01"}
     assert order[7:] == ["map"]
     assert bench.rack.switch.live == BASELINE
 
@@ -101,10 +101,10 @@ def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: Jo
         undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting,
     ):
         acting.breakable["drive:d01"].break_as("k", {"kind": "hang"}, bench.deadline)
-        acting.breakable["port:101"].break_as("k", {"kind": "stuck"}, bench.deadline)
+        acting.breakable["switch_port:101"].break_as("k", {"kind": "stuck"}, bench.deadline)
         bench.rack.parts["drive:d01"].stays = True
     assert len(raised.value.problems) == 1
-    assert bench.rack.parts["port:101"].broken == {}
+    assert bench.rack.parts["switch_port:101"].broken == {}
     assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
 
 

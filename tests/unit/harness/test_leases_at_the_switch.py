@@ -11,21 +11,10 @@ import pytest
 from rackloop.abilities import Applied, stager
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Parts, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop.safety import heal
-from rackloop.safety.leases import (
-    HeldLease,
-    LeaseLost,
-    Leases,
-    LeaseTerms,
-    Slice,
-    fenced,
-    holding,
-    reduced,
-    slice_of,
-    slice_of_ports,
-)
+from rackloop.safety.leases import HeldLease, LeaseLost, Leases, LeaseTerms, fenced, holding
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled, undoing
 from rackloop_drivers.fabric.flexfabric import (
@@ -54,14 +43,14 @@ class Rack:
     def store(self) -> Store:
         return self._stack.enter_context(closing(open_store(self.folder / "store.sqlite", CLOCK)))
 
-    def holding(self, part: Slice, *, steal_why: str | None = None) -> HeldLease:
+    def holding(self, part: Parts, *, steal_why: str | None = None) -> HeldLease:
         leases = Leases(self.store(), self.lab.name)
         return self._stack.enter_context(holding(leases, part, LeaseTerms(steal_why=steal_why)))
 
     def equipment(self, held: HeldLease) -> Equipment:
         """The switch as this controller has it."""
-        fabric, phy = self.fabric(held.lease.token if held.slice.whole else None)
-        return Equipment(fabric, phy) if held.slice.whole else Equipment(*fenced(fabric, phy, held))
+        fabric, phy = self.fabric(held.lease.token if held.parts.whole else None)
+        return Equipment(fabric, phy) if held.parts.whole else Equipment(*fenced(fabric, phy, held))
 
     def fabric(self, token: int | None = None) -> tuple[FlexFabric, FlexFabricPhy]:
         """The switch, by a session of its own."""
@@ -86,14 +75,14 @@ def rack(tmp_path: Path) -> Iterator[Rack]:
         yield Rack(stack, tmp_path, f"tcp://{host}:{port}")
 
 
-def part_of(rack: Rack, server: str) -> Slice:
-    return slice_of(rack.lab, [server])
+def part_of(rack: Rack, server: str) -> Parts:
+    return parts_of(rack.lab, [server])
 
 
 def test_a_stale_holder_of_the_rack_is_refused_at_the_switch(rack: Rack) -> None:
-    stale = rack.equipment(rack.holding(slice_of(rack.lab)))
+    stale = rack.equipment(rack.holding(parts_of(rack.lab)))
     stale.fabric.apply(Open(frozenset({1})), soon())
-    thief = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="an outage"))
+    thief = rack.equipment(rack.holding(parts_of(rack.lab), steal_why="an outage"))
     with pytest.raises(LockedOut) as refused:
         stale.fabric.apply(Open(frozenset({2})), soon())
     assert refused.value.code == -203
@@ -103,7 +92,7 @@ def test_a_stale_holder_of_the_rack_is_refused_at_the_switch(rack: Rack) -> None
 
 
 def test_a_stale_holder_of_the_rack_is_refused_in_the_journal_before(rack: Rack) -> None:
-    held = rack.holding(slice_of(rack.lab))
+    held = rack.holding(parts_of(rack.lab))
     stale = rack.acting(held)
     rack.holding(part_of(rack, "srv2"), steal_why="an outage")
     with pytest.raises(LeaseLost, match=r"stolen by .* \(an outage\)"):
@@ -166,7 +155,7 @@ def test_nothing_outside_the_part_is_touched(rack: Rack) -> None:
     with pytest.raises(BadInput, match="is not in lease"):
         acting.phy.drop([5], 0.01, soon(), request_id=1)
     assert Journal(held.leases.store).standing(rack.lab.name) == []
-    whole = rack.equipment(rack.holding(slice_of(rack.lab), steal_why="to look"))
+    whole = rack.equipment(rack.holding(parts_of(rack.lab), steal_why="to look"))
     assert whole.fabric.live_map(soon()).pairs == BASELINE
 
 
@@ -248,11 +237,11 @@ def test_a_lease_that_is_lost_between_the_journal_and_the_switch_leaves_nothing_
 
 def test_heal_of_a_part_whose_circuit_leads_outside_says_to_heal_the_whole_rack(rack: Rack) -> None:
     leases = Leases(rack.store(), rack.lab.name)
-    with holding(leases, slice_of(rack.lab)) as whole:
+    with holding(leases, parts_of(rack.lab)) as whole:
         rack.equipment(whole).fabric.apply(Partial(PortMap.of([(1, 103)])), soon())
     mine = rack.holding(part_of(rack, "srv1"))
     journal = Journal(leases.store)
-    lab, equipment = reduced(rack.lab, mine.slice), rack.equipment(mine)
+    lab, equipment = rack.lab.restricted(mine.parts), rack.equipment(mine)
     report = heal(lab, journal, equipment, CLOCK, soon(), lease=mine)
     (problem,) = report.problems
     assert "ports 103 are not in the lease" in problem
@@ -266,10 +255,7 @@ def test_heal_of_a_part_whose_circuit_leads_outside_says_to_heal_the_whole_rack(
 def test_an_act_by_hand_waits_for_who_has_the_port(rack: Rack) -> None:
     rack.holding(part_of(rack, "srv1"))
     leases = Leases(rack.store(), rack.lab.name)
-    assert (
-        leases.request(slice_of_ports(rack.lab, [101, 5]), rack.holding(part_of(rack, "srv2")).lease.holder).lease
-        is None
-    )
+    assert leases.request(parts_at(rack.lab, [101, 5]), rack.holding(part_of(rack, "srv2")).lease.holder).lease is None
 
 
 def fence_off(rack: Rack, *, holds: bool) -> int:
@@ -298,7 +284,7 @@ def test_a_switch_that_has_seen_a_higher_token_says_so_and_no_tokens_are_burnt(r
 
 
 def test_a_token_above_one_that_is_given_opens_the_switch_again(rack: Rack) -> None:
-    mine = rack.holding(slice_of(rack.lab))
+    mine = rack.holding(parts_of(rack.lab))
     foreign = fence_off(rack, holds=True)
     with pytest.raises(HigherToken) as refused:
         rack.equipment(mine)
@@ -314,7 +300,7 @@ def test_a_store_that_replaces_another_gives_higher_tokens(rack: Rack, tmp_path:
     tokens = []
     for number in range(2):
         store = open_store(tmp_path / f"{number}.sqlite", clock)
-        with closing(store), holding(Leases(store, rack.lab.name), slice_of(rack.lab)) as held:
+        with closing(store), holding(Leases(store, rack.lab.name), parts_of(rack.lab)) as held:
             tokens += [held.lease.token, *(held.fresh_token() for _ in range(10))]
         clock.advance(60)
     assert tokens == sorted(set(tokens))

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from rackloop.errors import BadInput
-from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, Slice, Ticket, _holder
+from rackloop.lab import Parts
+from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, Ticket, _holder
 from rackloop.safety.store import open_store
+from tests.parts import parts
 from tests.unit.harness.set_clock import SetClock
 
 # No sum of the steps of time below is a multiple of it: whether a moment is over is never a matter of rounding.
@@ -29,7 +31,7 @@ HERE = Process.this()
 UNSEEN = Holder("bob", "there", Process(1, 1, "pid:[1]", HERE.boot_id))
 NUMBERS = [1, 2]
 SERVERS = st.sets(st.sampled_from(["srv1", "srv2", "srv3"]), min_size=1).map(frozenset)
-SLICES = st.one_of(SERVERS.map(lambda names: Slice(servers=names)), st.just(Slice(whole=True)))
+SLICES = st.one_of(SERVERS.map(lambda names: parts(servers=names)), st.just(parts(whole=True)))
 
 
 @dataclass
@@ -72,7 +74,7 @@ class Known:
         return -self.ticket.priority, self.place
 
     def is_in_the_way_of(self, other: Known) -> bool:
-        if self is other or other.within is self or not self.ticket.slice.overlaps(other.ticket.slice):
+        if self is other or other.within is self or not self.ticket.parts.overlaps(other.ticket.parts):
             return False
         if self.token is not None:
             return self.within is not other
@@ -108,7 +110,7 @@ class LeasesModel(RuleBasedStateMachine):
         """Once nobody is there any more, whoever comes has the rack within the patience for one process."""
         self.processes.started.clear()
         self.clock.advance(PATIENCE * TERM_S + 1)
-        ticket = self.leases.request(Slice(whole=True), ANN, priority=-9)
+        ticket = self.leases.request(parts(whole=True), ANN, priority=-9)
         assert ticket.lease is not None, ticket.held_up_by
         assert [lease.id for lease in self.leases.held()] == [ticket.id]
 
@@ -146,7 +148,7 @@ class LeasesModel(RuleBasedStateMachine):
         if ticket.lease is not None and known.token is None:
             self.grant(known, ticket.lease.token)
 
-    def ask(self, wanted: Slice, holder: Holder, priority: int, within: Known | None = None) -> Known:
+    def ask(self, wanted: Parts, holder: Holder, priority: int, within: Known | None = None) -> Known:
         part_of = None if within is None else within.ticket.id
         ticket = self.leases.request(wanted, holder, priority=priority, term_s=TERM_S, within=part_of)
         self.end_what_is_over()
@@ -157,7 +159,7 @@ class LeasesModel(RuleBasedStateMachine):
         return known
 
     @rule(target=tickets, wanted=SLICES, priority=st.integers(-1, 1), who=st.sampled_from([None, 0, *NUMBERS]))
-    def request(self, wanted: Slice, priority: int, who: int | None) -> Known:
+    def request(self, wanted: Parts, priority: int, who: int | None) -> Known:
         holder = ANN if who is None else self.processes.holder(who) if who else UNSEEN
         return self.ask(wanted, holder, priority)
 
@@ -166,17 +168,17 @@ class LeasesModel(RuleBasedStateMachine):
         return is_had and known.holder == ANN and known.within is None
 
     @rule(target=tickets, which=st.integers(0, 9), wanted=SLICES, number=st.sampled_from(NUMBERS))
-    def request_a_part(self, which: int, wanted: Slice, number: int) -> Known:
+    def request_a_part(self, which: int, wanted: Parts, number: int) -> Known:
         wholes = [known for known in self.live if self.may_have_parts(known)] or [self.ask(wanted, ANN, 0)]
         within = wholes[which % len(wholes)]
         if within.token is None:
             return within
-        part = wanted if within.ticket.slice.contains(wanted) else within.ticket.slice
+        part = wanted if within.ticket.parts.contains(wanted) else within.ticket.parts
         return self.ask(part, self.processes.holder(number), 0, within)
 
     @rule(known=tickets, wanted=SLICES)
-    def request_a_part_of_what_has_none(self, known: Known, wanted: Slice) -> None:
-        if not self.may_have_parts(known) or not known.ticket.slice.contains(wanted):
+    def request_a_part_of_what_has_none(self, known: Known, wanted: Parts) -> None:
+        if not self.may_have_parts(known) or not known.ticket.parts.contains(wanted):
             with pytest.raises((BadInput, LeaseLost)):
                 self.leases.request(wanted, ANN, term_s=TERM_S, within=known.ticket.id)
 
@@ -277,7 +279,7 @@ class LeasesModel(RuleBasedStateMachine):
         assert {lease.id: lease.token for lease in held} == {known.ticket.id: known.token for known in now}
         for number, lease in enumerate(held):
             others = (other for other in held[:number] if lease.id != other.within and other.id != lease.within)
-            assert not any(lease.slice.overlaps(other.slice) for other in others)
+            assert not any(lease.parts.overlaps(other.parts) for other in others)
 
     @invariant()
     def the_queue_is_in_order_and_whoever_may_have_it_is_told(self) -> None:
@@ -291,7 +293,7 @@ class LeasesModel(RuleBasedStateMachine):
     def lease_of(self, known: Known) -> Lease:
         assert known.token is not None
         at = self.clock.wall()
-        return Lease(known.ticket.id, "lab", known.holder, known.ticket.slice, known.token, at, at, "", 0)
+        return Lease(known.ticket.id, "lab", known.holder, known.ticket.parts, known.token, at, at, "", 0)
 
 
 TestLeases = LeasesModel.TestCase

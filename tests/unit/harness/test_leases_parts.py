@@ -9,10 +9,11 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.safety.leases import Holder, Leases, Slice
+from rackloop.safety.leases import Holder, Leases
 from rackloop.safety.store import open_store
+from tests.parts import parts
 
-WHOLE, SRV1 = Slice(whole=True), Slice(servers=frozenset({"srv1"}))
+WHOLE, SRV1 = parts(whole=True), parts(servers=frozenset({"srv1"}))
 ANN, BOB = Holder("ann", "here"), Holder("bob", "there")
 
 

@@ -6,12 +6,13 @@ from itertools import combinations, product
 
 import pytest
 
+from rackloop.lab import Part
 from rackloop.measurement import Cause
-from rackloop.safety.maintenance import Diagnosis, Finding, Gear, Seen, Trial, diagnose
+from rackloop.safety.maintenance import Diagnosis, Finding, Seen, Trial, diagnose
 
-D, E = Gear.drive("d01"), Gear.drive("d02")
-P, Q = Gear.port("srv1", "p0"), Gear.port("srv1", "p1")
-S = Gear.server("srv1")
+D, E = Part.drive("d01"), Part.drive("d02")
+P, Q = Part.port("srv1", "p0"), Part.port("srv1", "p1")
+S = Part.server("srv1")
 # The drive at its port, the drive at another, another drive at its port, that drive at its own.
 PLACES = (("d01", "p0"), ("d01", "p1"), ("d02", "p0"), ("d02", "p1"))
 
@@ -48,7 +49,7 @@ def _trials(failed: str, seen: Seen = Seen.UNREADABLE, servers: tuple[str, str] 
     ],
 )
 def test_every_outcome_of_a_whole_retest_has_its_finding(
-    failed: str, finding: Finding, culprits: tuple[Gear, ...]
+    failed: str, finding: Finding, culprits: tuple[Part, ...]
 ) -> None:
     found = diagnose(_trials(failed))
     assert (found.finding, set(found.culprits)) == (finding, set(culprits))
@@ -62,7 +63,7 @@ def test_what_is_found_explains_every_trial_and_nothing_smaller_does(marks: str)
         set(bad)
         for size in range(6)
         for bad in combinations((D, E, P, Q, S), size)
-        if all((trial.seen is Seen.WORKS) != bool(trial.gear & set(bad)) for trial in trials)
+        if all((trial.seen is Seen.WORKS) != bool(trial.parts & set(bad)) for trial in trials)
     ]
     fewest = [bad for bad in explaining if len(bad) == len(explaining[0])] if explaining else []
     if len(fewest) == 1:

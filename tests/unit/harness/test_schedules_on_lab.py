@@ -10,15 +10,13 @@ from rackloop.faults.schedules import (
     Bound,
     FaultChoice,
     RandomSchedule,
-    Taken,
     bound_problems,
     lacking_out_of_service,
     left_out,
     on_lab,
     taking_of,
 )
-from rackloop.lab import Lab, load_lab
-from rackloop.safety.maintenance import Gear
+from rackloop.lab import Lab, Part, load_lab
 from tests.unit.harness.schedule_cases import schedule, step
 
 STORM = RandomSchedule("storm", (FaultChoice("hang", ("drives",), (0.1, 1)),), every_s=1.0, duration_s=300.0)
@@ -31,12 +29,14 @@ def lab() -> Lab:
 
 def test_a_fault_takes_what_it_may_touch(lab: Lab) -> None:
     taking = taking_of(lab)
-    assert taking(FaultSpec("hang", "d01")) == Taken(frozenset({"d01"}))
-    assert taking(FaultSpec("phy_drop", "srv1.p2")) == Taken(frozenset({"d09"}))
-    assert taking(FaultSpec("server_crash", "srv1")) == Taken(
-        frozenset({"d01", "d02", "d09", "d13"}), frozenset({"srv1"})
-    )
-    assert taking(FaultSpec("bmc_unreachable", "srv1")) == Taken()
+    hung = taking(FaultSpec("hang", "d01"))
+    assert hung.drives == {"d01"}
+    assert not hung.servers
+    assert taking(FaultSpec("phy_drop", "srv1.p2")).drives == {"d09"}
+    crashed = taking(FaultSpec("server_crash", "srv1"))
+    assert crashed.drives == {"d01", "d02", "d09", "d13"}
+    assert crashed.servers == {"srv1"}
+    assert not taking(FaultSpec("bmc_unreachable", "srv1"))
 
 
 def test_a_script_that_the_lab_can_have_is_played_as_it_is(lab: Lab) -> None:
@@ -87,7 +87,7 @@ def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
     }
 
 
-SICK = lacking_out_of_service(load_lab("labs/mock.yaml"), {Gear.drive("d01"), Gear.port("srv2", "p0")})
+SICK = lacking_out_of_service(load_lab("labs/mock.yaml"), {Part.drive("d01"), Part.port("srv2", "p0")})
 
 
 def test_what_is_out_of_service_is_not_drawn(lab: Lab) -> None:

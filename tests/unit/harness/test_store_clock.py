@@ -11,12 +11,14 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.safety.leases import HEARTBEAT_S, Holder, Leases, Process, Slice
-from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.lab import Part
+from rackloop.safety.leases import HEARTBEAT_S, Holder, Leases, Process
+from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import _sqlite, open_store
+from tests.parts import parts
 from tests.unit.harness.set_clock import SetClock
 
-WHOLE = Slice(whole=True)
+WHOLE = parts(whole=True)
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=3), timedelta(days=-3)], ids=["forwards", "back"])
@@ -36,9 +38,9 @@ def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(tmp_path: Path, ju
 
 @pytest.mark.parametrize("jump", [timedelta(days=3), timedelta(days=-3)], ids=["forwards", "back"])
 def test_a_maintenance_ends_when_the_clock_that_people_look_at_says_so(tmp_path: Path, jump: timedelta) -> None:
-    clock, drive = SetClock(), Gear.drive("d01")
+    clock, drive = SetClock(), Part.drive("d01")
     with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
-        upkeep = Upkeep(store, "lab")
+        upkeep = OutOfServiceStore(store, "lab")
         store.now_s()
         clock.set_by = jump
         until = clock.wall() + timedelta(hours=1)
@@ -48,7 +50,7 @@ def test_a_maintenance_ends_when_the_clock_that_people_look_at_says_so(tmp_path:
         assert abs(out.until - until) < timedelta(seconds=2)
         assert abs(out.since - clock.wall()) < timedelta(seconds=2)
         with pytest.raises(BadInput, match="is over: give a moment to come"):
-            upkeep.maintain(Gear.drive("d02"), "new firmware", "ann@here", clock.wall() - timedelta(minutes=1))
+            upkeep.maintain(Part.drive("d02"), "new firmware", "ann@here", clock.wall() - timedelta(minutes=1))
         clock.advance(3590)
         assert drive in upkeep.standing()
         clock.advance(20)

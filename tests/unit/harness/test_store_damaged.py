@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.safety.leases import Holder, Leases, Slice
+from rackloop.safety.leases import Holder, Leases
 from rackloop.safety.store import StoreDamaged, open_store
+from tests.parts import parts
 
-WHOLE = Slice(whole=True)
+WHOLE = parts(whole=True)
 
 
 def break_the_leases(path: Path) -> None:

@@ -11,38 +11,38 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.lab import load_lab
+from rackloop.lab import Part, load_lab, parts_of
 from rackloop.measurement import Cause
-from rackloop.safety.leases import Leases, holding, slice_of
-from rackloop.safety.maintenance import Gear, OutOfService, QuarantineRule, State, Upkeep, gear_named, lab_without
+from rackloop.safety.leases import Leases, holding
+from rackloop.safety.maintenance import OutOfService, OutOfServiceStore, QuarantineRule, State
 from rackloop.safety.store import open_store
 
-D01, D02, SRV1 = Gear.drive("d01"), Gear.drive("d02"), Gear.server("srv1")
+D01, D02, SRV1 = Part.drive("d01"), Part.drive("d02"), Part.server("srv1")
 RULE = QuarantineRule(failures=2, tests=3)
 
 
 @pytest.fixture
-def upkeep(tmp_path: Path) -> Iterator[Upkeep]:
+def upkeep(tmp_path: Path) -> Iterator[OutOfServiceStore]:
     store = open_store(tmp_path / "store.sqlite", VirtualClock())
-    yield Upkeep(store, "mock")
+    yield OutOfServiceStore(store, "mock")
     store.close()
 
 
-def _fail(upkeep: Upkeep, number: int, gear: Gear = D01, rule: QuarantineRule = RULE) -> OutOfService | None:
+def _fail(upkeep: OutOfServiceStore, number: int, gear: Part = D01, rule: QuarantineRule = RULE) -> OutOfService | None:
     return upkeep.failed(gear, Cause.LAB, "no answer", run="r1", test=f"t{number}", number=number, rule=rule)
 
 
-def test_a_part_in_maintenance_stands_with_who_why_and_since_until_it_is_ended(upkeep: Upkeep) -> None:
+def test_a_part_in_maintenance_stands_with_who_why_and_since_until_it_is_ended(upkeep: OutOfServiceStore) -> None:
     upkeep.maintain(D01, "new firmware", "ada@bench")
     (out,) = upkeep.standing().values()
-    assert (out.gear, out.state, out.reason, out.by) == (D01, State.MAINTENANCE, "new firmware", "ada@bench")
+    assert (out.part, out.state, out.reason, out.by) == (D01, State.MAINTENANCE, "new firmware", "ada@bench")
     assert f"{out.since:%Y-%m-%d %H:%M} UTC, by ada@bench: new firmware" in str(out)
     assert upkeep.lift(D01, State.MAINTENANCE, "ada@bench") == out
     assert upkeep.standing() == {}
     assert upkeep.lift(D01, State.MAINTENANCE, "ada@bench") is None
 
 
-def test_maintenance_is_of_one_person_at_a_time_and_has_a_reason(upkeep: Upkeep) -> None:
+def test_maintenance_is_of_one_person_at_a_time_and_has_a_reason(upkeep: OutOfServiceStore) -> None:
     upkeep.maintain(SRV1, "cabling", "ada@bench")
     with pytest.raises(BadInput, match=r"server srv1 is in maintenance since .*ada@bench: cabling; end that first"):
         upkeep.maintain(SRV1, "memory", "bob@bench")
@@ -53,7 +53,7 @@ def test_maintenance_is_of_one_person_at_a_time_and_has_a_reason(upkeep: Upkeep)
 def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> None:
     clock = VirtualClock()
     store = open_store(tmp_path / "store.sqlite", clock)
-    upkeep = Upkeep(store, "mock")
+    upkeep = OutOfServiceStore(store, "mock")
     now = datetime.fromtimestamp(store.now_s(), UTC)
     upkeep.maintain(D01, "a visit", "ada@bench", now + timedelta(hours=1))
     with pytest.raises(BadInput, match="is over"):
@@ -67,8 +67,8 @@ def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> Non
 
 def test_a_drive_that_is_out_of_service_may_not_be_written_under_any_lease(tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
-        upkeep = Upkeep(store, "mock")
-        with holding(Leases(store, "mock"), slice_of(load_lab("mock"))) as held:
+        upkeep = OutOfServiceStore(store, "mock")
+        with holding(Leases(store, "mock"), parts_of(load_lab("mock"))) as held:
             assert held.refusals("d01", "srv1.p0") == []
             upkeep.maintain(D01, "new firmware", "ada@bench")
             (reason,) = held.refusals("d01", "srv1.p0")
@@ -86,27 +86,27 @@ def test_a_drive_that_is_out_of_service_may_not_be_written_under_any_lease(tmp_p
         (SRV1, "srv1.p0.s3", True),
         (SRV1, "srv1", True),
         (SRV1, "srv10.p0", False),
-        (Gear.port("srv1", "p0"), "srv1.p0", True),
-        (Gear.port("srv1", "p0"), "srv1.p0.s3", True),
-        (Gear.port("srv1", "p0"), "srv1.p01", False),
+        (Part.port("srv1", "p0"), "srv1.p0", True),
+        (Part.port("srv1", "p0"), "srv1.p0.s3", True),
+        (Part.port("srv1", "p0"), "srv1.p01", False),
         (D02, "srv1.p0", False),
     ],
 )
 def test_no_drive_is_written_through_a_server_or_a_port_that_is_out_of_service(
-    tmp_path: Path, gear: Gear, through: str, is_refused: bool
+    tmp_path: Path, gear: Part, through: str, is_refused: bool
 ) -> None:
     with (
         closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
-        holding(Leases(store, "mock"), slice_of(load_lab("mock"))) as held,
+        holding(Leases(store, "mock"), parts_of(load_lab("mock"))) as held,
     ):
-        Upkeep(store, "mock").quarantine(gear, "it keeps failing", "run r1")
+        OutOfServiceStore(store, "mock").quarantine(gear, "it keeps failing", "run r1")
         reasons = held.refusals("d01", through)
     assert bool(reasons) == is_refused
     assert all(reason.startswith(f"{gear.said} is in quarantine since") for reason in reasons)
 
 
 def test_what_stands_is_told_while_somebody_else_writes(
-    tmp_path: Path, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, upkeep: OutOfServiceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = upkeep.maintain(D01, "new firmware", "ada@bench")
     _fail(upkeep, 1, D02)
@@ -118,13 +118,13 @@ def test_what_stands_is_told_while_somebody_else_writes(
 
 def test_labs_of_one_store_have_upkeeps_of_their_own(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store.sqlite", VirtualClock())
-    Upkeep(store, "left").maintain(D01, "new firmware", "ada@bench")
-    assert Upkeep(store, "right").standing() == {}
+    OutOfServiceStore(store, "left").maintain(D01, "new firmware", "ada@bench")
+    assert OutOfServiceStore(store, "right").standing() == {}
     store.close()
 
 
 def test_a_part_in_maintenance_and_in_quarantine_is_shown_in_maintenance_and_stays_in_quarantine(
-    upkeep: Upkeep,
+    upkeep: OutOfServiceStore,
 ) -> None:
     upkeep.quarantine(D01, "it keeps failing", "run r1", ["t1: no answer"])
     upkeep.maintain(D01, "a new cable", "ada@bench")
@@ -134,11 +134,11 @@ def test_a_part_in_maintenance_and_in_quarantine_is_shown_in_maintenance_and_sta
     assert upkeep.standing()[D01].evidence == ("t1: no answer",)
 
 
-def test_tests_are_counted(upkeep: Upkeep) -> None:
+def test_tests_are_counted(upkeep: OutOfServiceStore) -> None:
     assert [upkeep.tested() for _ in range(3)] == [1, 2, 3]
 
 
-def test_gear_that_keeps_failing_goes_into_quarantine_with_its_record(upkeep: Upkeep) -> None:
+def test_gear_that_keeps_failing_goes_into_quarantine_with_its_record(upkeep: OutOfServiceStore) -> None:
     assert _fail(upkeep, 1) is None
     condemned = _fail(upkeep, 3)
     assert condemned is not None
@@ -150,13 +150,13 @@ def test_gear_that_keeps_failing_goes_into_quarantine_with_its_record(upkeep: Up
 
 @pytest.mark.parametrize(("numbers", "condemned"), [((1, 4), False), ((2, 4), True), ((4, 4), False)])
 def test_failures_count_within_the_last_tests_and_once_a_test(
-    upkeep: Upkeep, numbers: tuple[int, ...], condemned: bool
+    upkeep: OutOfServiceStore, numbers: tuple[int, ...], condemned: bool
 ) -> None:
     outs = [_fail(upkeep, number) for number in numbers]
     assert (outs[-1] is not None) == condemned
 
 
-def test_failures_of_others_do_not_count(upkeep: Upkeep) -> None:
+def test_failures_of_others_do_not_count(upkeep: OutOfServiceStore) -> None:
     assert _fail(upkeep, 1, D02) is None
     assert _fail(upkeep, 2) is None
 
@@ -164,7 +164,7 @@ def test_failures_of_others_do_not_count(upkeep: Upkeep) -> None:
 def test_what_failed_before_a_quarantine_was_lifted_counts_no_more(tmp_path: Path) -> None:
     clock = VirtualClock()
     store = open_store(tmp_path / "store.sqlite", clock)
-    upkeep = Upkeep(store, "mock")
+    upkeep = OutOfServiceStore(store, "mock")
     for number in (1, 2):
         _fail(upkeep, number)
     clock.sleep_until_ns(clock.now_ns() + 10**9)
@@ -176,25 +176,9 @@ def test_what_failed_before_a_quarantine_was_lifted_counts_no_more(tmp_path: Pat
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "gear"),
-    [("d01", D01), ("drive:d01", D01), ("srv1", SRV1), ("srv1.p0", Gear.port("srv1", "p0"))],
-)
-def test_a_part_is_called_by_its_name(name: str, gear: Gear) -> None:
-    assert gear_named(load_lab("mock"), name) == gear
-    assert Gear.of(str(gear)) == gear
-
-
-def test_a_part_that_is_not_there_is_guessed() -> None:
-    with pytest.raises(BadInput, match="no server, drive or port 'd00'; did you mean "):
-        gear_named(load_lab("mock"), "d00")
-    with pytest.raises(BadInput, match="'switch' is no part of a rack"):
-        Gear.of("switch")
-
-
 def test_a_lab_without_a_drive_has_neither_it_nor_its_circuit() -> None:
     lab = load_lab("mock")
-    left = lab_without(lab, {D01})
+    left = lab.without({D01})
     assert set(lab.drives) - set(left.drives) == {"d01"}
     assert set(lab.baseline_map()) - set(left.baseline_map()) == {(1, 101)}
     assert "d01" not in left.drives_of("srv1")
@@ -203,7 +187,7 @@ def test_a_lab_without_a_drive_has_neither_it_nor_its_circuit() -> None:
 
 def test_a_lab_without_a_server_or_a_port_keeps_their_drives() -> None:
     lab = load_lab("mock")
-    left = lab_without(lab, {SRV1, Gear.port("srv2", "p0")})
+    left = lab.without({SRV1, Part.port("srv2", "p0")})
     assert left.drives == lab.drives
     assert "srv1" not in left.servers
     assert "srv1" not in left.baseline
@@ -213,5 +197,5 @@ def test_a_lab_without_a_server_or_a_port_keeps_their_drives() -> None:
 
 def test_a_lab_without_what_it_has_not_is_the_same() -> None:
     lab = load_lab("mock")
-    assert lab_without(lab, {Gear.drive("other")}) == lab
-    assert lab_without(lab, ()) is lab
+    assert lab.without({Part.drive("other")}) == lab
+    assert lab.without(()) is lab

@@ -13,18 +13,15 @@ import pytest
 from rackloop.abilities import stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
-from rackloop.faults import Target
-from rackloop.lab import Lab, load_lab
+from rackloop.lab import Lab, Part, load_lab, parts_of
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety import heal
-from rackloop.safety.leases import reduced, slice_of
-from rackloop.safety.maintenance import Gear
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_labs.in_service import BenchInService, is_about_what_is_out, whole
 from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimRack, described
 
-D01, SRV2 = Gear.drive("d01"), Gear.server("srv2")
+D01, SRV2 = Part.drive("d01"), Part.server("srv2")
 
 
 class SimBench:
@@ -69,13 +66,13 @@ def _soon(clock: VirtualClock) -> Deadline:
 def test_what_is_out_is_neither_described_nor_offered(bench: BenchInService) -> None:
     assert "d01" not in bench.lab.drives
     assert not {name for name in (*bench.equipment.power, *bench.equipment.breakable) if name.endswith(":d01")}
-    assert "port:101" not in bench.equipment.breakable
+    assert "switch_port:101" not in bench.equipment.breakable
     assert {"drive:d03", "server:srv1"} <= set(bench.equipment.breakable)
-    bench.take_out({Gear.server("srv1")})
+    bench.take_out({Part.server("srv1")})
     assert set(bench.lab.servers) == {"srv2"}
     assert set(bench.equipment.power) == {"server:srv2"}
     assert set(bench.equipment.breakable) == {"drive:d03", "cabling", "control"}
-    bench.put_back({D01, Gear.server("srv1")})
+    bench.put_back({D01, Part.server("srv1")})
     assert bench.lab == whole(bench).lab
     assert bench.equipment == whole(bench).equipment
 
@@ -159,9 +156,9 @@ def _remapped_by_a_run_that_was_killed(bench: BenchInService, journal: Journal, 
     acting.fabric.save_boot_map(_soon(clock))
 
 
-@pytest.mark.parametrize("part", [D01, Gear.server("srv1"), Gear.port("srv1", "p0")])
+@pytest.mark.parametrize("part", [D01, Part.server("srv1"), Part.port("srv1", "p0")])
 def test_what_a_killed_run_did_to_circuits_of_what_is_out_now_waits_without_being_a_problem(
-    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Gear
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Part
 ) -> None:
     _remapped_by_a_run_that_was_killed(bench, journal, clock)
     bench.take_out({part})
@@ -217,7 +214,7 @@ def test_a_port_is_refused_for_what_of_it_is_out_and_why(bench: BenchInService) 
     with pytest.raises(NotSupported, match="drive d01 is out of service"):
         bench.require("srv1", "p0")
     bench.require("srv1")
-    bench.take_out([Gear.server("srv1")])
+    bench.take_out([Part.server("srv1")])
     with pytest.raises(NotSupported, match="server srv1 is out of service"):
         bench.require("srv1", "p1")
     with pytest.raises(BadInput, match="'srv9'"):
@@ -233,12 +230,12 @@ def test_the_owner_of_a_bench_says_what_becomes_of_a_test_that_needs_what_is_out
 
 def test_a_fault_of_what_is_out_or_not_leased_is_not_supported_and_says_why(bench: BenchInService) -> None:
     with pytest.raises(NotSupported, match="drive d01 is out of service"):
-        Target.of(bench.lab, "d01")
+        bench.lab.part("d01")
     lab = load_lab("mock")
-    part = reduced(lab, slice_of(lab, ["srv1"]))
+    part = lab.restricted(parts_of(lab, ["srv1"]))
     for written in ("srv2", "srv2.p0", "srv2/p0"):
         with pytest.raises(NotSupported, match=r"^server srv2 is not in the lease, which has srv1"):
-            Target.of(part, written)
+            part.part(written)
     bench.whole.lab = part  # type: ignore[misc]
     with pytest.raises(NotSupported, match="server srv2 is not in the lease"):
         BenchInService(bench.whole).require("srv2", "p0")

@@ -11,9 +11,8 @@ import pytest
 from rackloop.abilities import PhyControl
 from rackloop.errors import NotSupported
 from rackloop.faults import phy_of
-from rackloop.lab import Lab, load_lab
+from rackloop.lab import Lab, load_lab, parts_of
 from rackloop.portmap import PortMap
-from rackloop.safety.leases import slice_of
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_labs.sliced import SlicedBench
@@ -41,7 +40,7 @@ def test_links_of_a_rack_without_a_switch_are_not_of_a_part_of_it_and_it_is_said
     phy = cast(PhyControl, object())
     whole: Any = SimpleNamespace(lab=lab, clock=None, equipment=Equipment(StaticFabric(PortMap()), phy))
     assert phy_of(lab, whole.equipment) is phy
-    held: Any = SimpleNamespace(slice=slice_of(lab, ["node2"]), leases=None)
+    held: Any = SimpleNamespace(parts=parts_of(lab, ["node2"]), leases=None)
     bench = SlicedBench(whole, held)
     with pytest.raises(NotSupported, match="dropped under a lease of the whole rack alone"):
         phy_of(bench.lab, bench.equipment)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Slice
+from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import status as lab_status
+from tests.parts import parts
 from tests.unit.harness.sim_rack import described
 
-WHOLE, ANN = Slice(whole=True), Holder("ann", "here")
+WHOLE, ANN = parts(whole=True), Holder("ann", "here")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.lab import LabState
-from rackloop.safety.leases import Holder, Leases, RackLeased, slice_of
+from rackloop.lab import LabState, parts_of
+from rackloop.safety.leases import Holder, Leases, RackLeased
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import up_down as verb
 from tests.unit.harness.sim_rack import described
@@ -50,25 +50,25 @@ def leases(up: Up) -> Iterator[Leases]:
 
 @pytest.mark.parametrize("holder", [Holder.here(), ANN], ids=["a process of the user", "somebody else"])
 def test_a_lab_that_somebody_works_on_stays_up(up: Up, leases: Leases, holder: Holder) -> None:
-    leases.request(slice_of(up.lab, ["srv1"]), holder, term_s=600.0)
+    leases.request(parts_of(up.lab, ["srv1"]), holder, term_s=600.0)
     with pytest.raises(RackLeased, match=r"srv1.* held by .* \(--steal\)"):
         verb.down("bench")
     assert up.is_up
 
 
 def test_a_lab_is_taken_down_under_somebody_once_it_is_taken_from_them(up: Up, leases: Leases) -> None:
-    leases.request(slice_of(up.lab, ["srv1"]), ANN, term_s=600.0)
+    leases.request(parts_of(up.lab, ["srv1"]), ANN, term_s=600.0)
     with pytest.raises(BadInput, match="add --yes"):
         verb.down("bench", steal=True)
     assert up.is_up
     assert verb.down("bench", steal=True, yes=True) == EXIT_PASS
     assert not up.is_up
     [theft] = leases.thefts()
-    assert (theft.robbed, theft.why, leases.held()) == ("ann@there", "taken for lab down", [])
+    assert (theft.previous_holder, theft.why, leases.held()) == ("ann@there", "taken for lab down", [])
 
 
 def test_what_the_user_leased_before_does_not_keep_a_lab_up_and_stays_theirs(up: Up, leases: Leases) -> None:
-    leases.request(slice_of(up.lab, ["srv1"]), Holder.here(bound=False), term_s=600.0)
+    leases.request(parts_of(up.lab, ["srv1"]), Holder.here(bound=False), term_s=600.0)
     assert verb.down("bench") == EXIT_PASS
     assert not up.is_up
     assert len(leases.held()) == 1
@@ -82,7 +82,7 @@ def test_a_lab_with_a_damaged_store_is_taken_down_all_the_same(up: Up, capsys: p
 
 
 def test_a_lab_that_is_not_up_is_a_lab_that_is_down(up: Up, leases: Leases, capsys: pytest.CaptureFixture[str]) -> None:
-    leases.request(slice_of(up.lab), ANN, term_s=600.0)
+    leases.request(parts_of(up.lab), ANN, term_s=600.0)
     up.is_up = False
     assert verb.down("bench") == EXIT_PASS
     assert capsys.readouterr().out == "lab bench was not up\n"

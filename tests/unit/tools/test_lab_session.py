@@ -13,9 +13,10 @@ from rich.console import Console
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.lab import Part, Parts, parts_at, parts_for, parts_of
 from rackloop.portmap import Full, Open, PortMap
-from rackloop.safety.leases import Holder, Leases, RackLeased, Slice, slice_of, slice_of_ports, slice_of_resource
-from rackloop.safety.maintenance import Diagnosis, Gear, OutOfService, Seen, State, Trial, Upkeep, diagnose
+from rackloop.safety.leases import Holder, Leases, RackLeased
+from rackloop.safety.maintenance import Diagnosis, OutOfService, OutOfServiceStore, Seen, State, Trial, diagnose
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import maintenance as lab_maintenance
 from rackloop_cli.lab import provision as lab_provision
@@ -23,7 +24,7 @@ from rackloop_cli.shared import lab_session, own_lease
 from rackloop_labs import retest
 from tests.unit.harness.sim_rack import BASELINE, SimRack, described
 
-D01, D02, SRV1, SRV2 = Gear.drive("d01"), Gear.drive("d02"), Gear.server("srv1"), Gear.server("srv2")
+D01, D02, SRV1, SRV2 = Part.drive("d01"), Part.drive("d02"), Part.server("srv1"), Part.server("srv2")
 
 
 class Work:
@@ -35,12 +36,12 @@ class Work:
         self.rack = SimRack(self.clock)
         self.path = folder / "store.sqlite"
         self.store = open_store(self.path, self.clock)
-        self.upkeep = Upkeep(self.store, self.lab.name)
+        self.upkeep = OutOfServiceStore(self.store, self.lab.name)
         self.broken: set[str] = set()
         self.tried: list[str] = []
         self.seen: list[set[str]] = []
 
-    def maintain(self, *gear: Gear) -> None:
+    def maintain(self, *gear: Part) -> None:
         for one in gear:
             self.upkeep.maintain(one, "new memory", "ada@bench")
 
@@ -75,12 +76,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
         yield work
 
 
-def _parts(work: Work) -> dict[str, Slice]:
+def _parts(work: Work) -> dict[str, Parts]:
     return {
-        "the drive": slice_of_resource(work.lab, "drive:d01"),
-        "its switch port": slice_of_ports(work.lab, [101]),
-        "the server": slice_of_resource(work.lab, "server:srv2"),
-        "a port of the server": slice_of_ports(work.lab, [7]),
+        "the drive": parts_for(work.lab, Part.of("drive:d01")),
+        "its switch port": parts_at(work.lab, [101]),
+        "the server": parts_for(work.lab, Part.of("server:srv2")),
+        "a port of the server": parts_at(work.lab, [7]),
     }
 
 
@@ -96,14 +97,14 @@ def test_nothing_is_done_by_hand_to_what_somebody_works_on(work: Work, part: str
 
 def test_what_nobody_works_on_is_acted_on_by_hand(work: Work) -> None:
     work.maintain(D01, SRV2)
-    with lab_session.acting(work.lab, work.clock, slice_of_ports(work.lab, [2, 102]), "fabric map") as equipment:
+    with lab_session.acting(work.lab, work.clock, parts_at(work.lab, [2, 102]), "fabric map") as equipment:
         equipment.fabric.apply(Open(frozenset({2})), work.soon)
     assert work.rack.switch.live == BASELINE.without({2})
 
 
 def test_a_whole_map_by_hand_leaves_the_circuits_of_what_somebody_works_on(work: Work) -> None:
     work.maintain(SRV2)
-    with lab_session.acting(work.lab, work.clock, slice_of(work.lab), "fabric map") as equipment:
+    with lab_session.acting(work.lab, work.clock, parts_of(work.lab), "fabric map") as equipment:
         equipment.fabric.apply(Full(PortMap.of([(1, 102)])), work.soon)
         with pytest.raises(BadInput, match="ports 5 belong to what is out of service"):
             equipment.fabric.apply(Full(PortMap.of([(5, 101)])), work.soon)
@@ -113,8 +114,8 @@ def test_a_whole_map_by_hand_leaves_the_circuits_of_what_somebody_works_on(work:
 def test_what_the_user_leased_before_is_acted_on_within_that_lease(
     work: Work, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    leases, wanted = Leases(work.store, work.lab.name), slice_of_ports(work.lab, [2, 102])
-    mine = leases.request(slice_of(work.lab, ["srv1"]), Holder.here(bound=False), term_s=60.0)
+    leases, wanted = Leases(work.store, work.lab.name), parts_at(work.lab, [2, 102])
+    mine = leases.request(parts_of(work.lab, ["srv1"]), Holder.here(bound=False), term_s=60.0)
     with lab_session.acting(work.lab, work.clock, wanted, "fabric map") as equipment:
         equipment.fabric.apply(Open(frozenset({2})), work.soon)
         assert {lease.within for lease in leases.held()} == {None, mine.id}
@@ -124,7 +125,7 @@ def test_what_the_user_leased_before_is_acted_on_within_that_lease(
 
 def test_a_retest_goes_on_within_the_lease_that_the_user_took_before(work: Work) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
-    Leases(work.store, work.lab.name).request(slice_of(work.lab), Holder.here(bound=False), term_s=60.0)
+    Leases(work.store, work.lab.name).request(parts_of(work.lab), Holder.here(bound=False), term_s=60.0)
     assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
 
 
@@ -134,8 +135,8 @@ def test_a_retest_goes_on_within_the_lease_that_the_user_took_before(work: Work)
     ids=["a process of the user", "somebody else", "the user, of too little"],
 )
 def test_no_other_lease_is_worked_within(work: Work, holder: Holder | None) -> None:
-    wanted = slice_of_ports(work.lab, [2, 102])
-    part = slice_of(work.lab) if holder else slice_of_ports(work.lab, [2])
+    wanted = parts_at(work.lab, [2, 102])
+    part = parts_of(work.lab) if holder else parts_at(work.lab, [2])
     Leases(work.store, work.lab.name).request(part, holder or Holder.here(bound=False), term_s=60.0)
     with pytest.raises(RackLeased), lab_session.acting(work.lab, work.clock, wanted, "fabric map"):
         pytest.fail("it was let through")
@@ -156,7 +157,7 @@ def test_a_server_is_lifted_once_every_drive_there_works(
 
 
 def test_a_port_is_tried_by_the_drive_there(work: Work) -> None:
-    work.upkeep.quarantine(Gear.port("srv1", "p1"), "it trains slowly", "run r1")
+    work.upkeep.quarantine(Part.port("srv1", "p1"), "it trains slowly", "run r1")
     assert lab_maintenance.retest("bench", "srv1.p1") == EXIT_PASS
     assert work.tried == ["d02"]
 
@@ -170,7 +171,7 @@ def test_a_retest_moves_no_drive_that_somebody_works_on(work: Work, capsys: pyte
 
 
 def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work: Work) -> None:
-    work.upkeep.quarantine(Gear.drive("d03"), "it fails", "run r1")
+    work.upkeep.quarantine(Part.drive("d03"), "it fails", "run r1")
     work.maintain(SRV2)
     with pytest.raises(BadInput, match="server srv2 is in maintenance since"):
         lab_maintenance.retest("bench", "d03")
@@ -180,7 +181,7 @@ def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work:
 def test_servers_that_somebody_works_on_are_not_provisioned(work: Work) -> None:
     console = Console(record=True, width=200)
     work.maintain(SRV2, D02)
-    out: dict[Gear, OutOfService] = lab_maintenance.in_maintenance(work.lab, work.store)
+    out: dict[Part, OutOfService] = lab_maintenance.in_maintenance(work.lab, work.store)
     assert all(one.state is State.MAINTENANCE for one in out.values())
     assert list(lab_provision._in_service(work.lab, out, console).servers) == ["srv1"]
     assert "left alone: server srv2 is in maintenance since" in console.export_text()

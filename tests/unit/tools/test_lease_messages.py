@@ -11,8 +11,8 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
-from rackloop.lab import Lab
-from rackloop.safety.leases import Holder, Leases, RackLeased, obtain, slice_of, slice_of_ports
+from rackloop.lab import Lab, parts_at, parts_of
+from rackloop.safety.leases import Holder, Leases, RackLeased, obtain
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import lease as lab_lease
 from tests.unit.harness.sim_rack import described
@@ -33,9 +33,9 @@ def leases(lab: Lab, tmp_path: Path) -> Iterator[Leases]:
 
 
 def test_who_finds_servers_leased_is_told_who_has_them_and_until_when(lab: Lab, leases: Leases) -> None:
-    ticket = leases.request(slice_of(lab, ["srv1"]), ANN, purpose="firmware", term_s=3600.0)
+    ticket = leases.request(parts_of(lab, ["srv1"]), ANN, purpose="firmware", term_s=3600.0)
     with pytest.raises(RackLeased) as raised:
-        obtain(leases, slice_of(lab))
+        obtain(leases, parts_of(lab))
     assert re.fullmatch(
         rf"lab bench is not free: srv1 held by ann@there for firmware since {MINUTE} until {MINUTE} "
         rf"\(lease {ticket.id}\); ask for it later, or see `rackloop lab status bench`",
@@ -44,13 +44,13 @@ def test_who_finds_servers_leased_is_told_who_has_them_and_until_when(lab: Lab, 
 
 
 def test_what_a_process_holds_has_no_end_that_could_be_told(lab: Lab, leases: Leases) -> None:
-    leases.request(slice_of(lab, ["srv1"]), Holder.here())
+    leases.request(parts_of(lab, ["srv1"]), Holder.here())
     assert " until " not in str(leases.held()[0])
 
 
 def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
-    assert slice_of_ports(lab, [2, 102]).short == "drives d02; ports 2, 102"
-    assert slice_of(lab).short == "the whole rack"
+    assert parts_at(lab, [2, 102]).short == "drives d02; ports 2, 102"
+    assert parts_of(lab).short == "the whole rack"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput
-from rackloop.lab import LabState, load_lab
+from rackloop.lab import LabState, Part, load_lab
 from rackloop.plan import find_testplans
-from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop_cli.schedule import shrink as schedule_shrink
 from rackloop_cli.schedule.show import ScheduleRequest, find, make, show
@@ -53,7 +53,7 @@ def test_what_is_out_of_service_is_not_drawn_and_told(
     assert "target: d09}" in script.source.read_text()
     lab = load_lab(storm.lab)
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
-        Upkeep(store, lab.name).quarantine(Gear.drive("d09"), "it keeps failing", "ann@here")
+        OutOfServiceStore(store, lab.name).quarantine(Part.drive("d09"), "it keeps failing", "ann@here")
     (drawn,) = find(storm, lab)
     assert "d09" not in {step.fault.target for step in drawn.schedule.steps}
     (written,) = find(script, lab)

@@ -12,9 +12,8 @@ from rich.table import Table
 from rackloop.abilities import LiveMap, PortState
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.lab import Lab, LabKind, Parts, load_lab, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
-from rackloop.safety.leases import Slice, slice_of, slice_of_ports
 from rackloop_cli.shared.lab_session import acting, running_bench
 
 _WITHIN_S = 10.0
@@ -69,7 +68,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
 def _change(lab: Lab, change: MapChange) -> int:
     clock = RealClock()
     if isinstance(change, Full):
-        wanted = slice_of(lab)
+        wanted = parts_of(lab)
     else:
         wanted = _touched(lab, clock, change.ports if isinstance(change, Open) else change.pairs.ports())
     with acting(lab, clock, wanted, "fabric map") as equipment:
@@ -83,12 +82,12 @@ def _change(lab: Lab, change: MapChange) -> int:
     return EXIT_PASS
 
 
-def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Slice:
+def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Parts:
     """These ports and those they are joined to now, whose circuits a change opens."""
     with running_bench(lab, clock) as bench:
         live = bench.equipment.fabric.live_map(Deadline.after(clock, _WITHIN_S)).pairs
     peers = (live.peer_of(port) for port in ports)
-    return slice_of_ports(lab, {*ports, *(peer for peer in peers if peer is not None)})
+    return parts_at(lab, {*ports, *(peer for peer in peers if peer is not None)})
 
 
 def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:

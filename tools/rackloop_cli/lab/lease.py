@@ -9,9 +9,9 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.lab import LabState, load_lab
+from rackloop.lab import LabState, load_lab, parts_of
 from rackloop.names import names_in
-from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain, slice_of
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain
 from rackloop.safety.store import open_lab_store
 from rackloop.units import parse_quantity
 from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
@@ -37,7 +37,7 @@ def take(request: LeaseRequest) -> int:
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
     lab, clock = load_lab(request.lab), RealClock()
     term_s = _term_s(request.term)
-    wanted = slice_of(lab, names_in(request.servers) or None)
+    wanted = parts_of(lab, names_in(request.servers) or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = leases_of(lab, store)
         purpose = request.purpose or "a lease"
@@ -48,7 +48,7 @@ def take(request: LeaseRequest) -> int:
                 priority=request.priority,
                 wait_s=request.wait_s,
                 steal_why=agreed.why,
-                robbing=agreed.leases,
+                steal_from=agreed.leases,
             )
             lease, stolen = obtain(leases, wanted, terms)
         lease = leases.keep(lease, term_s)
@@ -56,7 +56,7 @@ def take(request: LeaseRequest) -> int:
     for one in stolen:
         console.print(f"stolen: {one}")
     until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    console.print(f"lease {lease.id} of lab {lab.name}: {lease.slice}, until {until}")
+    console.print(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
     console.print(
         f"work under it with `rackloop run PLAN --lab {request.lab} --lease {lease.id}`; "
         f"give it back with `rackloop lab release {request.lab} {lease.id}`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -12,44 +12,34 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.lab import Lab, LabState, load_lab
-from rackloop.safety.leases import Holder, Slice, slice_of
-from rackloop.safety.maintenance import (
-    Diagnosis,
-    Finding,
-    Gear,
-    GearKind,
-    OutOfService,
-    State,
-    Upkeep,
-    gear_behind,
-    gear_named,
-)
+from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of, wired_at
+from rackloop.safety.leases import Holder
+from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfServiceStore, State
 from rackloop.safety.store import Store, open_lab_store
 from rackloop.safety.undo import ActRecorder, Journal, undoing
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs.in_service import BenchInService
 
 
-def maintain(name: str, part: str, reason: str | None, until: str | None, *, end: bool) -> int:
+def maintain(name: str, written: str, reason: str | None, until: str | None, *, end: bool) -> int:
     """Take a server or a drive into maintenance, or end its maintenance."""
     if end:
         if reason or until:
             raise BadInput("--end ends a maintenance: --reason and --until begin one; give either")
-        return _lift(name, part, State.MAINTENANCE, "")
+        return _lift(name, written, State.MAINTENANCE, "")
     if reason is None:
         raise BadInput("give a --reason TEXT, which is shown to other users; or end a maintenance with --end")
-    with _upkeep(name) as (lab, upkeep):
-        gear = gear_named(lab, part)
-        if gear.kind is GearKind.PORT:
-            raise BadInput(f"{gear.said} is not taken into maintenance by itself: name its server, or its drive")
-        out = upkeep.maintain(gear, reason, _who(), _moment(until))
+    with _opened(name) as (lab, store):
+        part = lab.part(written)
+        if part.kind not in {PartKind.SERVER, PartKind.DRIVE}:
+            raise BadInput(f"{part.said} is not taken into maintenance by itself: name its server, or its drive")
+        out = store.maintain(part, reason, _who(), _moment(until))
     _say(str(out))
-    _say(f"end it with `rackloop lab maintain {name} {part} --end`")
+    _say(f"end it with `rackloop lab maintain {name} {written} --end`")
     return EXIT_PASS
 
 
-def retest(name: str, part: str) -> int:
+def retest(name: str, written: str) -> int:
     """Try a part that is in quarantine again, and lift the quarantine where it works; exit 3 where it does not.
 
     A drive is tried at its port and at another, with one that works; a port or a server by every drive there. What is
@@ -58,44 +48,46 @@ def retest(name: str, part: str) -> int:
     from rackloop_labs.retest import retest as tried
 
     lab, clock = load_lab(name), RealClock()
-    gear = gear_named(lab, part)
-    with leased_by_hand(lab, clock, slice_of(lab), f"retest {part}") as (held, opened):
+    part = lab.part(written)
+    with leased_by_hand(lab, clock, parts_of(lab), f"retest {written}") as (held, opened):
         store = held.leases.store
-        upkeep = Upkeep(store, lab.name)
-        standing = upkeep.standing().get(gear)
+        out_of_service = OutOfServiceStore(store, lab.name)
+        standing = out_of_service.standing().get(part)
         if standing is None or standing.state is not State.QUARANTINE:
-            raise BadInput(str(standing) if standing else f"{gear.said} is not in quarantine; there is nothing to lift")
+            raise BadInput(str(standing) if standing else f"{part.said} is not in quarantine; there is nothing to lift")
         out = in_maintenance(lab, store)
         bench = BenchInService(opened, out)
-        recorder = ActRecorder(bench.lab, Journal(store), f"retest {part}", lease=held)
+        recorder = ActRecorder(bench.lab, Journal(store), f"retest {written}", lease=held)
         found: dict[str, Diagnosis] = {}
-        for drive in _drives_to_try(bench, gear, out):
+        for drive in _drives_to_try(bench, part, out):
             with undoing(bench.equipment, recorder, clock) as equipment:
                 found[drive] = tried(bench, equipment, drive)
             _say(f"{drive}: {found[drive]}")
         if any(one.finding is not Finding.NOT_REPRODUCED for one in found.values()):
-            _say(f"{gear.said} stays in quarantine")
+            _say(f"{part.said} stays in quarantine")
             return EXIT_LAB_FAILED
-        upkeep.lift(gear, State.QUARANTINE, _who(), "; ".join(f"{drive}: {one}" for drive, one in found.items()))
-    _say(f"{gear.said} is in service again: it passed with {', '.join(found)}")
+        out_of_service.lift(
+            part, State.QUARANTINE, _who(), "; ".join(f"{drive}: {one}" for drive, one in found.items())
+        )
+    _say(f"{part.said} is in service again: it passed with {', '.join(found)}")
     return EXIT_PASS
 
 
-def _drives_to_try(bench: BenchInService, gear: Gear, out: Mapping[Gear, OutOfService]) -> list[str]:
+def _drives_to_try(bench: BenchInService, part: Part, out: Mapping[Part, OutOfService]) -> list[str]:
     """The drives of the baseline that show whether a part works, without those in maintenance."""
     lab = bench.whole.lab
     parts = {
-        drive: {Gear.drive(drive), Gear.server(server), Gear.port(server, port)}
+        drive: Parts((Part.drive(drive), Part.server(server), Part.port(server, port)))
         for drive, (server, port) in lab.places.items()
     }
-    there = [drive for drive in parts if gear in parts[drive]]
+    there = [drive for drive in parts if part in parts[drive]]
     if not there:
         raise BadInput(
-            f"no drive shows whether {gear.said} works: the baseline has none there; lift it by hand (--lift)"
+            f"no drive shows whether {part.said} works: the baseline has none there; lift it by hand (--lift)"
         )
     left = [drive for drive in there if drive in bench.lab.places]
     if not left:
-        refuse_in_maintenance(lab, set[Gear]().union(*(parts[drive] for drive in there)), out)
+        refuse_in_maintenance(lab, Parts.all_of(parts[drive] for drive in there), out)
     for drive in there:
         if drive not in left:
             _say(f"{drive} is not tried: it is in maintenance")
@@ -106,8 +98,8 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
     """Print what is in quarantine with what it failed, or lift one."""
     if lift is not None:
         return _lift(name, lift, State.QUARANTINE, reason)
-    with _upkeep(name) as (lab, upkeep):
-        outs = [out for out in upkeep.standing().values() if out.state is State.QUARANTINE]
+    with _opened(name) as (lab, store):
+        outs = [out for out in store.standing().values() if out.state is State.QUARANTINE]
         rule = lab.quarantine
     if as_json:
         print(json.dumps({"lab": lab.name, "quarantine": [_as_json(out) for out in outs]}, indent=2))
@@ -125,35 +117,26 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
 
 def out_of_service(lab: Lab, store: Store) -> list[dict[str, Any]]:
     """The parts of ``lab`` that are out of service, as ``lab status --json`` prints them."""
-    return [_as_json(out) for out in Upkeep(store, lab.name).standing().values()]
+    return [_as_json(out) for out in OutOfServiceStore(store, lab.name).standing().values()]
 
 
-def in_maintenance(lab: Lab, store: Store) -> dict[Gear, OutOfService]:
+def in_maintenance(lab: Lab, store: Store) -> dict[Part, OutOfService]:
     """The parts of ``lab`` in maintenance, with who, why and since when."""
-    standing = Upkeep(store, lab.name).standing()
-    return {gear: out for gear, out in standing.items() if out.state is State.MAINTENANCE}
+    standing = OutOfServiceStore(store, lab.name).standing()
+    return {part: out for part, out in standing.items() if out.state is State.MAINTENANCE}
 
 
-def parts_of(lab: Lab, part: Slice) -> set[Gear]:
-    """The parts of ``lab`` that a slice has or that are reached through its ports."""
-    through = {
-        Gear.server(name)
-        for name, server in lab.servers.items()
-        if any(number in part.ports for number in server.ports.values())
-    }
-    behind = {gear for number in part.ports for gear in gear_behind(lab, f"port:{number}")}
-    return {*map(Gear.server, part.servers), *map(Gear.drive, part.drives), *through, *behind}
-
-
-def refuse_in_maintenance(lab: Lab, parts: Collection[Gear], out: Mapping[Gear, OutOfService]) -> None:
-    """Raise BadInput, with who, why and since when, where any of ``parts`` is in maintenance."""
-    for gear in sorted(out.keys() & parts):
-        raise BadInput(f"{out[gear]}; leave it alone, or end that: rackloop lab maintain {lab.name} {gear.name} --end")
+def refuse_in_maintenance(lab: Lab, parts: Parts, out: Mapping[Part, OutOfService]) -> None:
+    """Raise BadInput, with who, why and since when, where one of ``parts``, or what is at their ports, is out."""
+    shared = {Part.drive(name) for name, drive in lab.drives.items() if drive.expander is not None}
+    reached = parts | (wired_at(lab, parts.switch_ports) - shared)
+    for part in sorted(filter(reached.reaches, out)):
+        raise BadInput(f"{out[part]}; leave it alone, or end that: rackloop lab maintain {lab.name} {part.name} --end")
 
 
 def _as_json(out: OutOfService) -> dict[str, Any]:
     return {
-        "gear": str(out.gear),
+        "gear": str(out.part),
         "state": out.state,
         "reason": out.reason,
         "by": out.by,
@@ -164,21 +147,21 @@ def _as_json(out: OutOfService) -> dict[str, Any]:
     }
 
 
-def _lift(name: str, part: str, state: State, why: str) -> int:
-    with _upkeep(name) as (lab, upkeep):
-        gear = gear_named(lab, part)
-        ended = upkeep.lift(gear, state, _who(), why)
+def _lift(name: str, written: str, state: State, why: str) -> int:
+    with _opened(name) as (lab, store):
+        part = lab.part(written)
+        ended = store.lift(part, state, _who(), why)
     if ended is None:
-        raise BadInput(f"{gear.said} is not in {state}; `rackloop lab status {name}` says what is")
-    _say(f"{gear.said} is in service again: its {state} ended")
+        raise BadInput(f"{part.said} is not in {state}; `rackloop lab status {name}` says what is")
+    _say(f"{part.said} is in service again: its {state} ended")
     return EXIT_PASS
 
 
 @contextmanager
-def _upkeep(name: str) -> Iterator[tuple[Lab, Upkeep]]:
+def _opened(name: str) -> Iterator[tuple[Lab, OutOfServiceStore]]:
     lab, clock = load_lab(name), RealClock()
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
-        yield lab, Upkeep(store, lab.name)
+        yield lab, OutOfServiceStore(store, lab.name)
 
 
 def _who() -> str:

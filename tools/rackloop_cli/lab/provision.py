@@ -13,12 +13,12 @@ from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop.lab import Lab, LabKind, LabState, Part, PartKind, Parts, load_lab, parts_of
 from rackloop.lab.yaml import compose
 from rackloop.names import guess
 from rackloop.plan import find_playbook, resolved, roles_of
-from rackloop.safety.leases import Leases, LeaseTerms, leased, slice_of
-from rackloop.safety.maintenance import Gear, GearKind, OutOfService, lab_without
+from rackloop.safety.leases import Leases, LeaseTerms, leased
+from rackloop.safety.maintenance import OutOfService
 from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
@@ -63,7 +63,7 @@ def run(request: ProvisionRequest) -> int:
 
     with ExitStack() as stack:
         store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
-        within = own_lease(Leases(store, lab.name), slice_of(lab))
+        within = own_lease(Leases(store, lab.name), parts_of(lab))
         terms = LeaseTerms(purpose=f"provisioning with {playbook.name}", within=within)
         stack.enter_context(leased(lab, store, terms))
         in_service = _in_service(lab, in_maintenance(lab, store), console)
@@ -74,13 +74,13 @@ def run(request: ProvisionRequest) -> int:
     return EXIT_PASS
 
 
-def _in_service(lab: Lab, out: Mapping[Gear, OutOfService], console: Console) -> Lab:
+def _in_service(lab: Lab, out: Mapping[Part, OutOfService], console: Console) -> Lab:
     """The lab without the parts in maintenance, which are printed. Raises BadInput where no server is left."""
-    left = lab_without(lab, out)
+    left = lab.without(out.keys())
     if not left.servers:
-        refuse_in_maintenance(lab, {Gear.server(name) for name in lab.servers}, out)
-    for gear, why in out.items():
-        if gear.kind is GearKind.SERVER:
+        refuse_in_maintenance(lab, Parts(map(Part.server, lab.servers)), out)
+    for part, why in out.items():
+        if part.kind is PartKind.SERVER:
             console.print(f"left alone: {why}", markup=False)
     return left
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab, LabState
-from rackloop.safety.leases import Attempt, Lease, Leases, Slice, Theft, Ticket
+from rackloop.lab import Lab, LabState, Parts
+from rackloop.safety.leases import Attempt, Lease, Leases, Theft, Ticket
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Entry, Journal, JournalDamaged
 from rackloop_cli.lab.maintenance import out_of_service
@@ -88,7 +88,7 @@ def _lease(lease: Lease) -> dict[str, Any]:
         "id": lease.id,
         "holder": str(lease.holder),
         "process": lease.holder.process and lease.holder.process.pid,
-        "slice": _slice(lease.slice),
+        "slice": _parts(lease.parts),
         "token": lease.token,
         "purpose": lease.purpose,
         "priority": lease.priority,
@@ -102,7 +102,7 @@ def _ticket(ticket: Ticket) -> dict[str, Any]:
     return {
         "id": ticket.id,
         "holder": str(ticket.holder),
-        "slice": _slice(ticket.slice),
+        "slice": _parts(ticket.parts),
         "purpose": ticket.purpose,
         "priority": ticket.priority,
         "asked_at": ticket.asked_at.isoformat(),
@@ -112,9 +112,9 @@ def _ticket(ticket: Ticket) -> dict[str, Any]:
 def _theft(theft: Theft) -> dict[str, Any]:
     return {
         "lease": theft.lease,
-        "from": theft.robbed,
-        "by": theft.thief,
-        "slice": _slice(theft.slice),
+        "from": theft.previous_holder,
+        "by": theft.new_holder,
+        "slice": _parts(theft.parts),
         "at": theft.at.isoformat(),
         "why": theft.why,
     }
@@ -130,15 +130,15 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _slice(part: Slice) -> dict[str, Any]:
+def _parts(parts: Parts) -> dict[str, Any]:
     return {
-        "text": str(part),
-        "short": part.short,
-        "whole": part.whole,
-        "servers": sorted(part.servers),
-        "ports": sorted(part.ports),
-        "drives": sorted(part.drives),
-        "outlets": sorted(part.outlets),
+        "text": str(parts),
+        "short": parts.short,
+        "whole": parts.whole,
+        "servers": sorted(parts.servers),
+        "ports": sorted(parts.switch_ports),
+        "drives": sorted(parts.drives),
+        "outlets": sorted(parts.outlets),
     }
 
 

@@ -12,9 +12,8 @@ from rich.table import Table
 from rackloop.abilities import PowerPort
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotSupported
-from rackloop.lab import LabKind, load_lab
+from rackloop.lab import LabKind, Part, PartKind, load_lab, parts_for
 from rackloop.names import guess, quoted
-from rackloop.safety.leases import slice_of_resource
 from rackloop_cli.shared.lab_session import acting, running_bench
 
 _ASKED_WITHIN_S = 20.0
@@ -41,10 +40,9 @@ def show(name: str) -> int:
         ports = bench.equipment.power
         for server, described in lab.servers.items():
             outlet = "/".join(map(str, described.outlet)) if described.outlet else ""
+            fed = state(str(Part.outlet(*described.outlet)), ports) if described.outlet else ""
             switched_by = described.bmc.driver.value if described.bmc else outlet
-            table.add_row(
-                server, switched_by, state(f"server:{server}", ports), outlet, state(f"outlet:{outlet}", ports)
-            )
+            table.add_row(server, switched_by, state(str(Part.server(server)), ports), outlet, fed)
     console = Console()
     if lab.kind is LabKind.MOCK:
         console.print("[bold]simulated[/bold]")
@@ -89,15 +87,16 @@ def _disturbed(name: str, text: str, *, is_journalled: bool = True) -> Iterator[
     lab, clock = load_lab(name), RealClock()
     with running_bench(lab, clock) as bench:
         target = _named(text, bench.equipment.power)
-    wanted = slice_of_resource(lab, target)
+    wanted = parts_for(lab, Part.of_resource(target))
     with acting(lab, clock, wanted, f"power {text}", is_journalled=is_journalled) as equipment:
         yield equipment.power[target], Deadline.after(clock, _SWITCHED_WITHIN_S)
 
 
 def _named(text: str, ports: Collection[str]) -> str:
     """The power port that a server's name, an outlet, or its own full name says."""
-    for target in (text, f"server:{text}", f"outlet:{text}"):
+    for target in (text, str(Part.server(text)), str(Part(PartKind.OUTLET, text))):
         if target in ports:
             return target
-    known = (target.removeprefix("server:").removeprefix("outlet:") for target in ports)
+    named = map(Part.of_resource, ports)
+    known = (part.name if part.kind in {PartKind.SERVER, PartKind.OUTLET} else str(part) for part in named)
     raise BadInput(f"nothing called {quoted(text)} has power that can be switched; {guess(text, known)}")

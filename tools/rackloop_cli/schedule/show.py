@@ -24,12 +24,12 @@ from rackloop.faults.schedules import (
     schedule_yaml,
     taking_of,
 )
-from rackloop.lab import Lab, LabState, load_lab
+from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.lab.yaml import compose_file
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, files_by_name, find_testplans, load_plan, read_declared
 from rackloop.record import TestFinished, read_events
-from rackloop.safety.maintenance import Gear, Upkeep
+from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
@@ -189,14 +189,14 @@ class _Chosen:
         return Found(title, schedule, seed, never=never, not_now=not_now)
 
 
-def _out_of_service(lab: Lab) -> Collection[Gear]:
+def _out_of_service(lab: Lab) -> Collection[Part]:
     """The parts in maintenance or quarantine, by the lab's store; none without a store, or where it does not answer."""
     try:
         state = LabState.of(lab.name)
         if lab.store == "sqlite" and not state.store.exists():
             return ()
         with closing(open_lab_store(lab, state, RealClock())) as store:
-            return Upkeep(store, lab.name).standing().keys()
+            return OutOfServiceStore(store, lab.name).standing().keys()
     except (BadInput, LabError):
         return ()
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab, LabState
-from rackloop.safety.leases import Slice
+from rackloop.lab import Lab, LabState, Parts
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
-from rackloop_cli.lab.maintenance import in_maintenance, parts_of, refuse_in_maintenance
+from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.in_service import BenchInService
@@ -23,7 +22,7 @@ def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
 
 
 @contextmanager
-def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
+def acting(lab: Lab, clock: Clock, wanted: Parts, purpose: str, *, is_journalled: bool = True) -> Iterator[Equipment]:
     """The equipment of ``wanted``, leased for as long as the block runs and journalled.
 
     Acts by hand stand until `heal`, which undoes only journalled ones. Raises BadInput where a part of ``wanted`` is in
@@ -34,7 +33,7 @@ def acting(lab: Lab, clock: Clock, wanted: Slice, purpose: str, *, is_journalled
         store = held.leases.store
         out = in_maintenance(lab, store)
         if not wanted.whole:
-            refuse_in_maintenance(lab, parts_of(lab, wanted), out)
+            refuse_in_maintenance(lab, wanted, out)
         bench = BenchInService(opened, out)
         # A port named by hand is meant to be disturbed.
         recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))

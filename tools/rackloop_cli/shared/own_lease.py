@@ -7,28 +7,28 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab, LabState
-from rackloop.safety.leases import HeldLease, Holder, Leases, LeaseTerms, Slice, holding, leases_of
+from rackloop.lab import Lab, LabState, Parts
+from rackloop.safety.leases import HeldLease, Holder, Leases, LeaseTerms, holding, leases_of
 from rackloop.safety.store import open_lab_store
 from rackloop_labs import Bench, open_leased
 from rackloop_labs.described import require_described
 
 
-def own_lease(leases: Leases, wanted: Slice) -> str | None:
+def own_lease(leases: Leases, wanted: Parts) -> str | None:
     """The id of the user's own lease that has all of ``wanted``, which is printed; None where there is none.
 
     A process's lease is that process's alone, also where the same user started it.
     """
     here = Holder.here(bound=False)
     for lease in leases.held():
-        if lease.holder.process is None and lease.holder.user == here.user and lease.slice.contains(wanted):
+        if lease.holder.process is None and lease.holder.user == here.user and lease.parts.contains(wanted):
             print(f"within your lease {lease.id}", file=sys.stderr)
             return lease.id
     return None
 
 
 @contextmanager
-def leased_by_hand(lab: Lab, clock: Clock, wanted: Slice, purpose: str) -> Iterator[tuple[HeldLease, Bench]]:
+def leased_by_hand(lab: Lab, clock: Clock, wanted: Parts, purpose: str) -> Iterator[tuple[HeldLease, Bench]]:
     """``wanted`` of a lab that is up, leased for as long as the block runs, and its bench.
 
     The lease is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder has any

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rackloop.errors import BadInput
-from rackloop.safety.leases import Leases, RackLeased, Slice
+from rackloop.lab import Parts
+from rackloop.safety.leases import Leases, RackLeased
 
 
 @contextmanager
@@ -28,15 +29,15 @@ class Agreed:
     leases: frozenset[str] = frozenset()
 
 
-def agree_to_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, within: str | None = None) -> Agreed:
+def agree_to_steal(leases: Leases, wanted: Parts, purpose: str, *, yes: bool, within: str | None = None) -> Agreed:
     """The leases in the way, and the reason that is kept with each that ends, once the user has said yes.
 
     Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or there is no terminal.
     """
-    robbed = [lease for lease in leases.held() if lease.id != within and lease.slice.overlaps(wanted)]
-    if not robbed:
+    holding = [lease for lease in leases.held() if lease.id != within and lease.parts.overlaps(wanted)]
+    if not holding:
         return Agreed()
-    for lease in robbed:
+    for lease in holding:
         print(f"in the way: {lease}", file=sys.stderr)
     if not yes:
         if not sys.stdin.isatty():
@@ -46,5 +47,5 @@ def agree_to_steal(leases: Leases, wanted: Slice, purpose: str, *, yes: bool, wi
         )
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-            raise BadInput("nothing was taken; wait with --wait, or ask its holder")
-    return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in robbed))
+            raise BadInput("nothing was taken; wait with --wait, or ask whoever holds it")
+    return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in holding))

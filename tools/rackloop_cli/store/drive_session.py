@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from rackloop.abilities import BlockDevice, Drive, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
-from rackloop.lab import Lab, LabKind, LabState
+from rackloop.lab import Lab, LabKind, LabState, Part, Parts
 from rackloop.names import guess, quoted
 from rackloop.safety import NOT_SCRATCH, Guard
-from rackloop.safety.leases import HeldLease, LeaseTerms, Slice, holding, leases_of
+from rackloop.safety.leases import HeldLease, LeaseTerms, holding, leases_of
 from rackloop.safety.store import open_lab_store
-from rackloop_cli.lab.maintenance import in_maintenance, parts_of, refuse_in_maintenance
+from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.lab_session import running_bench
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_drivers.block import NbdExport
@@ -84,9 +84,9 @@ def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[
         if not lab.drives[drive].scratch:
             raise GuardRefused(drive, (NOT_SCRATCH,)) from None
         raise
-    wanted = Slice(ports=ports, drives=frozenset({drive}))
+    wanted = Parts((Part.drive(drive), *map(Part.switch_port, ports)))
     with closing(open_lab_store(lab, state, clock)) as store:
-        refuse_in_maintenance(lab, parts_of(lab, wanted), in_maintenance(lab, store))
+        refuse_in_maintenance(lab, wanted, in_maintenance(lab, store))
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
         with holding(leases, wanted, terms) as held:

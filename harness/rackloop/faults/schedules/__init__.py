@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.faults.schedules._bounds import Taken, Taking, bound_problems, nothing_known, require_within_bound
+    from rackloop.faults.schedules._bounds import Taking, bound_problems, nothing_known, require_within_bound
     from rackloop.faults.schedules._draw import drawn
     from rackloop.faults.schedules._on_lab import (
         Lacking,
@@ -38,7 +38,6 @@ __all__ = [
     "ScheduleFailed",
     "Shrunk",
     "Step",
-    "Taken",
     "Taking",
     "bound_problems",
     "drawable",
@@ -77,7 +76,6 @@ __getattr__ = lazy_getattr(
         "ScheduleFailed": "_play",
         "Shrunk": "_shrink",
         "Step": "_schedule",
-        "Taken": "_bounds",
         "Taking": "_bounds",
         "bound_problems": "_bounds",
         "drawable": "_on_lab",

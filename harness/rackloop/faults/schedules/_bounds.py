@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec
 from rackloop.faults.schedules._schedule import Bound, Schedule, Step
+from rackloop.lab import Parts
 from rackloop.units import counted
 
 SAME_S = 1e-6
 """Times are written with microseconds; less than that apart is the same moment."""
 
-
-@dataclass(frozen=True)
-class Taken:
-    """The drives and servers that a fault may touch."""
-
-    drives: frozenset[str] = frozenset()
-    servers: frozenset[str] = frozenset()
+Taking = Callable[[FaultSpec], Parts]
+"""Says which parts a fault may touch, by its blast radius in a lab."""
 
 
-Taking = Callable[[FaultSpec], Taken]
-"""Says what a fault takes, by its blast radius in a lab."""
-
-
-def nothing_known(_fault: FaultSpec) -> Taken:
+def nothing_known(_fault: FaultSpec) -> Parts:
     """What a fault takes where no lab is known: then only faults are counted."""
-    return Taken()
+    return Parts()
 
 
 def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: Taking) -> str | None:
@@ -36,14 +27,12 @@ def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: T
     before = list(standing)
     if any((fault.kind, fault.target) == (new.kind, new.target) for fault in before):
         return f"{new} stands already"
-    taken = [taking(fault) for fault in (*before, new)]
-    drives = frozenset[str]().union(*(each.drives for each in taken))
-    servers = frozenset[str]().union(*(each.servers for each in taken))
+    taken = Parts.all_of(taking(fault) for fault in (*before, new))
     # What one kind of fault does not touch, it cannot have too much of.
     for found, noun, allowed, names in (
         (len(before) + 1, "fault", most.faults, ()),
-        (len(drives), "drive", most.drives, sorted(drives)),
-        (len(servers), "server", most.servers, sorted(servers)),
+        (len(taken.drives), "drive", most.drives, sorted(taken.drives)),
+        (len(taken.servers), "server", most.servers, sorted(taken.servers)),
     ):
         if found > allowed:
             which = f" ({', '.join(names)})" if names else ""

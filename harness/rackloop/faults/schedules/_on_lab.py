@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec, kind_of_fault
-from rackloop.faults.schedules._bounds import Taken, Taking, require_within_bound
+from rackloop.faults.schedules._bounds import Taking, require_within_bound
 from rackloop.faults.schedules._draw import drawn
 from rackloop.faults.schedules._schedule import WORDS, RandomSchedule, Schedule
 
 if TYPE_CHECKING:
-    from rackloop.lab import Lab
-    from rackloop.safety.maintenance import Gear
+    from rackloop.lab import Lab, Part, Parts
 
 
 def taking_of(lab: Lab) -> Taking:
     """Says what a fault takes in ``lab``, by its blast radius at the baseline."""
-    known: dict[str, Taken] = {}
+    known: dict[str, Parts] = {}
 
-    def taking(fault: FaultSpec) -> Taken:
+    def taking(fault: FaultSpec) -> Parts:
         key = repr(fault)
         if key not in known:
-            radius = kind_of_fault(fault).blast_radius(lab, fault)
-            known[key] = Taken(radius.drives, radius.servers)
+            known[key] = kind_of_fault(fault).blast_radius(lab, fault)
         return known[key]
 
     return taking
@@ -48,14 +46,14 @@ def nothing_lacking(_fault: FaultSpec) -> None:
     """What a rack lacks of which only the description is known."""
 
 
-def lacking_out_of_service(rack: Lab, out: Collection[Gear], lacking: Lacking = nothing_lacking) -> Lacking:
+def lacking_out_of_service(rack: Lab, out: Collection[Part], lacking: Lacking = nothing_lacking) -> Lacking:
     """``lacking``, and what of ``rack`` that a fault would reach is out of service, as one of the whole switch does."""
 
     def why(fault: FaultSpec) -> str | None:
         if (said := lacking(fault)) is not None:
             return said
         radius = kind_of_fault(fault).blast_radius(rack, fault)
-        reached = " and ".join(gear.said for gear in sorted(out) if radius.reaches(gear))
+        reached = " and ".join(part.said for part in sorted(out) if radius.reaches(part))
         return f"it would reach what is out of service: {reached}" if reached else None
 
     return why

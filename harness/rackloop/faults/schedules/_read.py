@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.faults import KINDS, FaultSpec, Target
+from rackloop.faults import KINDS, FaultSpec
 from rackloop.faults.schedules._bounds import bound_problems
 from rackloop.faults.schedules._parameters import missing_parameters, parameters_of
 from rackloop.faults.schedules._schedule import WORDS, Bound, FaultChoice, RandomSchedule, Schedule, Step
@@ -219,7 +219,7 @@ def _report_unknown(
         return
     for target in targets:
         try:
-            Target.of(lab, target, words)
+            lab.part(target, words)
         except BadInput as error:
             examined.report(here, str(error))
 

@@ -10,6 +10,7 @@ from rackloop.inspection.health._counters import health_changes
 from rackloop.inspection.health._disturbance import Disturbed
 from rackloop.inspection.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule
 from rackloop.inspection.health._snapshot import HealthSnapshot, KernelLine, ServerHealth
+from rackloop.lab import Part, PartKind
 from rackloop.record import HealthChange, Judgement
 
 _HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+):\d+:\d+:\d+")
@@ -66,19 +67,17 @@ class _Judge:
 
     def of_drive(self, drive: str) -> set[str]:
         """What the test did to a drive."""
-        did = self.did
-        excuses = _excuses(is_linked=drive in did.linked_drives, is_powered=drive in did.powered_drives)
-        return excuses | did.broken_drives.get(drive, frozenset())
+        part = Part.drive(drive)
+        excuses = _excuses(is_linked=part in self.did.linked, is_powered=part in self.did.powered)
+        return excuses | self.did.broken.get(part, frozenset())
 
     def of_ports(self, server: str, ports: Collection[str]) -> set[str]:
         """What the test did to any of these ports of a server; where none is known, to any port of it."""
-        touched = {port for name, port in self.did.linked_ports if name == server}
-        is_linked = bool(touched.intersection(ports) if ports else touched)
-        excuses = _excuses(is_linked=is_linked, is_powered=server in self.did.powered_servers)
-        for (name, port), rules in self.did.broken_ports.items():
-            if name == server and (port in ports or not ports):
-                excuses |= rules
-        return excuses
+        own = [part for part in (*self.did.linked, *self.did.broken) if part.kind is PartKind.PORT]
+        touched = {part for part in own if part.server_name == server and (part.names[1] in ports or not ports)}
+        is_linked = not touched.isdisjoint(self.did.linked)
+        excuses = _excuses(is_linked=is_linked, is_powered=Part.server(server) in self.did.powered)
+        return excuses.union(*(self.did.broken.get(part, ()) for part in touched))
 
 
 def _excuses(*, is_linked: bool, is_powered: bool) -> set[str]:

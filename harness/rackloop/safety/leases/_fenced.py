@@ -25,9 +25,9 @@ from rackloop.abilities import (
 )
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, HigherToken, LabError, LockedOut, NotSupported, StaleGeneration
+from rackloop.lab import Parts
 from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
 from rackloop.safety.leases._holding import HeldLease
-from rackloop.safety.leases._slice import Slice
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 def fenced(fabric: Fabric, phy: PhyControl | None, held: HeldLease) -> tuple[FencedFabric, FencedPhyControl | None]:
     """The switch as the holder of a part of the rack has it: its ports alone, each act locked for itself."""
     turns = _Turns(fabric, held)
-    return FencedFabric(fabric, turns, held.slice), None if phy is None else FencedPhyControl(phy, turns, held.slice)
+    return FencedFabric(fabric, turns, held.parts), None if phy is None else FencedPhyControl(phy, turns, held.parts)
 
 
 class _Turns:
@@ -90,10 +90,10 @@ def unknown_token(error: HigherToken, lab: str) -> HigherToken:
 class FencedFabric:
     """A Fabric of some ports: the rest of the map is neither seen nor changed. Safe to use from several threads."""
 
-    def __init__(self, fabric: Fabric, turns: _Turns, part: Slice) -> None:
+    def __init__(self, fabric: Fabric, turns: _Turns, parts: Parts) -> None:
         self._fabric = fabric
         self._turns = turns
-        self._slice = part
+        self._parts = parts
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
         """Who the switch says it is."""
@@ -160,7 +160,7 @@ class FencedFabric:
         live.require(if_generation)
         wanted = change
         if isinstance(change, Full):
-            wanted = Full(PortMap.of((*live.pairs.without(self._slice.ports), *change.pairs)))
+            wanted = Full(PortMap.of((*live.pairs.without(self._parts.switch_ports), *change.pairs)))
         self._require_mine(disturbed_ports(live.pairs, wanted.after(live.pairs)))
         return wanted, live.generation
 
@@ -188,22 +188,22 @@ class FencedFabric:
         self._fabric.close()
 
     def _of_mine(self, pairs: PortMap) -> PortMap:
-        return PortMap.of(pair for pair in pairs if self._slice.ports.issuperset(pair))
+        return PortMap.of(pair for pair in pairs if self._parts.switch_ports.issuperset(pair))
 
     def _require_named(self, change: MapChange) -> None:
         self._require_mine(change.ports if isinstance(change, Open) else change.pairs.ports())
 
     def _require_mine(self, ports: Collection[int]) -> None:
-        _require_mine(self._slice, ports)
+        _require_mine(self._parts, ports)
 
 
 class FencedPhyControl:
     """A PhyControl of some ports."""
 
-    def __init__(self, phy: PhyControl, turns: _Turns, part: Slice) -> None:
+    def __init__(self, phy: PhyControl, turns: _Turns, parts: Parts) -> None:
         self._phy = phy
         self._turns = turns
-        self._slice = part
+        self._parts = parts
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports``. Raises BadInput for one outside the slice."""
@@ -233,7 +233,7 @@ class FencedPhyControl:
         return self._phy.drop_counts(ports, deadline)
 
     def _act(self, ports: Collection[int], deadline: Deadline, act: Callable[[], None]) -> None:
-        _require_mine(self._slice, ports)
+        _require_mine(self._parts, ports)
         while True:
             # Repeating one does nothing: it has an id of its own, or ends what has ended.
             try:
@@ -244,11 +244,12 @@ class FencedPhyControl:
                     raise
 
 
-def _require_mine(part: Slice, ports: Collection[int]) -> None:
-    others = sorted(frozenset(ports) - part.ports)
+def _require_mine(parts: Parts, ports: Collection[int]) -> None:
+    others = sorted(frozenset(ports) - parts.switch_ports)
     if others:
         raise BadInput(
-            f"ports {', '.join(map(str, others))} are not in the lease, which has {part}; lease them too, or leave them"
+            f"ports {', '.join(map(str, others))} are not in the lease, which has {parts}; "
+            "lease them too, or leave them"
         )
 
 

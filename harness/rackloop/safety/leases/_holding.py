@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError
+from rackloop.lab import Part, Parts
 from rackloop.safety.leases._holder import Holder
 from rackloop.safety.leases._lease import Lease, LeaseLost, RackLeased, Ticket
-from rackloop.safety.leases._leases import HEARTBEAT_S, Leases
-from rackloop.safety.leases._one_store import leases_of
-from rackloop.safety.leases._slice import Slice
-from rackloop.safety.leases._terms import LeaseTerms
-from rackloop.safety.maintenance import Gear, GearKind, Upkeep
+from rackloop.safety.leases._leases import HEARTBEAT_S, Leases, LeaseTerms
+from rackloop.safety.leases._shared_store import leases_of
+from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import Store
 
 if TYPE_CHECKING:
@@ -57,9 +56,9 @@ class HeldLease:
         return self._lease
 
     @property
-    def slice(self) -> Slice:
+    def parts(self) -> Parts:
         """What it is for."""
-        return self._lease.slice
+        return self._lease.parts
 
     def check(self) -> None:
         """Raise LeaseLost if a heartbeat has found that the lease is over. The journal asks the store itself."""
@@ -82,16 +81,16 @@ class HeldLease:
             with self._telling:
                 self._on_loss.remove(call)
 
-    def require_covers(self, resource: str, ports: Collection[int] = ()) -> None:
-        """Raise BadInput where an act on ``resource`` that touches these switch ports is outside the slice.
+    def require_covers(self, part: Part, ports: Collection[int] = ()) -> None:
+        """Raise BadInput where an act on ``part`` that touches these switch ports is not in the lease.
 
         Raises LeaseLost as :meth:`check` does.
         """
         self.check()
-        if not self.slice.covers(resource, ports):
+        if not self.parts.covers(part, ports):
             named = f" with ports {', '.join(map(str, sorted(ports)))}" if ports else ""
             raise BadInput(
-                f"{resource}{named} is not in lease {self._lease.id}, which has {self.slice}; lease what is missing too"
+                f"{part}{named} is not in lease {self._lease.id}, which has {self.parts}; lease what is missing too"
             )
 
     def refusals(self, drive_id: str, through: str) -> list[str]:
@@ -103,13 +102,12 @@ class HeldLease:
             self.require()
         except LeaseLost as lost:
             return [str(lost)]
-        if drive_id not in self.slice.drives:
-            return [f"it is not in lease {self._lease.id}, which has {self.slice}"]
+        if drive_id not in self.parts.drives:
+            return [f"it is not in lease {self._lease.id}, which has {self.parts}"]
         return [
             str(out)
-            for gear, out in Upkeep(self.leases.store, self.leases.lab).standing().items()
-            if gear == Gear.drive(drive_id)
-            or (gear.kind is not GearKind.DRIVE and f"{through}.".startswith(f"{gear.name}."))
+            for part, out in OutOfServiceStore(self.leases.store, self.leases.lab).standing().items()
+            if part == Part.drive(drive_id) or (part.server_name and f"{through}.".startswith(f"{part.name}."))
         ]
 
     def record_attempt(self, drive_id: str, reasons: Sequence[str]) -> None:
@@ -192,14 +190,14 @@ class HeldLease:
 
 @contextmanager
 def leased(lab: Lab, store: Store, terms: LeaseTerms = _AT_ONCE) -> Iterator[HeldLease]:
-    """Hold a lease of ``lab`` while the block runs; raises as :func:`leases_of`, :func:`holding` and ``part_of`` do."""
+    """Hold a lease of ``lab`` while the block runs; raises as what it calls does."""
     leases = leases_of(lab, store)
-    with holding(leases, terms.part_of(lab, leases), terms) as held:
+    with holding(leases, terms.parts_of(lab, leases), terms) as held:
         yield held
 
 
 @contextmanager
-def holding(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> Iterator[HeldLease]:
+def holding(leases: Leases, wanted: Parts, terms: LeaseTerms = _AT_ONCE) -> Iterator[HeldLease]:
     """Hold ``wanted``, by ``terms``, for as long as the block runs and the process lives.
 
     Raises RackLeased where it cannot be had, LeaseLost or BadInput where the lease it is to be a part of is over or
@@ -213,12 +211,12 @@ def holding(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> Iter
         held.stop()
 
 
-def obtain(leases: Leases, wanted: Slice, terms: LeaseTerms = _AT_ONCE) -> tuple[Lease, tuple[Lease, ...]]:
+def obtain(leases: Leases, wanted: Parts, terms: LeaseTerms = _AT_ONCE) -> tuple[Lease, tuple[Lease, ...]]:
     """A lease that nobody keeps alive yet, and the leases that ended for it; as :func:`holding` has it."""
     ticket = leases.request(wanted, Holder.here(), purpose=terms.purpose, priority=terms.priority, within=terms.within)
     try:
         if terms.steal_why is not None and ticket.lease is None:
-            return leases.steal(ticket, terms.steal_why, terms.robbing)
+            return leases.steal(ticket, terms.steal_why, terms.steal_from)
         return _awaited(leases, ticket, terms.wait_s), ()
     except BaseException:
         with suppress(LabError):

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rackloop.errors import LabError
+from rackloop.lab import Parts
 from rackloop.safety.leases._holder import Holder
-from rackloop.safety.leases._slice import Slice
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to work on ``slice`` of ``lab``. ``token`` is higher than every one given for the lab before.
+    """The right to work on ``parts`` of ``lab``. ``token`` is higher than every one given for the lab before.
 
     ``until`` is when it ends unless a heartbeat comes; for one bound to a person it ends then. ``within`` names the
     lease it is a part of, where it is one. Times are those of the store, told by the asking machine's wall clock.
@@ -22,7 +22,7 @@ class Lease:
     id: str
     lab: str
     holder: Holder
-    slice: Slice
+    parts: Parts
     token: int
     granted_at: datetime
     until: datetime
@@ -34,7 +34,7 @@ class Lease:
         purpose = f" for {self.purpose}" if self.purpose else ""
         until = "" if self.holder.process else f" until {_minute(self.until)}"
         since = _minute(self.granted_at)
-        return f"{self.slice.short} held by {self.holder}{purpose} since {since}{until} (lease {self.id})"
+        return f"{self.parts.short} held by {self.holder}{purpose} since {since}{until} (lease {self.id})"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Ticket:
     id: str
     lab: str
     holder: Holder
-    slice: Slice
+    parts: Parts
     purpose: str
     priority: int
     asked_at: datetime
@@ -71,9 +71,9 @@ class Theft:
     """A lease that somebody ended who wanted what it had."""
 
     lease: str
-    robbed: str
-    thief: str
-    slice: Slice
+    previous_holder: str
+    new_holder: str
+    parts: Parts
     at: datetime
     why: str
 

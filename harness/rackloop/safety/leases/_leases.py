@@ -6,17 +6,20 @@ import json
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rackloop.errors import BadInput, LabError
+from rackloop.lab import Parts, parts_of
 from rackloop.names import printable, quoted
 from rackloop.safety.leases import _table
 from rackloop.safety.leases._holder import Holder
 from rackloop.safety.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
-from rackloop.safety.leases._slice import Slice
 from rackloop.safety.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
 
 HEARTBEAT_S = 15.0
 """A lease bound to a process ends when none of its heartbeats came for so long.
@@ -29,6 +32,30 @@ T = TypeVar("T")
 _LONGEST_PURPOSE = 500
 _COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
 _NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """How a lab is to be leased: the whole rack, or ``servers`` with what they have at the baseline.
+
+    It is waited for in the queue for ``wait_s``, the higher ``priority`` first. ``within`` is a lease that a person
+    took before, of which this one is a part. With ``steal_why``, which is kept, it is taken from its holder, or, where
+    ``steal_from`` names leases by their ids, from those alone.
+    """
+
+    servers: tuple[str, ...] = ()
+    purpose: str = ""
+    priority: int = 0
+    wait_s: float = 0.0
+    steal_why: str | None = None
+    steal_from: frozenset[str] | None = None
+    within: str | None = None
+
+    def parts_of(self, lab: Lab, leases: Leases) -> Parts:
+        """The parts to be leased. Raises BadInput for servers that are not there, and a lease that is not held."""
+        if not self.servers and self.within:
+            return leases.find(self.within).parts
+        return parts_of(lab, self.servers or None)
 
 
 class Leases:
@@ -45,7 +72,7 @@ class Leases:
 
     def request(
         self,
-        wanted: Slice,
+        wanted: Parts,
         holder: Holder,
         *,
         purpose: str = "",
@@ -77,7 +104,7 @@ class Leases:
     def _asked(
         self,
         lease_id: str,
-        wanted: Slice,
+        wanted: Parts,
         holder: Holder,
         purpose: str,
         priority: int,
@@ -90,7 +117,16 @@ class Leases:
                 self._require_parent(tables, within, wanted, holder)
             tables.rows(
                 f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_NEXT_PLACE}, ?, ?, ?, ?)",  # noqa: S608 - own constants
-                *(lease_id, self.lab, _table.QUEUED, within, holder.as_json(), wanted.as_json(), purpose, priority),
+                *(
+                    lease_id,
+                    self.lab,
+                    _table.QUEUED,
+                    within,
+                    holder.as_json(),
+                    _table.parts_json(wanted),
+                    purpose,
+                    priority,
+                ),
                 *(self.lab, 0, term_s, now_s, now_s + term_s),
             )
             return self._look(tables, lease_id, now_s)
@@ -150,12 +186,12 @@ class Leases:
             _table.end(tables, [lease.id], how, tables.now_s(), str(lease.holder), why)
 
     def steal(
-        self, ticket: Ticket, why: str, robbing: Collection[str] | None = None
+        self, ticket: Ticket, why: str, steal_from: Collection[str] | None = None
     ) -> tuple[Lease, tuple[Lease, ...]]:
-        """End every lease that overlaps the ticket's slice and grant it, before all who wait; the leases that ended.
+        """End every lease that overlaps the ticket and grant it, before all who wait; the leases that ended.
 
-        Their rows keep who took them, when and why. Where ``robbing`` has the ids that somebody agreed to, and another
-        is in the way meanwhile, nothing ends: raises RackLeased. Raises LeaseLost where the ticket is over.
+        Their rows keep who took them, when and why. With ``steal_from`` only these leases, by id, may end: where
+        another is in the way, raises RackLeased and nothing ends. Raises LeaseLost where the ticket is over.
         """
         clock = self.store.clock
         with self.store.transaction(self.lab) as tables:
@@ -164,13 +200,13 @@ class Leases:
             rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
             if row.id not in {other.id for other in rows}:
                 raise self._given_up(row.id)
-            robbed = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
-            if robbing is not None and (unasked := [other for other in robbed if not _is_among(robbing, other)]):
+            holding = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
+            if steal_from is not None and (unasked := [one for one in holding if not _is_among(steal_from, one)]):
                 others = [str(other.lease(now_s, clock)) for other in unasked]
                 raise RackLeased(self.lab, others)
-            _table.end(tables, [other.id for other in robbed], "stolen", now_s, str(row.holder), why)
+            _table.end(tables, [other.id for other in holding], "stolen", now_s, str(row.holder), why)
             lease = self._grant(tables, row, now_s).lease(now_s, clock)
-        return lease, tuple(other.lease(now_s, clock) for other in robbed)
+        return lease, tuple(other.lease(now_s, clock) for other in holding)
 
     def held(self) -> list[Lease]:
         """What is held now, longest first."""
@@ -196,12 +232,12 @@ class Leases:
             Theft(
                 lease_id,
                 str(Holder.of_json(holder)),
-                thief,
-                Slice.of_json(part),
+                new_holder,
+                _table.parts_of_json(part),
                 clock.wall() + timedelta(seconds=at_s - now_s),
                 why,
             )
-            for lease_id, holder, thief, part, at_s, why in found
+            for lease_id, holder, new_holder, part, at_s, why in found
         ]
 
     def find(self, lease_id: str) -> Lease:
@@ -272,7 +308,7 @@ class Leases:
         held_up_by = tuple(
             str(other.lease(now_s, clock))
             if other.state == _table.HELD
-            else f"{other.slice.short} wanted before by {other.holder}"
+            else f"{other.parts.short} wanted before by {other.holder}"
             for other in waits_for
         )
         return row.ticket(now_s, clock, held_up_by)
@@ -285,7 +321,7 @@ class Leases:
         )
         return replace(row, state=_table.HELD, token=token, granted_s=now_s, until_s=until_s)
 
-    def _require_parent(self, tables: Transaction, within: str, wanted: Slice, holder: Holder) -> None:
+    def _require_parent(self, tables: Transaction, within: str, wanted: Parts, holder: Holder) -> None:
         parent = _table.row_of(tables, within)
         if parent is None or parent.lab != self.lab:
             raise BadInput(f"lab {self.lab} has no lease {within!r}; see `rackloop lab status {self.lab}`")
@@ -297,8 +333,8 @@ class Leases:
         if parent.within is not None:
             raise BadInput(f"lease {within} of lab {self.lab} is a part of lease {parent.within}: ask within that one")
         _table.require_held(tables, parent.lease(tables.now_s(), self.store.clock))
-        if not parent.slice.contains(wanted):
-            raise BadInput(f"lease {within} is for {parent.slice}, which does not have all of {wanted}")
+        if not parent.parts.contains(wanted):
+            raise BadInput(f"lease {within} is for {parent.parts}, which does not have all of {wanted}")
 
     def _live(self, tables: Transaction, lease_id: str) -> _table.Row:
         row = _table.row_of(tables, lease_id)
@@ -328,6 +364,6 @@ class Leases:
         ]
 
 
-def _is_among(robbing: Collection[str], row: _table.Row) -> bool:
+def _is_among(steal_from: Collection[str], row: _table.Row) -> bool:
     """Whether a lease, or the one that it is a part of and ends with, is among these."""
-    return row.id in robbing or row.within in robbing
+    return row.id in steal_from or row.within in steal_from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from rackloop.clock import Clock
+from rackloop.lab import WHOLE_RACK, Part, PartKind, Parts
 from rackloop.names import printable
 from rackloop.safety.leases._holder import Holder
 from rackloop.safety.leases._lease import Lease, LeaseLost, Ticket
-from rackloop.safety.leases._slice import Slice
 from rackloop.safety.store import Transaction
 
 _PATIENCE = 3
@@ -32,7 +33,7 @@ class Row:
     state: str
     within: str | None
     holder: Holder
-    slice: Slice
+    parts: Parts
     purpose: str
     priority: int
     place: int
@@ -51,7 +52,7 @@ class Row:
             self.id,
             self.lab,
             self.holder,
-            self.slice,
+            self.parts,
             self.token,
             _wall(self.granted_s or self.asked_s, now_s, clock),
             _wall(self.until_s, now_s, clock),
@@ -66,7 +67,7 @@ class Row:
             self.id,
             self.lab,
             self.holder,
-            self.slice,
+            self.parts,
             printable(self.purpose),
             self.priority,
             _wall(self.asked_s, now_s, clock),
@@ -141,14 +142,14 @@ def in_the_way(rows: list[Row], wanted: Row) -> list[Row]:
         if row.id == wanted.id:
             break
         is_among_these = wanted.within is None or row.within == wanted.within
-        if row.state == QUEUED and is_among_these and row.slice.overlaps(wanted.slice):
+        if row.state == QUEUED and is_among_these and row.parts.overlaps(wanted.parts):
             found.append(row)
     held = [
         row
         for row in rows
         if row.state == HELD
         and row.id != wanted.id
-        and row.slice.overlaps(wanted.slice)
+        and row.parts.overlaps(wanted.parts)
         and not _is_family(row, wanted)
     ]
     return held + found
@@ -206,15 +207,36 @@ def _how(row: Row) -> str:
     return f": {row.ended_how}{by}{why}"
 
 
+def parts_json(parts: Parts) -> str:
+    """The parts of a lease, for the store; ``ports`` are those of the switch."""
+    names = {"servers": parts.servers, "ports": parts.switch_ports, "drives": parts.drives, "outlets": parts.outlets}
+    return json.dumps({**{key: sorted(found) for key, found in names.items()}, "whole": parts.whole})
+
+
+def parts_of_json(text: str) -> Parts:
+    """What :func:`parts_json` wrote."""
+    value = json.loads(text)
+    outlets = (Part(PartKind.OUTLET, name) for name in value["outlets"])
+    return Parts(
+        (
+            *map(Part.server, value["servers"]),
+            *map(Part.switch_port, value["ports"]),
+            *map(Part.drive, value["drives"]),
+            *outlets,
+            *([WHOLE_RACK] if value["whole"] else []),
+        )
+    )
+
+
 def _wall(at_s: float, now_s: float, clock: Clock) -> datetime:
     return clock.wall() + timedelta(seconds=at_s - now_s)
 
 
 def _row(values: tuple[Any, ...]) -> Row:
     fields = dict(zip(Row.__dataclass_fields__, values, strict=True))
-    return Row(**{**fields, "holder": _holder(fields["holder"]), "slice": _slice(fields["slice"])})
+    return Row(**{**fields, "holder": _holder(fields["holder"]), "parts": _parts(fields["parts"])})
 
 
 # A queue of a hundred is read again and again by a hundred.
 _holder = lru_cache(1024)(Holder.of_json)
-_slice = lru_cache(1024)(Slice.of_json)
+_parts = lru_cache(1024)(parts_of_json)

@@ -1,24 +1,18 @@
-"""The upkeep of a bench: what is in maintenance or quarantine, and a retest's verdict on what failed."""
+"""Parts in maintenance or quarantine, and the verdict of a retest on a part that failed."""
 
-from rackloop.safety.maintenance._gear import Gear, GearKind, gear_behind, gear_named, lab_without
+from rackloop.safety.maintenance._out_of_service import OutOfService, OutOfServiceStore, State
 from rackloop.safety.maintenance._retest import Diagnosis, Finding, Seen, Trial, diagnose
-from rackloop.safety.maintenance._rule import GearFailure, QuarantineRule
-from rackloop.safety.maintenance._upkeep import OutOfService, State, Upkeep
+from rackloop.safety.maintenance._rule import PartFailure, QuarantineRule
 
 __all__ = [
     "Diagnosis",
     "Finding",
-    "Gear",
-    "GearFailure",
-    "GearKind",
     "OutOfService",
+    "OutOfServiceStore",
+    "PartFailure",
     "QuarantineRule",
     "Seen",
     "State",
     "Trial",
-    "Upkeep",
     "diagnose",
-    "gear_behind",
-    "gear_named",
-    "lab_without",
 ]

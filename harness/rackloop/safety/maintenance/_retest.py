@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
+from rackloop.lab import Part, PartKind
 from rackloop.measurement import Cause
-from rackloop.safety.maintenance._gear import Gear, GearKind
 
 # A link that is made anew takes its own time, a tired one many times that; half a second is what a busy machine adds.
 _SLOW_FACTOR = 3.0
@@ -38,9 +38,9 @@ class Trial:
     detail: str = ""
 
     @property
-    def gear(self) -> frozenset[Gear]:
+    def parts(self) -> frozenset[Part]:
         """What had to work for it to work."""
-        return frozenset({Gear.drive(self.drive), Gear.port(self.server, self.port), Gear.server(self.server)})
+        return frozenset({Part.drive(self.drive), Part.port(self.server, self.port), Part.server(self.server)})
 
     def __str__(self) -> str:
         what = f"{self.drive} {self.seen}" if self.seen is not Seen.ANOTHER else f"{self.seen} instead of {self.drive}"
@@ -67,7 +67,7 @@ class Diagnosis:
     """
 
     finding: Finding
-    culprits: tuple[Gear, ...]
+    culprits: tuple[Part, ...]
     trials: tuple[Trial, ...]
 
     @property
@@ -75,15 +75,15 @@ class Diagnosis:
         """Whose fault that is: a drive is the product, what leads to it the lab. None where it may be either's."""
         if self.finding is Finding.DRIVE:
             return Cause.PRODUCT
-        if self.finding is Finding.PORT or any(gear.kind is not GearKind.DRIVE for gear in self.culprits):
-            may_be_drive = self.finding is Finding.UNCLEAR and any(g.kind is GearKind.DRIVE for g in self.culprits)
+        if self.finding is Finding.PORT or any(part.kind is not PartKind.DRIVE for part in self.culprits):
+            may_be_drive = self.finding is Finding.UNCLEAR and any(g.kind is PartKind.DRIVE for g in self.culprits)
             return None if may_be_drive else Cause.LAB
         return None
 
     @property
     def said(self) -> str:
         """Whose fault it is, in a sentence; ``str()`` adds the trials."""
-        named = " and ".join(gear.said for gear in self.culprits)
+        named = " and ".join(part.said for part in self.culprits)
         match self.finding:
             case Finding.NOT_REPRODUCED:
                 return "the retest did not reproduce it"
@@ -91,7 +91,7 @@ class Diagnosis:
                 return "the retest is unclear: what fails together works apart"
             case Finding.UNCLEAR:
                 return f"the retest is unclear: it may be {named.replace(' and ', ' or ')}"
-            case Finding.PORT if all(gear.kind is GearKind.DRIVE for gear in self.culprits):
+            case Finding.PORT if all(part.kind is PartKind.DRIVE for part in self.culprits):
                 return f"the retest says: the cable of {named}, or its switch port"
             case Finding.PORT:
                 return f"the retest says: {named}, or its cable"
@@ -110,31 +110,31 @@ def diagnose(trials: Sequence[Trial]) -> Diagnosis:
     does not move is at fault whatever else is.
     """
     judged = _with_slow(trials)
-    stuck = sorted({Gear.port(trial.server, trial.port) for trial in judged if trial.seen is Seen.STUCK})
+    stuck = sorted({Part.port(trial.server, trial.port) for trial in judged if trial.seen is Seen.STUCK})
     if stuck:
         return Diagnosis(Finding.PORT, tuple(stuck), judged)
     failed = [trial for trial in judged if trial.seen is not Seen.WORKS]
     if not failed:
         return Diagnosis(Finding.NOT_REPRODUCED, (), judged)
-    cleared = frozenset(gear for trial in judged if trial.seen is Seen.WORKS for gear in trial.gear)
-    suspects = [trial.gear - cleared for trial in failed]
+    cleared = frozenset(part for trial in judged if trial.seen is Seen.WORKS for part in trial.parts)
+    suspects = [trial.parts - cleared for trial in failed]
     explanations = _fewest(suspects)
     if len(explanations) != 1:
-        return Diagnosis(Finding.UNCLEAR, tuple(sorted({gear for found in explanations for gear in found})), judged)
+        return Diagnosis(Finding.UNCLEAR, tuple(sorted({part for found in explanations for part in found})), judged)
     culprits = tuple(sorted(explanations[0]))
     return Diagnosis(_finding(culprits, failed), culprits, judged)
 
 
-def _finding(culprits: tuple[Gear, ...], failed: Sequence[Trial]) -> Finding:
+def _finding(culprits: tuple[Part, ...], failed: Sequence[Trial]) -> Finding:
     if len(culprits) > 1:
         return Finding.SEVERAL
     match culprits[0].kind:
-        case GearKind.DRIVE:
+        case PartKind.DRIVE:
             # A drive never answers by another's name: where another is found, its cable leads elsewhere.
             return Finding.PORT if all(trial.seen is Seen.ANOTHER for trial in failed) else Finding.DRIVE
-        case GearKind.PORT:
+        case PartKind.PORT:
             return Finding.PORT
-        case GearKind.SERVER:
+        case _:
             return Finding.SERVER
 
 
@@ -147,9 +147,9 @@ def _with_slow(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     )
 
 
-def _fewest(suspects: Sequence[Collection[Gear]]) -> list[frozenset[Gear]]:
+def _fewest(suspects: Sequence[Collection[Part]]) -> list[frozenset[Part]]:
     """The smallest sets with one of each of ``suspects``; none where one of these is empty."""
-    everything = sorted({gear for found in suspects for gear in found})
+    everything = sorted({part for found in suspects for part in found})
     for size in range(1, len(everything) + 1):
         fitting = [
             frozenset(chosen)

@@ -1,4 +1,4 @@
-"""When gear that keeps failing is taken out of use."""
+"""The rule by which a part that keeps failing is quarantined."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rackloop.safety.maintenance._gear import Gear
+from rackloop.lab import Part
 
 if TYPE_CHECKING:
     from rackloop.measurement import Cause
 
 
 @dataclass(frozen=True)
-class GearFailure:
+class PartFailure:
     """A test that a part of the rack failed, and why. ``number`` counts the tests of the lab, from 1."""
 
-    gear: Gear
+    part: Part
     run: str
     test: str
     number: int
@@ -33,7 +33,7 @@ class QuarantineRule:
     failures: int = 3
     tests: int = 50
 
-    def condemns(self, failures: Sequence[GearFailure], number: int) -> bool:
+    def condemns(self, failures: Sequence[PartFailure], number: int) -> bool:
         """Whether these failures of one part do, where the lab's newest test is ``number``. A test counts once."""
         counted = {failure.number for failure in failures if number - self.tests < failure.number <= number}
         return len(counted) >= self.failures

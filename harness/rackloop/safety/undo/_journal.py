@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rackloop.lab import Part
 from rackloop.safety.store import Store, StoreDamaged, boot_id
 from rackloop.safety.undo._inverse_acts import require_acts, require_ports
 
@@ -61,6 +62,11 @@ class Entry:
     def stands(self) -> bool:
         """Whether the act may have happened and has not been undone."""
         return self.state in {EntryState.INTENDED, EntryState.ACTED}
+
+    @property
+    def part(self) -> Part:
+        """The part of the rack that the act is on."""
+        return Part.of_resource(self.resource)
 
     @property
     def ports(self) -> frozenset[int]:
@@ -229,7 +235,8 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         lab=lab,
         run=run,
         ability=ability,
-        resource=resource,
+        # Older versions called a switch port port:17.
+        resource=str(Part.of_resource(resource)),
         what=did,
         inverse=tuple(undoes),
         state=EntryState(state),

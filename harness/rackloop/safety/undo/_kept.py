@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
+from rackloop.lab import Part, PartKind, reach_of, server_ports
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -59,15 +60,12 @@ class KeptLinks:
 
         Those are the cables that ``fault`` names, and a slot or a PHY of a server port.
         """
-        kind, _, place = name.partition(":")
-        if kind == "cabling":
+        part = Part.of_resource(name)
+        if part.kind is PartKind.CABLING:
             ports = fault.get("ports")
             self.require_signal(ports if isinstance(ports, list) else [], self._lab.baseline_map())
-        elif kind in {"slot", "phy"}:
-            server, port, *slot = place.split("/")
-            far = self._lab.joined(server).get(port)
-            lost = (drive for drive in _behind(self._lab, far) if not slot or self._lab.drives[drive].slot == slot[0])
-            self._require_drives(lost)
+        elif part.kind in {PartKind.SLOT, PartKind.PHY}:
+            self._require_drives(reach_of(self._lab, part).drives)
 
     def _require(self, ports: Iterable[int]) -> None:
         self._require_drives(drive for port in ports for drive in self._drives.get(port, ()))
@@ -81,22 +79,12 @@ class KeptLinks:
 def _places(lab: Lab) -> Iterator[tuple[int, str]]:
     """Each drive with the number of the port it is reached by: the switch's, or without one that of the server port."""
     if lab.has_switch:
-        for name, drive in lab.drives.items():
-            at = lab.expanders[drive.expander].port if drive.expander is not None else drive.port
-            if at is not None:
+        for name in lab.drives:
+            if (at := lab.wired_port(name)) is not None:
                 yield at, name
         return
-    places = [(server, port) for server, described in lab.servers.items() for port in described.ports]
-    for number, (server, port) in enumerate(places, start=1):
-        for name in _behind(lab, lab.joined(server).get(port)):
-            yield number, name
-
-
-def _behind(lab: Lab, far: str | None) -> list[str]:
-    """The drive called so, or those of the expander called so."""
-    if far is None or far in lab.drives:
-        return [] if far is None else [far]
-    return [name for name, drive in lab.drives.items() if drive.expander == far]
+    for number, place in enumerate(server_ports(lab), start=1):
+        yield from ((number, drive) for drive in sorted(reach_of(lab, place).drives))
 
 
 def _peers(pairs: PortMap) -> dict[int, int]:

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, RackloopError
+from rackloop.lab import Part, PartKind
 from rackloop.safety.undo._acts import acts_of
 from rackloop.safety.undo._journal import Entry
 
 # While one of these is broken, a box cannot be told to mend anything else.
-_WAYS_IN = frozenset({"control", "bmc", "network"})
+_WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
 
 
 def is_way_in(resource: str) -> bool:
     """Whether a breakable part is how something else is reached: the switch's control link, a BMC, a network."""
-    return resource.partition(":")[0] in _WAYS_IN
+    return Part.of_resource(resource).kind in _WAYS_IN
 
 
 def mend_all(

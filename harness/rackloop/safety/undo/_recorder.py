@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.errors import BadInput, FabricError, LabError, NotSupported
+from rackloop.lab import Part
 from rackloop.record import ActLog
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety.undo._journal import Entry, Journal, touched_ports
@@ -90,7 +91,7 @@ class ActRecorder:
         """
         require_may_disturb(self.lab, self.lease)
         if self.lease is not None:
-            self.lease.require_covers(resource, touched_ports(what, inverse))
+            self.lease.require_covers(Part.of_resource(resource), touched_ports(what, inverse))
         number = self.log.announce(ability, {"resource": resource, **what}) if self.log else 0
         try:
             entry = self.journal.intend(

@@ -40,7 +40,7 @@ class Equipment:
     """What of a lab can be disturbed: its switch, the PHYs behind it, power ports and breakable parts by name.
 
     ``switch_power`` names the power port that feeds the switch, where one does. The parts of ``breakable`` are called
-    ``drive:NAME``, ``port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
+    ``drive:NAME``, ``switch_port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
     ``slot:SERVER/PORT`` and ``phy:SERVER/PORT``; ``registers`` know of many of them at once what stands, those of
     ``server_registers`` by asking a server that has to be up for it.
     """

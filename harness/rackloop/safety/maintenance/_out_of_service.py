@@ -1,4 +1,4 @@
-"""What is out of service in a lab and why, and what failed how often, in the lab's store."""
+"""Parts out of service and the failures of each part, in the lab's store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from rackloop.errors import BadInput
+from rackloop.lab import Part
 from rackloop.measurement import Cause
-from rackloop.safety.maintenance._gear import Gear
-from rackloop.safety.maintenance._rule import GearFailure, QuarantineRule
+from rackloop.safety.maintenance._rule import PartFailure, QuarantineRule
 from rackloop.safety.store import Store, Transaction
 
 _COLUMNS = "gear, state, reason, by_whom, since_s, until_s, evidence"
@@ -32,7 +32,7 @@ class OutOfService:
     ``evidence`` are the failures that led to a quarantine, one sentence each.
     """
 
-    gear: Gear
+    part: Part
     state: State
     reason: str
     by: str
@@ -42,11 +42,13 @@ class OutOfService:
 
     def __str__(self) -> str:
         ends = f" until {_minute(self.until)}" if self.until is not None else ""
-        return f"{self.gear.said} is in {self.state} since {_minute(self.since)}{ends}, by {self.by}: {self.reason}"
+        return f"{self.part.said} is in {self.state} since {_minute(self.since)}{ends}, by {self.by}: {self.reason}"
 
 
-class Upkeep:
-    """The upkeep of the lab ``lab``, kept in its store. Any number of threads and processes may use one.
+class OutOfServiceStore:
+    """The parts of ``lab`` that are out of service and what each failed, in the lab's store.
+
+    Any number of threads and processes may use one.
 
     Everything raises LabError where the store refuses.
     """
@@ -55,48 +57,48 @@ class Upkeep:
         self._store = store
         self._lab = lab
 
-    def maintain(self, gear: Gear, reason: str, by: str, until: datetime | None = None) -> OutOfService:
+    def maintain(self, part: Part, reason: str, by: str, until: datetime | None = None) -> OutOfService:
         """Take a part out of service for somebody to work on it.
 
         Raises BadInput where it is in maintenance already, no reason is given, or ``until`` is over.
         """
         if not reason.strip():
-            raise BadInput(f"say why {gear.said} is taken out of service: whoever meets it will ask")
+            raise BadInput(f"say why {part.said} is taken out of service: whoever meets it will ask")
         with self._store.transaction(self._lab) as tables:
-            if standing := self._standing(tables).get((gear, State.MAINTENANCE)):
+            if standing := self._standing(tables).get((part, State.MAINTENANCE)):
                 raise BadInput(f"{standing}; end that first")
             now_s = tables.now_s()
             if until is not None and until.timestamp() - self._ahead_s(now_s) <= now_s:
                 raise BadInput(f"{until.isoformat()} is over: give a moment to come")
-            return self._take_out(tables, gear, State.MAINTENANCE, reason, by, now_s, until, ())
+            return self._take_out(tables, part, State.MAINTENANCE, reason, by, now_s, until, ())
 
-    def quarantine(self, gear: Gear, reason: str, by: str, evidence: Sequence[str] = ()) -> OutOfService:
+    def quarantine(self, part: Part, reason: str, by: str, evidence: Sequence[str] = ()) -> OutOfService:
         """Take a part out of use until it is lifted; one that is in quarantine already stays there as it is."""
         with self._store.transaction(self._lab) as tables:
-            return self._quarantine(tables, gear, reason, by, evidence)
+            return self._quarantine(tables, part, reason, by, evidence)
 
-    def lift(self, gear: Gear, state: State, by: str, why: str = "") -> OutOfService | None:
+    def lift(self, part: Part, state: State, by: str, why: str = "") -> OutOfService | None:
         """Have a part in service again, and return what ended; None where it was not out of service so.
 
         What failed before the end of a quarantine counts no more.
         """
         with self._store.transaction(self._lab) as tables:
             now_s = tables.now_s()
-            ended = self._standing(tables).get((gear, state))
+            ended = self._standing(tables).get((part, state))
             tables.rows(
                 f"UPDATE upkeep SET ended_s = ?, ended_by = ?, ended_why = ? "  # noqa: S608 - no value is in it
                 f"WHERE lab = ? AND gear = ? AND state = ? AND {_STANDS}",
-                *(now_s, by, why, self._lab, str(gear), state.value, now_s),
+                *(now_s, by, why, self._lab, str(part), state.value, now_s),
             )
         return ended
 
-    def standing(self) -> dict[Gear, OutOfService]:
+    def standing(self) -> dict[Part, OutOfService]:
         """Every part that is out of service now, by its name; of one that is so twice, the maintenance."""
         with self._store.reading() as tables:
             standing = self._standing(tables)
         # The maintenance last, which takes the place of the quarantine.
-        by_state = sorted(standing.values(), key=lambda out: (out.gear, out.state is State.MAINTENANCE))
-        return {out.gear: out for out in by_state}
+        by_state = sorted(standing.values(), key=lambda out: (out.part, out.state is State.MAINTENANCE))
+        return {out.part: out for out in by_state}
 
     def tested(self) -> int:
         """Count one more test of the lab, and say the how many-th it is."""
@@ -109,7 +111,7 @@ class Upkeep:
         return int(number)
 
     def failed(
-        self, gear: Gear, cause: Cause, reason: str, *, run: str, test: str, number: int, rule: QuarantineRule
+        self, part: Part, cause: Cause, reason: str, *, run: str, test: str, number: int, rule: QuarantineRule
     ) -> OutOfService | None:
         """Record that a part failed the test ``number``; where ``rule`` condemns it now, it is in quarantine.
 
@@ -119,43 +121,43 @@ class Upkeep:
             tables.rows(
                 "INSERT INTO gear_failure (lab, gear, run, test, test_number, at_s, cause, reason) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(self._lab, str(gear), run, test, number, tables.now_s(), cause.value, reason),
+                *(self._lab, str(part), run, test, number, tables.now_s(), cause.value, reason),
             )
-            failures = self._failures(tables, gear)
-            if (gear, State.QUARANTINE) in self._standing(tables) or not rule.condemns(failures, number):
+            failures = self._failures(tables, part)
+            if (part, State.QUARANTINE) in self._standing(tables) or not rule.condemns(failures, number):
                 return None
             evidence = [f"{failure.test} of {failure.run}: {failure.reason}" for failure in failures]
-            return self._quarantine(tables, gear, f"it keeps failing ({rule})", f"run {run}", evidence)
+            return self._quarantine(tables, part, f"it keeps failing ({rule})", f"run {run}", evidence)
 
-    def failures(self, gear: Gear) -> list[GearFailure]:
+    def failures(self, part: Part) -> list[PartFailure]:
         """What a part failed since its last quarantine ended, in the order of the tests."""
         with self._store.reading() as tables:
-            return self._failures(tables, gear)
+            return self._failures(tables, part)
 
-    def _failures(self, tables: Transaction, gear: Gear) -> list[GearFailure]:
+    def _failures(self, tables: Transaction, part: Part) -> list[PartFailure]:
         now_s = tables.now_s()
         rows = tables.rows(
             "SELECT run, test, test_number, at_s, cause, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
             "at_s > (SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) "
             "ORDER BY id",
-            *(self._lab, str(gear), self._lab, str(gear), State.QUARANTINE.value),
+            *(self._lab, str(part), self._lab, str(part), State.QUARANTINE.value),
         )
         return [
-            GearFailure(gear, run, test, int(number), self._moment(at_s, now_s), Cause(cause), reason)
+            PartFailure(part, run, test, int(number), self._moment(at_s, now_s), Cause(cause), reason)
             for run, test, number, at_s, cause, reason in rows
         ]
 
     def _quarantine(
-        self, tables: Transaction, gear: Gear, reason: str, by: str, evidence: Sequence[str]
+        self, tables: Transaction, part: Part, reason: str, by: str, evidence: Sequence[str]
     ) -> OutOfService:
-        if standing := self._standing(tables).get((gear, State.QUARANTINE)):
+        if standing := self._standing(tables).get((part, State.QUARANTINE)):
             return standing
-        return self._take_out(tables, gear, State.QUARANTINE, reason, by, tables.now_s(), None, evidence)
+        return self._take_out(tables, part, State.QUARANTINE, reason, by, tables.now_s(), None, evidence)
 
     def _take_out(
         self,
         tables: Transaction,
-        gear: Gear,
+        part: Part,
         state: State,
         reason: str,
         by: str,
@@ -165,12 +167,12 @@ class Upkeep:
     ) -> OutOfService:
         tables.rows(
             f"INSERT INTO upkeep (lab, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - no value is in it
-            *(self._lab, str(gear), state.value, reason, by, now_s),
+            *(self._lab, str(part), state.value, reason, by, now_s),
             *(None if until is None else until.timestamp() - self._ahead_s(now_s), json.dumps(list(evidence))),
         )
-        return OutOfService(gear, state, reason, by, self._moment(now_s, now_s), until, tuple(evidence))
+        return OutOfService(part, state, reason, by, self._moment(now_s, now_s), until, tuple(evidence))
 
-    def _standing(self, tables: Transaction) -> Mapping[tuple[Gear, State], OutOfService]:
+    def _standing(self, tables: Transaction) -> Mapping[tuple[Part, State], OutOfService]:
         now_s = tables.now_s()
         rows = tables.rows(
             f"SELECT {_COLUMNS} FROM upkeep WHERE lab = ? AND {_STANDS} ORDER BY id",  # noqa: S608 - no value is in it
@@ -178,7 +180,7 @@ class Upkeep:
         )
         found = [
             OutOfService(
-                Gear.of(gear),
+                Part.of(part),
                 State(state),
                 reason,
                 by,
@@ -186,9 +188,9 @@ class Upkeep:
                 None if until_s is None else self._moment(until_s, now_s),
                 tuple(json.loads(evidence)),
             )
-            for gear, state, reason, by, since_s, until_s, evidence in rows
+            for part, state, reason, by, since_s, until_s, evidence in rows
         ]
-        return {(out.gear, out.state): out for out in found}
+        return {(out.part, out.state): out for out in found}
 
     def _moment(self, at_s: float, now_s: float) -> datetime:
         return datetime.fromtimestamp(at_s + self._ahead_s(now_s), UTC)

@@ -13,7 +13,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind
-from rackloop.safety.leases import _one_store, leased, leases_of
+from rackloop.safety.leases import _shared_store, leased, leases_of
 from rackloop.safety.store import Store, open_store
 from tests.unit.harness.sim_rack import described
 
@@ -22,7 +22,7 @@ HERE = socket.gethostname()
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
-    monkeypatch.setattr(_one_store, "_EVERYBODYS", tmp_path)
+    monkeypatch.setattr(_shared_store, "_EVERYBODYS", tmp_path)
     with ExitStack() as stack:
         yield stack
 

@@ -1,0 +1,264 @@
+"""The hardware in a lab description: switch, servers, drives, expanders and power distribution units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from rackloop.drive_identifiers import IDENTIFIERS
+from rackloop.lab._profile_fields import ProfileName, Timing
+from rackloop.lab._profiles import Profile, load_profile
+from rackloop.lab.yaml import (
+    Description,
+    Endpoint,
+    Eui64,
+    File,
+    Flag,
+    Name,
+    Nguid,
+    Outlet,
+    Scalar,
+    SecretReference,
+    ServerPort,
+    Size,
+    Text,
+    User,
+    Wwn,
+    matching,
+    one_of,
+    whole,
+)
+
+REFERENCE_SWITCH_PORTS = 160
+_SshEndpoint = Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")]
+
+
+# Those that termios has.
+_BAUDS = (
+    *(300, 600, 1200, 1800, 2400, 4800, 9600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 500_000, 576_000),
+    *(921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000),
+)
+
+
+class FabricDriver(StrEnum):
+    """What joins ports to ports."""
+
+    FLEXFABRIC = "flexfabric"
+    STATIC = "static"
+
+
+class Stack(StrEnum):
+    """How a server's HBA, kernel and driver take a drive that appears: 200, 90, 10 and 1 ms until it is online."""
+
+    VANILLA = "vanilla"
+    NO_TIMEOUTS = "no_timeouts"
+    WARM_PORT = "warm_port"
+    COMRESET = "comreset"
+
+
+class BmcDriver(StrEnum):
+    """What a baseboard management controller speaks."""
+
+    REDFISH = "redfish"
+    IPMI = "ipmi"
+
+
+class PduDriver(StrEnum):
+    """What a power distribution unit speaks."""
+
+    REDFISH = "redfish"
+    APC = "apc"
+    CYBERPOWER = "cyberpower"
+
+
+def _default_ports(data: Mapping[str, Any]) -> int:
+    return 0 if data.get("driver") is FabricDriver.STATIC else REFERENCE_SWITCH_PORTS
+
+
+class Control(Description):
+    """Where the switch takes its commands."""
+
+    tcp: Endpoint | None = None
+    """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
+    serial: (
+        Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
+    ) = None
+    """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
+    baud: Annotated[int, Scalar(one_of(_BAUDS, int).parse, {"enum": [*_BAUDS]})] = 115_200
+    """The serial line's speed in bits per second, 8N1."""
+
+
+class Fabric(Description):
+    """What joins server ports to drives: a circuit switch, or fixed cabling."""
+
+    driver: Annotated[FabricDriver, one_of(FabricDriver, FabricDriver)]
+    """The kind of fabric: flexfabric, the reference circuit switch, or static, drives attached for good."""
+    ports: Annotated[int, whole(2, 4096)] = Field(default_factory=_default_ports)
+    """How many ports the switch has, numbered from 1."""
+    control: Control = Control(tcp="auto", serial="auto")
+    """Where the switch answers, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
+    pace: Flag = False
+    """Whether a simulated serial line is held to the speed of its baud rate."""
+
+
+class Bmc(Description):
+    """A server's baseboard management controller."""
+
+    driver: Annotated[BmcDriver, one_of(BmcDriver, BmcDriver)]
+    """What the controller speaks: redfish or ipmi."""
+    address: Text | None = None
+    """Its URL (redfish) or host name (ipmi); a simulated lab makes its own."""
+    user: Text | None = None
+    """The account on the controller."""
+    password: SecretReference | None = None
+    """Where the account's password is kept."""
+    ca_file: File | None = None
+    """The certificate of the authority that signed the controller's (redfish), relative to this file."""
+    verify: Flag = True
+    """Whether the controller's certificate is verified (redfish); false takes any, and with it any impostor."""
+    cipher_suite: Annotated[int, whole(0, 17)] = 17
+    """The cipher suite to log in with (ipmi): 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_driver_alone(cls, data: Any) -> Any:
+        return {"driver": data} if isinstance(data, str) else data
+
+
+def _or_driver_alone(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"enum": list(BmcDriver)})
+
+
+class Server(Description):
+    """A server and its HBA ports."""
+
+    stack: Annotated[Stack, one_of(Stack, Stack)] = Stack.VANILLA
+    """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
+    ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
+    """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
+    paths: Mapping[Name, Text] = {}
+    """For each HBA port the beginning of the /dev/disk/by-path names of what is there, as in {p0: pci-0000:10:00.0}."""
+    bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone)] = None
+    """The baseboard management controller: a driver's name, or a mapping with its address and account."""
+    outlet: Outlet | None = None
+    """The PDU outlet that feeds the server, such as pdu1/1."""
+    ssh: _SshEndpoint | None = None
+    """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
+    known_hosts: File | None = None
+    """The known_hosts file with the server's SSH key, relative to this file."""
+    user: User = "root"
+    """The account to log in to."""
+    password: SecretReference | None = None
+    """Where the account's password is kept, if it has one."""
+    key_file: File | None = None
+    """The private SSH key to log in with, relative to this file; by default the agent's keys."""
+    jump: Name | None = None
+    """The jump host that the server is reached from, if it is not reached directly."""
+
+
+class JumpHost(Description):
+    """A machine that servers are reached from by SSH."""
+
+    ssh: _SshEndpoint
+    """Where the jump host's SSH answers, 'host' or 'host:port'."""
+    known_hosts: File
+    """The known_hosts file with the jump host's SSH key, relative to this file."""
+    user: User = "root"
+    """The account to log in to on the jump host."""
+    password: SecretReference | None = None
+    """Where the password of the account on the jump host is kept, if it has one."""
+    key_file: File | None = None
+    """The private SSH key to log in to the jump host with, relative to this file; by default the agent's keys."""
+
+
+class Drive(Description):
+    """A drive: what it is, who it is, and where it is plugged in."""
+
+    profile: ProfileName
+    """The kind of drive: sata-ssd, sata-hdd, sas-hdd, smr-hdd or nvme-ssd, or a profile file of your own."""
+    model: Text = Field(default_factory=lambda data: load_profile(data["profile"]).model)
+    """The model as the drive reports it; the profile's in a simulated lab."""
+    firmware: Text = Field(default_factory=lambda data: load_profile(data["profile"]).firmware)
+    """The firmware revision as the drive reports it; the profile's in a simulated lab."""
+    serial: Text
+    """The serial number as the drive reports it."""
+    wwn: Wwn | None = None
+    """The World Wide Name: 16 hexadecimal digits, 32 for NAA 6."""
+    eui64: Eui64 | None = None
+    """The EUI-64 of an NVMe namespace: 16 hexadecimal digits."""
+    nguid: Nguid | None = None
+    """The NGUID of an NVMe namespace: 32 hexadecimal digits."""
+    by_path: Text | None = None
+    """The name under /dev/disk/by-path."""
+    slot: Text | None = None
+    """The slot it sits in: a number in its expander, else the enclosure's or PCIe slot's name."""
+    size: Size
+    """The size, such as 8 GiB or 1.92 TB."""
+    timing: Timing = "model"
+    """How a simulated drive takes its time: as the profile's model, ideal (no time), or {rpm: 5400} and the like."""
+    port: Annotated[int, whole(1, 4096)] | None = None
+    """The switch port it is wired to."""
+    expander: Name | None = None
+    """The SAS expander it sits in; needs slot."""
+    attached: ServerPort | None = None
+    """The server port it is attached to in a rack without a switch, such as srv1/p0."""
+    scratch: Flag
+    """Whether tests may erase it: true if no byte on it is worth keeping, false and it is never written."""
+
+    @property
+    def traits(self) -> Profile:
+        """What all drives of its profile have in common."""
+        return load_profile(self.profile)
+
+    @property
+    def simulated_timing(self) -> Mapping[str, Any]:
+        """The timing model of a simulated drive, as rackd takes it.
+
+        Raises BadInput for parameters that its profile does not have.
+        """
+        if self.timing == "ideal":
+            return {"kind": "ideal"}
+        return self.traits.with_parameters({} if isinstance(self.timing, str) else self.timing).timing
+
+    @property
+    def identifiers(self) -> dict[str, str]:
+        """The identifiers given besides the serial, with the keys of ``abilities.DriveIdentity.identifiers``."""
+        return {name: value for name in IDENTIFIERS if (value := getattr(self, name)) is not None}
+
+    @property
+    def expander_slot(self) -> int | None:
+        """The number of its slot in its expander, None where it is not in one."""
+        return int(self.slot) if self.expander is not None and self.slot is not None else None
+
+
+class Expander(Description):
+    """A SAS expander with drives in its slots."""
+
+    port: Annotated[int, whole(1, 4096)] | None = None
+    """The switch port its uplink is wired to."""
+    attached: ServerPort | None = None
+    """The server port its uplink is attached to in a rack without a switch, such as srv1/p0."""
+    slots: Annotated[int, whole(1, 256)]
+    """How many slots it has, numbered from 0."""
+
+
+class Pdu(Description):
+    """A power distribution unit."""
+
+    driver: Annotated[PduDriver, one_of(PduDriver, PduDriver)]
+    """What the unit speaks: redfish, apc or cyberpower (SNMP)."""
+    outlets: Annotated[int, whole(1, 256)]
+    """How many outlets it has, numbered from 1."""
+    address: Text | None = None
+    """Its URL (redfish) or host name (SNMP); a simulated lab makes its own."""
+    user: Text | None = None
+    """The account on the unit."""
+    password: SecretReference | None = None
+    """Where the account's password, or the SNMP community, is kept."""
+    ca_file: File | None = None
+    """The certificate of the authority that signed the unit's (redfish), relative to this file."""
+    verify: Flag = True
+    """Whether the unit's certificate is verified (redfish); false takes any, and with it any impostor."""
