@@ -12,8 +12,8 @@ from rackloop.inspection.health import HealthSnapshot, HostHealth, snapshot_of
 from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health
 from rackloop_labs.bench import Bench
+from rackloop_labs.bench_view import whole
 from rackloop_labs.discovery import with_paths
-from rackloop_labs.in_service import whole
 
 # A kernel takes a moment to find a drive whose link is up; one that is not there then stays away.
 _SETTLE_S = 2.0

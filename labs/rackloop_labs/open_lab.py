@@ -65,9 +65,9 @@ def open_leased(
         if whole:
             yield bench
         else:
-            from rackloop_labs.sliced import SlicedBench
+            from rackloop_labs.bench_view import LeasedBench
 
-            yield SlicedBench(bench, held)
+            yield LeasedBench(bench, held)
 
 
 @contextmanager

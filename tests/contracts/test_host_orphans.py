@@ -21,7 +21,7 @@ from rackloop.safety.undo import Journal
 from rackloop.seed import stream
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs import open_leased, ssh_accesses
-from rackloop_labs.in_service import BenchInService
+from rackloop_labs.bench_view import BenchInService
 from tests.deadlines import soon
 from tests.fio_process import FioProcesses, fio_processes, labelled
 from tests.mock_rack import CLOCK, MockRack, running_mock_rack

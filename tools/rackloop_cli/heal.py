@@ -18,8 +18,8 @@ from rackloop_cli.lab.maintenance import in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased
+from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.described import require_described
-from rackloop_labs.in_service import BenchInService
 
 
 def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) -> int:

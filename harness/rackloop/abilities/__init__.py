@@ -6,6 +6,7 @@ Every call that touches the wire takes a :class:`~rackloop.clock.Deadline` and r
 
 from rackloop.abilities.breakable import Breakable, FaultRegister
 from rackloop.abilities.fabric import Applied, BoxIdentity, Fabric, LiveMap, MapStager, PortState, Staged, stager
+from rackloop.abilities.filters import FabricFilter, HiddenPorts, PhyFilter
 from rackloop.abilities.host import Completed, Executor, Host, Process
 from rackloop.abilities.phy import LinkReset, PhyControl, SignalRestorer
 from rackloop.abilities.power import PowerPort, SystemEvent, SystemEventLog
@@ -32,12 +33,15 @@ __all__ = [
     "DriveIdentity",
     "Executor",
     "Fabric",
+    "FabricFilter",
     "FaultRegister",
+    "HiddenPorts",
     "Host",
     "LinkReset",
     "LiveMap",
     "MapStager",
     "PhyControl",
+    "PhyFilter",
     "PortState",
     "PowerPort",
     "Process",

@@ -18,7 +18,7 @@ from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfS
 from rackloop.safety.store import Store, open_lab_store
 from rackloop.safety.undo import ActRecorder, Journal, undoing
 from rackloop_cli.shared.own_lease import leased_by_hand
-from rackloop_labs.in_service import BenchInService
+from rackloop_labs.bench_view import BenchInService
 
 
 def maintain(name: str, written: str, reason: str | None, until: str | None, *, end: bool) -> int:

@@ -11,7 +11,7 @@ from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs import Bench, open_lab
-from rackloop_labs.in_service import BenchInService
+from rackloop_labs.bench_view import BenchInService
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
-from rackloop_labs.in_service import BenchInService, is_about_what_is_out, whole
+from rackloop_labs.bench_view import BenchInService, is_about_what_is_out, whole
 from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimRack, described
 
 D01, SRV2 = Part.drive("d01"), Part.server("srv2")

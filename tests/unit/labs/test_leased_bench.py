@@ -15,7 +15,7 @@ from rackloop.lab import Lab, load_lab, parts_of
 from rackloop.portmap import PortMap
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.fabric.static import StaticFabric
-from rackloop_labs.sliced import SlicedBench
+from rackloop_labs.bench_view import LeasedBench
 from tests.unit.harness.sim_rack import described
 
 DIRECT = """
@@ -41,7 +41,7 @@ def test_links_of_a_rack_without_a_switch_are_not_of_a_part_of_it_and_it_is_said
     whole: Any = SimpleNamespace(lab=lab, clock=None, equipment=Equipment(StaticFabric(PortMap()), phy))
     assert phy_of(lab, whole.equipment) is phy
     held: Any = SimpleNamespace(parts=parts_of(lab, ["node2"]), leases=None)
-    bench = SlicedBench(whole, held)
+    bench = LeasedBench(whole, held)
     with pytest.raises(NotSupported, match="dropped under a lease of the whole rack alone"):
         phy_of(bench.lab, bench.equipment)
 

@@ -1,0 +1,321 @@
+"""A bench of some parts of a rack: those that are leased, or those that are in service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rackloop.abilities import BlockDevice, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, NotSupported, RackloopError
+from rackloop.lab import Lab, Part, PartKind, acted_on
+from rackloop.names import guess
+from rackloop.safety.leases import fenced
+from rackloop.safety.undo import Equipment
+from rackloop_drivers.rackd import RecordedIo
+from rackloop_labs.attach_log import AttachLog
+from rackloop_labs.bench import Bench
+
+if TYPE_CHECKING:
+    from rackloop.record import ActLog
+    from rackloop.safety import HealReport
+    from rackloop.safety.leases import HeldLease
+    from rackloop.safety.undo import Journal
+
+_HEAL_S = 60.0
+
+
+class BenchView:
+    """``bench`` as a :class:`~rackloop_labs.bench.Bench` with another description, ``lab``. All else is passed on.
+
+    ``on_use`` is called before anything of the rack is handed out that can be asked or told something.
+    """
+
+    def __init__(self, bench: Bench, lab: Lab) -> None:
+        self._whole = bench
+        self._lab = lab
+        self.on_use: Callable[[], None] = lambda: None
+
+    def _used(self) -> Bench:
+        self.on_use()
+        return self._whole
+
+    @property
+    def lab(self) -> Lab:
+        """The description of what is there."""
+        return self._lab
+
+    @property
+    def clock(self) -> Clock:  # noqa: D102 - as of the whole bench
+        return self._whole.clock
+
+    @property
+    def is_new(self) -> bool:  # noqa: D102
+        return self._whole.is_new
+
+    @property
+    def equipment(self) -> Equipment:  # noqa: D102
+        return self._used().equipment
+
+    def drive(self, server: str, port: str) -> Drive:  # noqa: D102
+        return self._used().drive(server, port)
+
+    def device(self, server: str, port: str) -> BlockDevice:  # noqa: D102
+        return self._used().device(server, port)
+
+    def survey(self) -> list[DriveIdentity]:
+        """Every drive of the whole rack: no two may be taken for each other, whatever is leased or out of service."""
+        return self._used().survey()
+
+    def host(self, server: str) -> Host:  # noqa: D102
+        return self._used().host(server)
+
+    @property
+    def event_logs(self) -> Mapping[str, SystemEventLog]:  # noqa: D102
+        return {name: log for name, log in self._used().event_logs.items() if name in self._lab.servers}
+
+    def attach_log(self) -> AbstractContextManager[AttachLog]:  # noqa: D102
+        return self._used().attach_log()
+
+    def announce(self, switch_ports: Collection[int]) -> None:  # noqa: D102
+        self._used().announce(switch_ports)
+
+    def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:  # noqa: D102
+        return self._used().recording_io(drive)
+
+    def lateness_s(self) -> float | None:  # noqa: D102
+        # The harness itself asks, which is no use of the rack.
+        return self._whole.lateness_s()
+
+    def close(self) -> None:  # noqa: D102
+        self._whole.close()
+
+
+class LeasedBench(BenchView):
+    """The bench of the parts that a lease has, over that of the whole rack.
+
+    Everything outside the lease is refused with BadInput. Of a rack without a switch no links can be dropped: their
+    numbers are those of the whole rack's cabling.
+    """
+
+    def __init__(self, bench: Bench, held: HeldLease) -> None:
+        super().__init__(bench, bench.lab.restricted(held.parts))
+        self._parts = held.parts
+        whole = bench.equipment
+        fabric, phy = fenced(whole.fabric, whole.phy, held) if bench.lab.has_switch else (whole.fabric, None)
+        self._equipment = replace(
+            _shown(whole, self._has),
+            fabric=fabric,
+            phy=phy,
+            switch_power=None,
+            server_registers=tuple(
+                register
+                for register in whole.server_registers
+                if any(map(self._has, map(Part.of_resource, register.parts)))
+            ),
+        )
+
+    @property
+    def is_new(self) -> bool:
+        """Never: another holder may have left something on the servers."""
+        return False
+
+    @property
+    def equipment(self) -> Equipment:
+        """What acts on leased parts alone."""
+        return self._equipment
+
+    def drive(self, server: str, port: str) -> Drive:
+        """The drive that a port of a leased server sees now."""
+        return super().drive(self._leased(server), port)
+
+    def device(self, server: str, port: str) -> BlockDevice:
+        """How I/O reaches it from the server."""
+        return super().device(self._leased(server), port)
+
+    def host(self, server: str) -> Host:
+        """A leased server by SSH."""
+        return super().host(self._leased(server))
+
+    def announce(self, switch_ports: Collection[int]) -> None:
+        """Tell leased servers that the drives behind these ports are about to change."""
+        if not self._parts.switch_ports.issuperset(switch_ports):
+            raise BadInput(f"ports {sorted(switch_ports)} are not all in the lease, which has {self._parts}")
+        super().announce(switch_ports)
+
+    def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
+        """Have every request that reaches a leased drive recorded."""
+        if drive not in self._parts.drives:
+            raise BadInput(f"drive {drive} is not in the lease, which has {self._parts}")
+        return super().recording_io(drive)
+
+    def _has(self, part: Part) -> bool:
+        return self._parts.covers(part)
+
+    def _leased(self, server: str) -> str:
+        if server not in self._parts.servers:
+            raise BadInput(f"server {server} is not in the lease, which has {self._parts}; lease it too")
+        return server
+
+
+class BenchInService(BenchView):
+    """``whole`` without the parts that were taken out of service.
+
+    A test that chooses among what the description names cannot choose them. Their power and their faults are not
+    offered either, and the switch shows neither their ports nor the circuits there, which stay as they are.
+    """
+
+    def __init__(
+        self, whole: Bench, out: Collection[Part] = (), *, refusal: Callable[[Part], RackloopError] | None = None
+    ) -> None:
+        super().__init__(whole, whole.lab)
+        self._refusal = refusal or _out_of_service
+        self._out: frozenset[Part] = frozenset()
+        self.take_out(out)
+
+    @property
+    def whole(self) -> Bench:
+        """All there is of the bench, in service or not."""
+        return self._used()
+
+    @property
+    def out(self) -> frozenset[Part]:
+        """What was taken out."""
+        return self._out
+
+    def take_out(self, parts: Collection[Part]) -> None:
+        """Use these parts no more."""
+        self._have_out(self._out | frozenset(parts))
+
+    def put_back(self, parts: Collection[Part]) -> None:
+        """Use these parts again."""
+        self._have_out(self._out - frozenset(parts))
+
+    def _have_out(self, out: frozenset[Part]) -> None:
+        self._out = out
+        self._lab = self._whole.lab.without(out, self._refusal)
+
+    def require(self, server: str, port: str | None = None) -> None:
+        """Return where a server, and its port with the drive that it has at the baseline, may be used.
+
+        Raises what ``refusal`` makes of one that is out, NotSupported for one that is not in the lease, BadInput for
+        one that the rack has not.
+        """
+        whole = self._whole.lab
+        if server in whole.missing:
+            raise NotSupported(whole.missing[server])
+        joined = whole.joined(server)
+        needed = [Part.server(server)]
+        if port is not None:
+            needed += [Part.port(server, port), Part.drive(joined.get(port, ""))]
+        for part in needed:
+            if part in self._out:
+                raise self._refusal(part)
+        if port is not None and port not in joined:
+            raise BadInput(f"port {server}.{port} has no drive at the baseline; {guess(port, joined)}")
+
+    @property
+    def equipment(self) -> Equipment:
+        """The equipment, without what acts on a part that is out."""
+        equipment = self._used().equipment
+        if not self._out:
+            return equipment
+        shown = _shown(equipment, lambda part: not self.leaves_alone(part))
+        if not self._lab.has_switch:
+            return shown
+        hidden = self._hidden_ports()
+        return replace(shown, fabric=HiddenPorts(equipment.fabric, hidden.__contains__, _hidden, strict=False))
+
+    def leaves_alone(self, part: Part) -> bool:
+        """Whether nothing may be done to a part, because one that is out would notice."""
+        if part.kind is PartKind.SWITCH_PORT:
+            return part.number in self._hidden_ports()
+        return not self._out.isdisjoint(acted_on(self._whole.lab, part))
+
+    def _hidden_ports(self) -> frozenset[int]:
+        """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
+        whole, left = self._whole.lab, self._lab
+        drives = (drive.port for name, drive in whole.drives.items() if name not in left.drives)
+        wired = (
+            number
+            for name, server in whole.servers.items()
+            for port, number in server.ports.items()
+            if name not in left.servers or port not in left.servers[name].ports
+        )
+        return frozenset(number for number in (*drives, *wired) if number is not None)
+
+    def heal(
+        self,
+        journal: Journal,
+        lease: HeldLease,
+        *,
+        thorough: bool = False,
+        answering: Callable[[], Collection[str]] = frozenset,
+        log: ActLog | None = None,
+    ) -> HealReport:
+        """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.safety.heal`."""
+        from rackloop.safety import heal
+
+        return heal(
+            self.lab,
+            journal,
+            self.equipment,
+            self.clock,
+            Deadline.after(self.clock, _HEAL_S),
+            lease=lease,
+            look_at=self,
+            thorough=thorough,
+            leave=self.leaves_alone,
+            answering=answering,
+            seek_orphans=not self.is_new,
+            log=log,
+        )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What this kind of bench has beside what every bench has, such as the simulated rack's own control."""
+            return getattr(self._used(), name)
+
+
+def _shown(equipment: Equipment, shows: Callable[[Part], bool]) -> Equipment:
+    """The equipment with the power and the breakable parts that ``shows`` accepts."""
+    return replace(
+        equipment,
+        power={name: port for name, port in equipment.power.items() if shows(Part.of_resource(name))},
+        breakable={name: part for name, part in equipment.breakable.items() if shows(Part.of_resource(name))},
+    )
+
+
+def _hidden(ports: list[int]) -> BadInput:
+    named = ", ".join(map(str, ports))
+    return BadInput(f"ports {named} belong to what is out of service: `rackloop lab status` says what and why")
+
+
+def _out_of_service(part: Part) -> RackloopError:
+    return NotSupported(f"{part.said} is out of service")
+
+
+def whole(bench: Bench) -> Bench:
+    """All there is of a bench, in service or not."""
+    return bench.whole if isinstance(bench, BenchInService) else bench
+
+
+def is_about_what_is_out(bench: Bench, subject: str) -> bool:
+    """Whether ``subject`` of a change of the rack's health is about a part that is out of service.
+
+    A drive by its name, or a server with the names of its ports, as a HealthChange has them.
+    """
+    if not isinstance(bench, BenchInService) or not bench.out:
+        return False
+    whole, out = bench.whole.lab, bench.out
+    name, *ports = subject.split()
+    if name not in whole.servers:
+        return Part.drive(name) in out
+    joined = whole.joined(name)
+    parts = [
+        {Part.port(name, port), Part.drive(joined.get(port, ""))} for port in ports if port in whole.servers[name].ports
+    ]
+    return Part.server(name) in out or (bool(parts) and all(part & out for part in parts))
