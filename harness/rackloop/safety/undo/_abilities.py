@@ -8,11 +8,12 @@ from threading import Lock
 
 from rackloop.abilities import (
     Applied,
-    BoxIdentity,
     Fabric,
+    FabricFilter,
     LinkReset,
     LiveMap,
     PhyControl,
+    PhyFilter,
     PortState,
     PowerPort,
     Staged,
@@ -20,7 +21,7 @@ from rackloop.abilities import (
 )
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, NotSupported, StaleGeneration
-from rackloop.portmap import Full, MapChange, PortMap, inverse
+from rackloop.portmap import Full, MapChange, inverse
 from rackloop.safety.undo._acts import map_act, power_act, save_act, settle_act
 from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
 
@@ -39,7 +40,7 @@ class _Waiting:
     live: LiveMap
 
 
-class JournalledFabric:
+class JournalledFabric(FabricFilter):
     """A Fabric whose acts can be undone. Safe to use from several threads: one change at a time.
 
     The map is read once and then known, because every change is executed only on the generation it was computed
@@ -47,19 +48,11 @@ class JournalledFabric:
     """
 
     def __init__(self, fabric: Fabric, recorder: ActRecorder) -> None:
-        self._fabric = fabric
+        super().__init__(fabric)
         self._recorder = recorder
         self._lock = Lock()
         self._known: LiveMap | None = None
         self._waiting: _Waiting | None = None
-
-    def identify(self, deadline: Deadline) -> BoxIdentity:
-        """Who the switch says it is."""
-        return self._fabric.identify(deadline)
-
-    def port_count(self, deadline: Deadline) -> int:
-        """How many ports it has."""
-        return self._fabric.port_count(deadline)
 
     def live_map(self, deadline: Deadline) -> LiveMap:
         """The live map, read from the switch."""
@@ -120,18 +113,6 @@ class JournalledFabric:
         with self._lock:
             self._withdraw()
 
-    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What the switch sees on ``ports``."""
-        return self._fabric.port_states(ports, deadline)
-
-    def take_lock(self, token: int, deadline: Deadline) -> None:
-        """Take the control lock with a fencing token."""
-        self._fabric.take_lock(token, deadline)
-
-    def release_lock(self, token: int, deadline: Deadline) -> None:
-        """Let go of the control lock."""
-        self._fabric.release_lock(token, deadline)
-
     def save_boot_map(self, deadline: Deadline) -> None:
         """Keep the live map as the power-on map, having journalled the one it replaces."""
         before = self._fabric.boot_map(deadline)
@@ -142,14 +123,6 @@ class JournalledFabric:
             [save_act(before)],
             lambda: self._fabric.save_boot_map(deadline),
         )
-
-    def boot_map(self, deadline: Deadline) -> PortMap:
-        """The power-on map."""
-        return self._fabric.boot_map(deadline)
-
-    def close(self) -> None:
-        """Close the fabric beneath."""
-        self._fabric.close()
 
     def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
         if self._known is None or if_generation not in {None, self._known.generation}:
@@ -199,14 +172,14 @@ class JournalledFabric:
             self._known = LiveMap(applied.generation, change.after(live.pairs))
 
 
-class JournalledPhyControl:
+class JournalledPhyControl(PhyFilter):
     """A PhyControl whose drops are waited out by whoever undoes them: the signal comes back by itself.
 
     ``fabric`` tells which ports had a signal before; only these are waited for.
     """
 
     def __init__(self, phy: PhyControl, fabric: Fabric, recorder: ActRecorder) -> None:
-        self._phy = phy
+        super().__init__(phy)
         self._fabric = fabric
         self._recorder = recorder
 
@@ -255,10 +228,6 @@ class JournalledPhyControl:
             [settle_act(self._with_signal(ports, deadline), 0.0)],
             lambda: phy.reset_link(ports, deadline, is_hard=is_hard),
         )
-
-    def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
-        """Drops seen on each port."""
-        return self._phy.drop_counts(ports, deadline)
 
     def _require_may_go(self, ports: Collection[int], deadline: Deadline) -> None:
         if kept := self._recorder.kept_links:
