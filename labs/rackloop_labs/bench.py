@@ -12,6 +12,8 @@ from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.lab import Lab
 from rackloop.names import guess
 from rackloop.safety.undo import Equipment
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.host import SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
@@ -66,3 +68,14 @@ def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:
     if token is not None:
         with suppress(LabError, NotSupported):
             fabric.release_lock(token, Deadline.after(clock, _RELEASE_S))
+
+
+def drive_in_slot(bench: Bench, server: str, port: str, slot: int) -> tuple[RackdDrive, NbdExport]:
+    """The drive in a slot of the expander that is mapped to a server port now, and how I/O reaches it.
+
+    Raises NotSupported where the rack is no mock rack: there a drive is a device of its server.
+    """
+    drive, device = bench.drive(server, port), bench.device(server, port)
+    if not isinstance(drive, RackdDrive) or not isinstance(device, NbdExport):
+        raise NotSupported(f"slots are reached by themselves on mock racks only; lab {bench.lab.name} is none")
+    return drive.in_slot(slot), device.in_slot(slot)

@@ -13,7 +13,7 @@ from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.bench import Bench
 from rackloop_labs.bench_view import is_about_what_is_out, whole
-from rackloop_labs.pci_places import pci_address
+from rackloop_labs.mock_hosts import pci_address
 
 # A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
 _SETTLE_S = 5.0

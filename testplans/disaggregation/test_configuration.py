@@ -14,7 +14,7 @@ from rackloop.parameters import choice, size, whole
 from rackloop.portmap import Full, PortMap
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, drives_in, require_rules
-from rackloop_labs.slots import drive_in_slot
+from rackloop_labs.bench import drive_in_slot
 from rackloop_models.disaggregation import (
     Configuration,
     History,

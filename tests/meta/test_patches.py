@@ -38,7 +38,7 @@ PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/unit/harness/test_store_clock.py": (1, MACHINE),
     "tests/unit/harness/test_upkeep.py": (1, SECONDS),
     "tests/unit/labs/test_discovery.py": (1, SURVEY),
-    "tests/unit/labs/test_first_look.py": (1, SURVEY),
+    "tests/unit/labs/test_startup_snapshot.py": (1, SURVEY),
     "tests/unit/models/test_disaggregation_elastic.py": (1, WITHOUT),
     "tests/unit/models/test_erasure_code.py": (2, LIMITS),
     "tests/unit/models/test_erasure_engines.py": (2, MACHINE),

@@ -10,7 +10,11 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop_labs.mock_hosts._host import MockHost
     from rackloop_labs.mock_hosts._line_server import LineServer, Reply
+    from rackloop_labs.mock_hosts._view import pci_address
 
-__all__ = ["LineServer", "MockHost", "Reply"]
+__all__ = ["LineServer", "MockHost", "Reply", "pci_address"]
 
-__getattr__ = lazy_getattr(__name__, {"LineServer": "_line_server", "MockHost": "_host", "Reply": "_line_server"})
+__getattr__ = lazy_getattr(
+    __name__,
+    {"LineServer": "_line_server", "MockHost": "_host", "Reply": "_line_server", "pci_address": "_view"},
+)

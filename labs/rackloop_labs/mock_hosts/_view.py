@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from rackloop_labs.pci_places import pci_address
+
+def pci_address(index: int) -> str:
+    """Domain, bus, device and function of a server's HBA port number ``index``, from 0 on: each on a bus of its own."""
+    return f"0000:{0x10 + index:02x}:00.0"
 
 
 @dataclass(frozen=True)

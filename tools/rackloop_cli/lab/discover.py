@@ -19,7 +19,7 @@ from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import inventories, with_paths
-from rackloop_labs.first_description import FILL_IN, FirstDescription, FoundServer, FoundSwitch
+from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
 from rackloop_labs.ssh_access import ssh_accesses
 
 _WITHIN_S = 60.0
@@ -75,8 +75,8 @@ def run(request: DiscoverRequest) -> int:
     return EXIT_PASS
 
 
-def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
-    """The description of a lab that is up, from its servers."""
+def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
+    """What the servers of a lab that is up see."""
     state = LabState.of(lab.name)
     deadline = Deadline.after(clock, _WITHIN_S)
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
@@ -85,11 +85,11 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> FirstDescription:
         switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline) if lab.has_switch else None
     endpoints = state.endpoints() if state.is_held() else None
     servers = [FoundServer(access, seen[name]) for name, access in ssh_accesses(lab, endpoints).items()]
-    return FirstDescription(name, servers, switch, with_paths(lab))
+    return DraftDescription(name, servers, switch, with_paths(lab))
 
 
-def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> FirstDescription:
-    """The description of a rack that has none yet, from its servers."""
+def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> DraftDescription:
+    """What servers see that no description knows yet."""
     accesses = _accesses(request)
     deadline = Deadline.after(clock, _WITHIN_S)
     with ExitStack() as stack:
@@ -103,7 +103,7 @@ def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> FirstDescrip
             is_tcp = request.switch.startswith("tcp://")
             control = ("tcp", request.switch.removeprefix("tcp://")) if is_tcp else ("serial", request.switch)
             switch = _found(fabric, control, deadline)
-    return FirstDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
+    return DraftDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
 
 
 def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> FoundSwitch:

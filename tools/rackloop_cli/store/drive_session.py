@@ -19,7 +19,7 @@ from rackloop_cli.shared.lab_session import running_bench
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_drivers.block import NbdExport
 from rackloop_labs import Bench
-from rackloop_labs.slots import drive_in_slot
+from rackloop_labs.bench import drive_in_slot
 
 _WITHIN_S = 30.0
 

@@ -3,7 +3,7 @@
 SQLite in the lab's state directory unless the description names a ``postgresql://`` URL, which several machines share.
 """
 
-from rackloop.safety.store._boot import boot_id
+from rackloop.safety.store._engine import boot_id
 from rackloop.safety.store._open import open_lab_store, open_store
 from rackloop.safety.store._store import SCHEMA, Store, StoreDamaged, Transaction
 

@@ -1,14 +1,20 @@
-"""What the store asks of a database, and no more: the seam between its two arms."""
+"""The database that a store runs on, SQLite or PostgreSQL, and the boot that its processes belong to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
+
+from rackloop.errors import LabError
 
 Row = tuple[Any, ...]
 TURN_S = 5.0
-"""Whoever has the lab's turn for so long has lost it: the next goes on without waiting for it."""
+"""A holder of the lab's turn loses it after so long: the next goes on without waiting."""
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class EngineFailed(Exception):
@@ -55,3 +61,12 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@cache
+def boot_id() -> str:
+    """The kernel's identifier of this boot. Raises LabError where there is no /proc."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise LabError(f"cannot read {_BOOT_ID}: {error.strerror}; the undo journal needs Linux's /proc") from error

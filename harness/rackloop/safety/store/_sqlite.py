@@ -10,8 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 from rackloop.clock import Clock, Deadline, RealClock
-from rackloop.safety.store._boot import boot_id
-from rackloop.safety.store._engine import EngineFailed, Row
+from rackloop.safety.store._engine import EngineFailed, Row, boot_id
 from rackloop.safety.store._turns import Place
 
 _BUSY_S = 30.0

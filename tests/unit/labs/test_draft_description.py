@@ -18,7 +18,7 @@ from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import PortMap
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.host_tools import survey_host
-from rackloop_labs.first_description import FILL_IN, FirstDescription, FoundServer, FoundSwitch
+from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described, seen
 from tests.unit.harness.recorded_server import RecordedServer
 
@@ -30,7 +30,7 @@ def access(name: str) -> SshAccess:
     return SshAccess(name, f"{name}.lab.example", Path("/etc/known hosts"), port=2222)
 
 
-def written(found: FirstDescription, folder: Path) -> tuple[str, Lab]:
+def written(found: DraftDescription, folder: Path) -> tuple[str, Lab]:
     """The text, and the lab it describes; loading it checks it whole."""
     text = found.text(AT)
     path = folder / "found.yaml"
@@ -43,10 +43,10 @@ def known(tmp_path: Path) -> Lab:
     return described(SWITCHED, tmp_path)
 
 
-def of_rack(rack: CabledRack, name: str = "found") -> FirstDescription:
+def of_rack(rack: CabledRack, name: str = "found") -> DraftDescription:
     servers = [FoundServer(access(server), inventory) for server, inventory in rack.inventories().items()]
     switch = FoundSwitch(SWITCH, ("tcp", "10.0.0.2:5025"), 40, rack.live)
-    return FirstDescription(name, servers, switch, rack.lab)
+    return DraftDescription(name, servers, switch, rack.lab)
 
 
 def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def recorded() -> FoundServer:
 
 
 def test_recorded_drives_are_described_where_they_are_seen(tmp_path: Path) -> None:
-    text, lab = written(FirstDescription("rack7", [recorded()]), tmp_path)
+    text, lab = written(DraftDescription("rack7", [recorded()]), tmp_path)
     server = lab.servers["srv1"]
     assert server.paths == {
         "p0": "pci-0000:00:07.0-sas-phy0",
@@ -145,7 +145,7 @@ def test_recorded_drives_are_described_where_they_are_seen(tmp_path: Path) -> No
 
 def test_a_switch_whose_ports_nobody_knows_is_a_comment(tmp_path: Path) -> None:
     switch = FoundSwitch(SWITCH, ("serial", "/dev/ttyUSB0"), 160, PortMap.of([(1, 101)]))
-    text, lab = written(FirstDescription("rack7", [recorded()], switch), tmp_path)
+    text, lab = written(DraftDescription("rack7", [recorded()], switch), tmp_path)
     assert not lab.has_switch
     assert "# Joined now: 1!101" in text
     assert "# fabric: {driver: flexfabric, ports: 160, control: {serial: /dev/ttyUSB0}}" in text
@@ -160,7 +160,7 @@ def test_the_boot_drive_is_left_out_and_a_drive_in_use_is_told(tmp_path: Path) -
         replace(nvme, by_paths=()),
     )
     found = FoundServer(server.access, replace(server.inventory, drives=drives, unreadable={"/dev/sdc": "it hangs\nx"}))
-    text, lab = written(FirstDescription("rack7", [found]), tmp_path)
+    text, lab = written(DraftDescription("rack7", [found]), tmp_path)
     assert [drive.serial for drive in lab.drives.values()] == ["SATADRIVE01"]
     assert "# left out: /dev/sda (QEMU SAS-HDD, serial SASDRIVE01) is its boot drive" in text
     assert "# in use: sdb is swap" in text
@@ -177,7 +177,7 @@ def test_sizes_are_exact(size: int, told: str, tmp_path: Path) -> None:
     sas, *_ = server.inventory.drives
     drive = replace(sas, identity=replace(sas.identity, size_bytes=size))
     found = FoundServer(server.access, replace(server.inventory, drives=(drive,)))
-    text, lab = written(FirstDescription("rack7", [found]), tmp_path)
+    text, lab = written(DraftDescription("rack7", [found]), tmp_path)
     assert lab.drives["d01"].size == size
     assert f"size: {told}," in text
 
@@ -188,7 +188,7 @@ def test_an_expander_nobody_knows_has_as_many_slots_as_are_seen(known: Lab, tmp_
         for name, slot in (("d06", 0), ("d08", 5))
     )
     server = FoundServer(access("srv1"), HostInventory("srv1", drives))
-    text, lab = written(FirstDescription("rack7", [server]), tmp_path)
+    text, lab = written(DraftDescription("rack7", [server]), tmp_path)
     assert lab.expanders["exp1"].slots == 6
     assert lab.expanders["exp1"].attached == ("srv1", "p0")
     assert [(drive.expander, drive.slot) for drive in lab.drives.values()] == [("exp1", "0"), ("exp1", "5")]
@@ -200,7 +200,7 @@ def test_a_model_that_yaml_would_misread_is_quoted(tmp_path: Path) -> None:
     sas, *_ = server.inventory.drives
     drive = replace(sas, identity=replace(sas.identity, model="O'Drive: #1, {big}"))
     found = FoundServer(server.access, replace(server.inventory, drives=(drive,)))
-    _, lab = written(FirstDescription("rack7", [found]), tmp_path)
+    _, lab = written(DraftDescription("rack7", [found]), tmp_path)
     assert lab.drives["d01"].model == "O'Drive: #1, {big}"
 
 
@@ -210,9 +210,9 @@ def test_what_a_drive_says_of_itself_stays_on_its_line(tmp_path: Path) -> None:
     odd = replace(sas, identity=replace(sas.identity, model="odd\n  'model'\x01"))
     hidden = replace(odd, usage=BlockUsage(("sda1 is mounted at /",), is_boot_drive=True))
     found = FoundServer(server.access, replace(server.inventory, drives=(hidden, *others)))
-    text, lab = written(FirstDescription("rack7", [found]), tmp_path)
+    text, lab = written(DraftDescription("rack7", [found]), tmp_path)
     assert len(lab.drives) == len(others)
     assert "(odd?  'model'?, serial SASDRIVE01) is its boot drive" in text
     shown = FoundServer(server.access, replace(server.inventory, drives=(odd, *others)))
     with pytest.raises(DescriptionError, match=r"drives\.d01\.model: expected a text"):
-        written(FirstDescription("rack7", [shown]), tmp_path)
+        written(DraftDescription("rack7", [shown]), tmp_path)

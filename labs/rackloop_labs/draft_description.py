@@ -76,7 +76,7 @@ class _Written:
 
 
 @dataclass
-class FirstDescription:
+class DraftDescription:
     """Writes the description of ``name``.
 
     ``known`` is a description of the same rack, where there is one: names are taken from it, and, where it gives every

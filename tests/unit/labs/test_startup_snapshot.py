@@ -13,7 +13,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import NotConnected
 from rackloop.portmap import PortMap
 from rackloop_labs import health
-from rackloop_labs.first_look import FirstLook
+from rackloop_labs.startup_snapshot import StartupSnapshot
 from tests.unit.fixtures.test_health_watch import SimBench
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
 
@@ -43,8 +43,8 @@ def bench(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return bench
 
 
-def look_at(bench: Any) -> FirstLook:
-    return FirstLook(bench, Deadline.after(bench.clock, 30))
+def look_at(bench: Any) -> StartupSnapshot:
+    return StartupSnapshot(bench, Deadline.after(bench.clock, 30))
 
 
 def test_a_rack_in_order_is_read_once_for_all_who_ask(bench: Any) -> None:

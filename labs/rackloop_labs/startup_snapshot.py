@@ -1,4 +1,4 @@
-"""One reading of a rack that serves all who want to know at the start how it is."""
+"""The state of a rack at the start of a run, read once for every check that needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rackloop_labs.discovery import checked_ports
 from rackloop_labs.health import RackReading, read_rack
 
 
-class FirstLook:
+class StartupSnapshot:
     """Reads every server of ``bench`` beside other work; a context manager that on leaving waits for what still counts.
 
     What it says is of the rack as it stood when it was made. Whoever changes the rack meanwhile calls :meth:`forget`;
@@ -24,7 +24,7 @@ class FirstLook:
     def __init__(self, bench: Bench, deadline: Deadline) -> None:
         self._bench = bench
         self._deadline = deadline
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-look")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="startup-snapshot")
         self._reading: Future[RackReading] | None = None
         try:
             self._live = bench.equipment.fabric.live_map(deadline)
