@@ -177,7 +177,7 @@ class BenchInService(BenchView):
 
     @property
     def whole(self) -> Bench:
-        """All there is of the bench, in service or not."""
+        """The bench with all parts, in service or not."""
         return self._used()
 
     @property
@@ -201,7 +201,7 @@ class BenchInService(BenchView):
         """Return where a server, and its port with the drive that it has at the baseline, may be used.
 
         Raises what ``refusal`` makes of one that is out, NotSupported for one that is not in the lease, BadInput for
-        one that the rack has not.
+        one that the rack does not have.
         """
         whole = self._whole.lab
         if server in whole.missing:
@@ -299,7 +299,7 @@ def _out_of_service(part: Part) -> RackloopError:
 
 
 def whole(bench: Bench) -> Bench:
-    """All there is of a bench, in service or not."""
+    """The bench with all parts, in service or not."""
     return bench.whole if isinstance(bench, BenchInService) else bench
 
 

@@ -1,4 +1,4 @@
-"""Which faults a rack can have by its description, and of these a lease: asked before anything is broken."""
+"""The faults that a rack, or a lease of it, can have by its description, known before anything is broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POWERED_IN_A_MOCK = frozenset({PartKind.SERVER, PartKind.DRIVE, PartKind.SWITCH
 
 
 def lacking_in(rack: Lab, leased: Lab | None = None) -> Lacking:
-    """Says what ``rack`` cannot do, nor a lease that has ``leased`` of it, by the descriptions alone.
+    """A function that says why ``rack``, or a lease of its part ``leased``, cannot have a fault, by the descriptions.
 
     What only the equipment can tell, such as a slot without a power switch, is taken to be there.
     """

@@ -17,8 +17,8 @@ from rackloop_labs.health import RackReading, read_rack
 class StartupSnapshot:
     """Reads every server of ``bench`` beside other work; a context manager that on leaving waits for what still counts.
 
-    What it says is of the rack as it stood when it was made. Whoever changes the rack meanwhile calls :meth:`forget`;
-    from then on, and where the rack cannot be asked, it knows nothing.
+    What it says is of the rack as it stood when it was made. A caller that changes the rack meanwhile calls
+    :meth:`forget`; from then on, and where the rack cannot be asked, it knows nothing.
     """
 
     def __init__(self, bench: Bench, deadline: Deadline) -> None:
@@ -29,7 +29,7 @@ class StartupSnapshot:
         try:
             self._live = bench.equipment.fabric.live_map(deadline)
         except RackloopError:
-            # Whoever needs the switch is told by it what is wrong.
+            # The switch itself tells the next caller what is wrong.
             return
         self._reading = self._pool.submit(read_rack, bench, deadline)
 
@@ -39,7 +39,7 @@ class StartupSnapshot:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What nobody waits for any more may hang as long as its server does.
+        # A reading that is not waited for any more may hang as long as its server does.
         self._pool.shutdown(wait=self._reading is not None, cancel_futures=True)
 
     def forget(self) -> None:

@@ -29,7 +29,7 @@ PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 @pytest.fixture(autouse=True)
 def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_shared_store, "_EVERYBODYS", tmp_path)
+    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Fabric and PhyControl that pass every call on to another: what changes some of the calls derives from them."""
+"""A Fabric and a PhyControl that pass every call on to another, for those that change some calls to derive from."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HERE = socket.gethostname()
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
-    monkeypatch.setattr(_shared_store, "_EVERYBODYS", tmp_path)
+    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
     with ExitStack() as stack:
         yield stack
 

@@ -49,7 +49,7 @@ def test_a_maintenance_ends_when_the_clock_that_people_look_at_says_so(tmp_path:
         assert out.until is not None
         assert abs(out.until - until) < timedelta(seconds=2)
         assert abs(out.since - clock.wall()) < timedelta(seconds=2)
-        with pytest.raises(BadInput, match="is over: give a moment to come"):
+        with pytest.raises(BadInput, match="is over: give a date or time in the future"):
             upkeep.maintain(Part.drive("d02"), "new firmware", "ann@here", clock.wall() - timedelta(minutes=1))
         clock.advance(3590)
         assert drive in upkeep.standing()

@@ -1,4 +1,4 @@
-"""Holding what the hosts see against the description: what disagrees, and which cable is the likely cause."""
+"""The comparison of what hosts see with the description: disagreements, and the likely cable for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 
 NOTHING = "nothing"
-# More suspects than these are no help to whoever stands at the rack.
+# More suspects than these are no help at the rack.
 _MOST_SUSPECTS = 3
 # A shelf or a server that is off is no matter of swapped cables; neither is looking for some worth the time.
 _MOST_WRONG = 64

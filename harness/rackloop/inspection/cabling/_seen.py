@@ -1,4 +1,4 @@
-"""Which of the described drives each server sees, and at which of its ports."""
+"""The described drives that each server sees, by port."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _without_a_path(
     expected: Mapping[ServerPort, set[str]],
     at: dict[ServerPort, list[Sighting]],
 ) -> list[Sighting]:
-    """Give described drives to ports whose path nobody knows; returns the drives that no port takes."""
+    """Give described drives to ports whose path is unknown; returns the drives that no port takes."""
     strange: list[Sighting] = []
     for sighting in left:
         home = next((port for port in ports if sighting.drive_id in expected[port]), None)

@@ -1,4 +1,4 @@
-"""Which plug is in which socket, what each server port sees through the map, and which swap would explain a view."""
+"""The plugs in the sockets of a rack, the view of each server port through the map, and swaps that explain one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of a rack before and after: what moved, what must not have, and what the test did itself.
+"""The health of a rack before and after a test: the changes, their rules, and what the test itself disturbed.
 
 Names of a drive's counters are those of the NVMe SMART / Health Information log (NVM Express Base Specification 2.0,
 Figure 207) where it has the counter, else what ATA's SMART attributes are commonly called (smartmontools' drive

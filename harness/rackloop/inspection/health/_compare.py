@@ -1,4 +1,4 @@
-"""Two snapshots of a rack and what the test did in between, to every change and what it means."""
+"""The changes between two snapshots of a rack, judged by rules and by what the test disturbed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drive's health counters before and after: what moved, and what must not have."""
+"""The changes of a drive's health counters between two readings, and those that break a rule."""
 
 from __future__ import annotations
 

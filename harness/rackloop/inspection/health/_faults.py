@@ -1,4 +1,4 @@
-"""Which rules a fault of a drive breaks by its nature, and no other."""
+"""The rules that each fault of a drive breaks by its nature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules: what must not change during a test, why it matters, whose fault it is, and what excuses it.
+"""The rules of health: the changes that alarm, what each means, whose fault it is, and what excuses it.
 
 A rule excuses a change only where the test's own journalled acts reached what changed: a remap or a dropped PHY the
 links of the ports it touched, a power cut what was fed.
@@ -141,7 +141,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = dict(
         _message("kernel.io_error", r"\bI/O error, dev ", "a request to a drive failed", _PRODUCT, _LINK),
     )
 )
-"""What a kernel says when something is wrong, by the rule's name; other messages are kept and alarm nobody."""
+"""What a kernel says when something is wrong, by the rule's name; other messages are kept without an alarm."""
 
 BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
 MISSING = Rule("missing", "it could be read before the test, and cannot be afterwards", _LAB)

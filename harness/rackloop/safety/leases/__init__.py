@@ -1,7 +1,7 @@
-"""Leases: who may work on which slice of a rack, until when, and under which fencing token.
+"""Leases: the right to work on parts of a rack, for a time and under a fencing token.
 
-A slice is granted all or nothing and never grown, so nobody waits for a part while holding another, and nothing can
-deadlock. A queue decides who is next; a token that only grows decides who was last.
+The parts of a lease are granted all or nothing and never grow, so no holder waits for a part while holding another, and
+nothing can deadlock. A queue decides which request is next; a token that only grows decides which holder was last.
 """
 
 from rackloop.safety.leases._fenced import fenced, unknown_token

@@ -1,9 +1,8 @@
-"""Several controllers at one switch: each act under a fencing token of its own.
+"""The switch as several controllers share it: each act under a fencing token of its own.
 
-Whoever has the whole rack locks the switch once, with the token of its lease. Holders of parts share it: for each act
-one takes its turn, in the order in which they ask, a token that is higher than all before, and with it the lock, and
-gives both back. Where a turn is not given back in time the next has it too: its token is the higher one, and the switch
-refuses the other.
+The holder of the whole rack locks the switch once, with the token of its lease. Holders of parts share it: for each act
+a holder waits for its turn, draws a token higher than all before, takes the lock with it, and gives both back. Where a
+turn is not given back in time the next holder has it too: its token is higher, and the switch refuses the other.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def fenced(fabric: Fabric, phy: PhyControl | None, held: HeldLease) -> tuple[Fab
 
 
 class _Turns:
-    """Gives the switch's lock for one act."""
+    """The turns of holders at one switch, each with the switch's lock for one act."""
 
     def __init__(self, fabric: Fabric, held: HeldLease) -> None:
         self._fabric = fabric
@@ -61,7 +60,7 @@ class _Turns:
                 self._take_lock(token, deadline)
                 yield
             finally:
-                # One that was overtaken has nothing to give back.
+                # A holder that was overtaken has nothing to give back.
                 with suppress(LabError, NotSupported):
                     self._fabric.release_lock(token, deadline)
 
@@ -90,7 +89,7 @@ class _Turns:
 
 
 def unknown_token(error: HigherToken, lab: str) -> HigherToken:
-    """The refusal of every token of a lab's store, with what to do about it."""
+    """The error for a switch that knows a higher token than the lab's store ever gave, with the remedy."""
     above = f" --above {error.highest}" if error.holder else ""
     return HigherToken(
         error.seen,

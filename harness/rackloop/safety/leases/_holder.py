@@ -1,4 +1,4 @@
-"""Who holds a lease: a person, or a process that ends it by ending."""
+"""The holder of a lease: a person, or a process whose end ends the lease."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Process:
 
     @classmethod
     def this(cls) -> Process:
-        """The process that asks."""
+        """The process of the caller."""
         pid = os.getpid()
         try:
             started = _started(pid)
@@ -58,7 +58,7 @@ class Holder:
 
     @classmethod
     def here(cls, *, bound: bool = True) -> Holder:
-        """Whoever runs this process; ``bound`` to it, or to the person."""
+        """The user of this process, as a holder ``bound`` to the process or to the person."""
         return cls(_user(), socket.gethostname(), Process.this() if bound else None)
 
     def as_json(self) -> str:

@@ -1,4 +1,4 @@
-"""Holding a lease while a block runs: waited for, kept by heartbeats, given back however the block ends."""
+"""A lease held while a block runs: waited for, kept by heartbeats, released when the block ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HeldLease:
 
     @property
     def parts(self) -> Parts:
-        """What it is for."""
+        """The parts that it is for."""
         return self._lease.parts
 
     def check(self) -> None:
@@ -155,7 +155,7 @@ class HeldLease:
                     self._tell(lost)
 
     def _fence(self) -> None:
-        """Take the lease for lost in time, whatever the heartbeats wait for: a network may keep them for minutes."""
+        """Take the lease for lost in time, also while a network keeps the heartbeats waiting for minutes."""
         clock = self.leases.store.clock
         while not self._is_over.wait(max(self._trusted_for_s(), _LEAST_WAIT_S)):
             if self._lost is not None:
@@ -212,7 +212,7 @@ def holding(leases: Leases, wanted: Parts, terms: LeaseTerms = _AT_ONCE) -> Iter
 
 
 def obtain(leases: Leases, wanted: Parts, terms: LeaseTerms = _AT_ONCE) -> tuple[Lease, tuple[Lease, ...]]:
-    """A lease that nobody keeps alive yet, and the leases that ended for it; as :func:`holding` has it."""
+    """A lease without heartbeats yet, and the leases that ended for it; raises as :func:`holding` does."""
     ticket = leases.request(wanted, Holder.here(), purpose=terms.purpose, priority=terms.priority, within=terms.within)
     try:
         if terms.steal_why is not None and ticket.lease is None:

@@ -1,4 +1,4 @@
-"""A lease, a place in the queue for one, and how either is lost."""
+"""Leases, requests in the queue, and the errors that say how either is lost."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One time somebody asked the destructive guard for a drive. It was granted where there are no ``reasons``."""
+    """A request to the destructive guard for a drive. It was granted where there are no ``reasons``."""
 
     drive: str
     lease: str | None
@@ -68,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Theft:
-    """A lease that somebody ended who wanted what it had."""
+    """A lease that was ended by another holder, who wanted its parts."""
 
     lease: str
     previous_holder: str
@@ -79,11 +79,11 @@ class Theft:
 
 
 class LeaseLost(LabError):
-    """The lease is over: its time, its holder, or somebody who took it. Nothing more may be done under it."""
+    """The lease is over: its time is up, its holder ended it, or another took it. Nothing may be done under it."""
 
 
 class RackLeased(LabError):
-    """Somebody else has what is asked for. ``held_up_by`` says who, one sentence each; ``options`` what else to ask."""
+    """Other holders have the parts. ``held_up_by`` names each in a sentence; ``options`` what else may be asked."""
 
     def __init__(
         self, lab: str, held_up_by: Sequence[str], *, waited_s: float = 0.0, options: Sequence[str] = ()

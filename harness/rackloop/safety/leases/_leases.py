@@ -61,9 +61,9 @@ class LeaseTerms:
 class Leases:
     """Leases of ``lab`` in ``store``. Any number of threads, processes and machines may use them at once.
 
-    Who is next: the higher priority, then who asked first. One that overlaps nothing that is held, and nothing that
-    somebody before it in the queue wants, is granted at once; no other ever overtakes. Everything raises LabError where
-    the store cannot be asked.
+    The next request is that of the higher priority, then the earlier one. A request that overlaps no lease and no
+    request before it in the queue is granted at once; no other ever overtakes. Everything raises LabError where the
+    store cannot be asked.
     """
 
     def __init__(self, store: Store, lab: str) -> None:
@@ -96,7 +96,7 @@ class Leases:
         try:
             return self._asked(lease_id, wanted, holder, purpose, priority, term_s, within)
         except LabError:
-            # Whether a commit whose answer was lost was made is not known: what was granted then is nobody's.
+            # A commit whose answer was lost may have been made: what was granted then has no holder.
             with suppress(LabError), self.store.transaction(self.lab) as tables:
                 _table.end(tables, [lease_id], "cancelled", tables.now_s(), str(holder), "its answer was lost")
             raise
@@ -132,7 +132,7 @@ class Leases:
             return self._look(tables, lease_id, now_s)
 
     def poll(self, ticket: Ticket) -> Ticket:
-        """Whether it is the ticket's turn now; a heartbeat of whoever waits.
+        """The ticket, with its lease if it is its turn now; a heartbeat of its place in the queue.
 
         Raises LeaseLost where the ticket was given up or not asked for in its term.
         """
@@ -144,7 +144,7 @@ class Leases:
             return self._look(tables, ticket.id, now_s)
 
     def may_be_next(self, ticket: Ticket) -> bool:
-        """Whether it is worth while to :meth:`poll`: a look that changes nothing, and so disturbs nobody."""
+        """Whether :meth:`poll` may grant the ticket now; asking changes nothing in the store."""
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
@@ -155,7 +155,7 @@ class Leases:
             return not ahead or bool(_table.over(tables, ahead, now_s, private=self.store.is_private))
 
     def renew(self, lease: Lease) -> Lease:
-        """A heartbeat. One that comes late counts where nobody was granted the rack meanwhile.
+        """Send a heartbeat. A late one counts unless another lease of the parts was granted meanwhile.
 
         Raises LeaseLost where the lease is over.
         """
@@ -209,13 +209,13 @@ class Leases:
         return lease, tuple(other.lease(now_s, clock) for other in holding)
 
     def held(self) -> list[Lease]:
-        """What is held now, longest first."""
+        """The leases that are held now, the oldest first."""
         return sorted(
             self._now(lambda row, now_s: row.lease(now_s, self.store.clock), _table.HELD), key=lambda one: one.token
         )
 
     def queue(self) -> list[Ticket]:
-        """Who waits, the next first."""
+        """The requests that wait, the next first."""
         return self._now(lambda row, now_s: row.ticket(now_s, self.store.clock), _table.QUEUED)
 
     def thefts(self, last: int = 20) -> list[Theft]:
@@ -241,7 +241,7 @@ class Leases:
         ]
 
     def find(self, lease_id: str) -> Lease:
-        """The lease of this id. Raises BadInput where nobody holds one of it."""
+        """The lease of this id. Raises BadInput where it is not held."""
         held = {lease.id: lease for lease in self.held()}
         if lease_id in held:
             return held[lease_id]

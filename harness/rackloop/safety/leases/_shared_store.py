@@ -1,4 +1,4 @@
-"""That all who lease a physical rack ask one store: two stores would each grant it, and neither would know."""
+"""The one store that all holders of a physical rack must share: of two stores, each would grant the same rack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
 
 # It outlives the machine's restarts, as a person's lease does; all users may write there, and remove only their own.
-_EVERYBODYS = Path("/var/tmp")  # noqa: S108 - a name that somebody else made is read, not trusted with anything
+_SHARED = Path("/var/tmp")  # noqa: S108 - a file that another user made is read, not trusted with anything
 _LONGEST_PATH = 4096
 
 
@@ -47,7 +47,7 @@ def _require_this_machine(lab: Lab) -> None:
 
 def _require_first(lab: Lab, store: Store) -> None:
     mine = os.path.realpath(store.name)
-    claim = _EVERYBODYS / f"rackloop-store-of-{lab.name}"
+    claim = _SHARED / f"rackloop-store-of-{lab.name}"
     try:
         first, owner = _first(claim, mine)
     except (OSError, ValueError) as error:
@@ -68,12 +68,12 @@ def _first(claim: Path, mine: str) -> tuple[str, str]:
 
     Raises ValueError where what has the name is nothing that Rackloop made: everybody may make files there.
     """
-    # A name that nobody can have made before, so that nothing is written through a link of somebody else's.
+    # A name that no other user can have made before, so that nothing is written through another's link.
     own = claim.with_name(f"{claim.name}.{secrets.token_hex(8)}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
         file.write(os.fsencode(mine))
     try:
-        # A link is there with its text or not at all, whoever else asks at the same moment.
+        # A link is there with its text or not at all, also for a process that asks at the same moment.
         os.link(own, claim)
     except FileExistsError:
         return _claimed(claim)

@@ -1,4 +1,4 @@
-"""Leases in the store: their rows, who is next, and which are over."""
+"""The rows of leases and requests in the store, their order, and which of them are over."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Row:
         )
 
     def ticket(self, now_s: float, clock: Clock, held_up_by: tuple[str, ...] = ()) -> Ticket:
-        """As whoever waits sees it."""
+        """As the waiting caller sees it."""
         return Ticket(
             self.id,
             self.lab,
@@ -132,10 +132,10 @@ def sweep(tables: Transaction, lab: str, now_s: float, *, private: bool) -> list
 
 
 def in_the_way(rows: list[Row], wanted: Row) -> list[Row]:
-    """What keeps ``wanted`` waiting: leases that overlap it, and whoever is before it in the queue and overlaps it.
+    """The rows that keep ``wanted`` waiting: leases that overlap it, and requests before it in the queue that do.
 
-    One that overlaps nobody before it may overtake; one that does never may, however little it asks for. A part of a
-    lease waits for other parts alone: who waits for any of it from outside waits for the lease itself.
+    A request that overlaps none before it may overtake; one that does never may, however little it asks for. A part of
+    a lease waits for other parts alone: a request from outside waits for the lease itself.
     """
     found: list[Row] = []
     for row in rows:
@@ -178,7 +178,7 @@ def raise_token(tables: Transaction, lab: str, above: int = 0) -> int:
 def require_held(tables: Transaction, lease: Lease) -> Row:
     """The row of ``lease``. Raises LeaseLost where it is over, saying how it ended and by whom.
 
-    One whose process was only slow goes on: until somebody else was granted what it has, nobody else has it.
+    A lease whose process was only slow goes on, until another lease of the same parts was granted.
     """
     row = row_of(tables, lease.id)
     if row is None:

@@ -19,7 +19,7 @@ _STANDS = "ended_s IS NULL AND (until_s IS NULL OR until_s > ?)"
 
 
 class State(StrEnum):
-    """Why a part is out of service: somebody works on it, or it keeps failing."""
+    """Why a part is out of service: it is being worked on, or it keeps failing."""
 
     MAINTENANCE = "maintenance"
     QUARANTINE = "quarantine"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class OutOfService:
-    """A part that must not be used. ``until`` is when it is in service again by itself, None where somebody says so.
+    """A part that must not be used. ``until`` is when it is in service again by itself, None where that is told.
 
     ``evidence`` are the failures that led to a quarantine, one sentence each.
     """
@@ -58,18 +58,18 @@ class OutOfServiceStore:
         self._lab = lab
 
     def maintain(self, part: Part, reason: str, by: str, until: datetime | None = None) -> OutOfService:
-        """Take a part out of service for somebody to work on it.
+        """Take a part out of service for maintenance.
 
         Raises BadInput where it is in maintenance already, no reason is given, or ``until`` is over.
         """
         if not reason.strip():
-            raise BadInput(f"say why {part.said} is taken out of service: whoever meets it will ask")
+            raise BadInput(f"say why {part.said} is taken out of service: other users will ask")
         with self._store.transaction(self._lab) as tables:
             if standing := self._standing(tables).get((part, State.MAINTENANCE)):
                 raise BadInput(f"{standing}; end that first")
             now_s = tables.now_s()
             if until is not None and until.timestamp() - self._ahead_s(now_s) <= now_s:
-                raise BadInput(f"{until.isoformat()} is over: give a moment to come")
+                raise BadInput(f"{until.isoformat()} is over: give a date or time in the future")
             return self._take_out(tables, part, State.MAINTENANCE, reason, by, now_s, until, ())
 
     def quarantine(self, part: Part, reason: str, by: str, evidence: Sequence[str] = ()) -> OutOfService:
@@ -101,7 +101,7 @@ class OutOfServiceStore:
         return {out.part: out for out in by_state}
 
     def tested(self) -> int:
-        """Count one more test of the lab, and say the how many-th it is."""
+        """Count one more test of the lab; returns its number, from 1."""
         with self._store.transaction(self._lab, synced=False) as tables:
             [(number,)] = tables.rows(
                 "INSERT INTO gear_test (lab, tests) VALUES (?, 1) "
@@ -196,7 +196,7 @@ class OutOfServiceStore:
         return datetime.fromtimestamp(at_s + self._ahead_s(now_s), UTC)
 
     def _ahead_s(self, now_s: float) -> int:
-        """By how much the clock that people look at was set since the store's time began; whole seconds."""
+        """By how many whole seconds the wall clock is ahead of the store's time."""
         return round(self._store.clock.wall().timestamp() - now_s)
 
 

@@ -1,4 +1,4 @@
-"""Telling a cable from a drive: the same drive on another port, another drive on the same port."""
+"""The diagnosis of a failed part by retests: the same drive on another port, another drive on the same port."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Trial:
 
     @property
     def parts(self) -> frozenset[Part]:
-        """What had to work for it to work."""
+        """The parts that had to work for it to work."""
         return frozenset({Part.drive(self.drive), Part.port(self.server, self.port), Part.server(self.server)})
 
     def __str__(self) -> str:

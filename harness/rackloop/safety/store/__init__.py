@@ -1,4 +1,4 @@
-"""One store a lab: the undo journal, the leases, the fencing tokens and what was asked of the destructive guard.
+"""The store of a lab: the undo journal, the leases, the fencing tokens and the requests to the destructive guard.
 
 SQLite in the lab's state directory unless the description names a ``postgresql://`` URL, which several machines share.
 """

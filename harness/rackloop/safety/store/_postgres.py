@@ -117,7 +117,7 @@ class PostgresEngine:
 
     def _has_turn(self, connection: Any, lab: str, wait_s: float) -> bool:
         waits = f"lock_timeout = {max(1, round(wait_s * 1000))}; SET statement_timeout = 0"
-        # A server before version 14 leaves the turn with whoever stopped in it until that one ends.
+        # A server before version 14 leaves the turn with a process that stopped in it until that ends.
         if connection.info.server_version >= _ENDS_IDLE_SESSIONS:
             waits += f"; SET idle_session_timeout = {round(TURN_S * 1000)}"
         with self._explained():

@@ -46,12 +46,12 @@ class SqliteEngine:
         """Carry out a statement."""
         with _explained():
             text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
-            # A statement is carried out whether or not somebody reads its rows.
+            # A statement is carried out whether or not its rows are read.
             cursor = self._execute(text, tuple(values))
         return self._rows(cursor)
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """Carry out a statement, once whoever writes now is done."""
+        """Carry out a statement, once the process that writes now is done."""
         deadline = Deadline.after(_REAL, _BUSY_S)
         while True:
             try:

@@ -41,7 +41,7 @@ class Transaction:
         return self._engine.now_s()
 
     def up_since_s(self) -> float:
-        """Since when, in the store's own time, its server has been up: before, nobody could renew; 0 for a file."""
+        """When the store's server was started, in the store's own time: no lease was renewed before; 0 for a file."""
         return self._engine.up_since_s()
 
 
@@ -49,7 +49,7 @@ class Store:
     """One lab store, opened with :func:`open_store`. Any number of threads and processes may use one.
 
     Everything raises LabError where the database refuses or does not answer, StoreDamaged where it cannot be read.
-    ``clock`` is that of whoever opened it.
+    ``clock`` is that of the process that opened it.
     """
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
@@ -89,13 +89,13 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Queries one after the other, that keep nobody from writing meanwhile; each sees the newest state."""
+        """Queries one after the other, during which others may write; each sees the newest state."""
         with self._lock, self._explained():
             self._engine.be_ready()
             yield Transaction(self._engine)
 
     def read(self, sql: str, *values: object) -> Iterator[Row]:
-        """The rows of a query, one after the other, so that those before a damaged page are had."""
+        """The rows of a query, one after the other, so that those before a damaged page are read."""
         with self._lock, self._explained():
             self._engine.be_ready()
             yield from self._engine.execute(sql, values)

@@ -1,4 +1,4 @@
-"""A queue of processes at a file: who came first is first, and whoever ends has left it.
+"""A queue of processes at a file: in the order of arrival, and left by ending.
 
 Each has a number higher than those before, and the kernel's lock of the byte with that number: one of the open file
 description, which ends with it (fcntl_locking(2)).
@@ -27,7 +27,7 @@ _REAL = RealClock()
 class Place:
     """A place in the queue at ``path``, the last one there; closing it gives it up. Raises EngineFailed.
 
-    Whoever is seen at the head for :data:`TURN_S` is not waited for any longer.
+    A process that is seen at the head for :data:`TURN_S` is not waited for any longer.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class Place:
         self._past = 0
 
     def wait(self, deadline: Deadline) -> bool:
-        """Return once nobody is waited for any longer, True; False where that was not before the deadline."""
+        """Return True once no place before this one is waited for, False where the deadline is over first."""
         while (head := self._waited_for()) is not None:
             if deadline.is_over():
                 return False
@@ -70,7 +70,7 @@ class Place:
         return head
 
     def _first(self, number: int) -> int | None:
-        """The lowest number from this one on that somebody before this place has."""
+        """The lowest number from this one on that a place before this one has."""
         first, below = None, self._number
         while number < below:
             asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, number, below - number, 0)
@@ -81,7 +81,7 @@ class Place:
         return first
 
     def _drawn(self) -> int:
-        """A number higher than every one before, whose byte is locked before anybody draws the next."""
+        """A number higher than every one before, whose byte is locked before the next is drawn."""
         self._draw_alone()
         try:
             last = os.pread(self._file.fileno(), _NUMBER.size, 0)
