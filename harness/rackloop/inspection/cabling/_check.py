@@ -73,7 +73,7 @@ class _Check:
         self._lab = lab
         self._wiring = Wiring.of(lab, live)
         self._expected = {at: far for at, far in self._wiring.view().items() if at.server in inventories}
-        drives = {at: set(self._behind(far)) for at, far in self._expected.items()}
+        drives = {at: set(self._lab.behind(far)) for at, far in self._expected.items()}
         self._seen: Sightings = sightings(lab, inventories, drives)
         observed = {at: self._far_of(seen) for at, seen in self._seen.at.items()}
         wrong = {at: far for at, far in observed.items() if far != self._visible(self._expected[at])}
@@ -109,10 +109,10 @@ class _Check:
         """What is wrong where the right drive, or the right expander, is there."""
         if far is not None and far in self._lab.expanders:
             yield from self._in_slots(far, seen)
-        strangers = [sighting for sighting in seen if sighting.drive_id not in self._behind(far)]
+        strangers = [sighting for sighting in seen if sighting.drive_id not in self._lab.behind(far)]
         if strangers:
             yield self._name(far), ", ".join(map(str, strangers)), self._advice(at, far, strangers)
-        for drive_id in self._behind(far):
+        for drive_id in self._lab.behind(far):
             own = [sighting for sighting in seen if sighting.drive_id == drive_id]
             for sighting in own[:1]:
                 problems = identity_problems(self._lab.drives[drive_id], sighting.drive)
@@ -128,7 +128,7 @@ class _Check:
     def _in_slots(self, expander: str, seen: list[Sighting]) -> Iterator[tuple[str, str, str]]:
         """Drives of the expander that are missing or in a slot that is not theirs."""
         here = {sighting.drive_id: sighting for sighting in seen if sighting.drive_id is not None}
-        slots = {drive_id: self._lab.drives[drive_id].expander_slot for drive_id in self._behind(expander)}
+        slots = {drive_id: self._lab.drives[drive_id].expander_slot for drive_id in self._lab.behind(expander)}
         in_slot = {slot: drive_id for drive_id, slot in slots.items()}
         for drive_id, slot in slots.items():
             expected = f"{self._name(drive_id)} in slot {slot} of {expander}"
@@ -213,15 +213,9 @@ class _Check:
         drive = self._lab.drives.get(far) if far is not None else None
         return f"{far} ({drive.model}, serial {drive.serial})" if drive else far or NOTHING
 
-    def _behind(self, far: str | None) -> list[str]:
-        """The drives that are reached through a drive or an expander."""
-        if far is None or far in self._lab.drives:
-            return [far] if far else []
-        return [name for name, drive in self._lab.drives.items() if drive.expander == far]
-
     def _visible(self, far: str | None) -> str | None:
         """An expander without drives is not to be seen."""
-        return far if self._behind(far) else None
+        return far if self._lab.behind(far) else None
 
     def _far_of(self, seen: list[Sighting]) -> str | None:
         """The drive or expander that a port must be joined to, to see this; an unknown drive is itself."""
