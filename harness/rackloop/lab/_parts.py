@@ -10,7 +10,8 @@ from functools import cached_property
 
 from rackloop.errors import BadInput
 
-_SWITCH_PORT = re.compile(r"(?:switch_)?port[ :]([1-9][0-9]{0,3})")
+SWITCH_PORT = re.compile(r"(?:switch_)?port[ :]([1-9][0-9]{0,3})")
+"""A switch port as users, and older stores, write it."""
 
 
 class PartKind(StrEnum):
@@ -79,7 +80,7 @@ class Part:
     @classmethod
     def of(cls, text: str) -> Part:
         """The part that ``str()`` wrote, or of ``port:17``, as older stores call a switch port. Raises BadInput."""
-        if number := _SWITCH_PORT.fullmatch(text):
+        if number := SWITCH_PORT.fullmatch(text):
             return cls(PartKind.SWITCH_PORT, number[1])
         kind, _, name = text.partition(":")
         is_whole = bool(name) is (kind not in _UNNAMED) and (kind != PartKind.PORT or "." in name)

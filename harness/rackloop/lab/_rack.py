@@ -12,13 +12,12 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from rackloop.errors import BadInput, NotSupported
 from rackloop.lab._hardware import Drive, Expander, Fabric, FabricDriver, JumpHost, Pdu, Server
-from rackloop.lab._parts import Part, PartKind, Parts
+from rackloop.lab._parts import SWITCH_PORT, Part, PartKind, Parts
 from rackloop.lab.yaml import Description, Name, Store, Text, one_of, whole
 from rackloop.names import guess, quoted
 from rackloop.portmap import PortMap
 
 T = TypeVar("T")
-_SWITCH_PORT = re.compile(r"(?:switch_)?port[ :]([1-9][0-9]{0,3})")
 _PLACE = re.compile(r"(?:(?:port|outlet):)?([^./:]+)[./]([^./]+)")
 
 
@@ -211,7 +210,7 @@ class Lab(Description):
         """
         if written == "switch" and self.has_switch:
             return Part(PartKind.SWITCH)
-        if number := _SWITCH_PORT.fullmatch(written):
+        if number := SWITCH_PORT.fullmatch(written):
             if int(number[1]) > self.fabric.ports:
                 raise BadInput(f"the switch of {self.name} has no port {number[1]}; it has 1 to {self.fabric.ports}")
             return Part.switch_port(int(number[1]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop.lab._parts import WHOLE_RACK, Part, PartKind, Parts
-from rackloop.portmap import Pair
+from rackloop.portmap import Pair, PortMap
 
 if TYPE_CHECKING:
     from rackloop.lab._rack import Lab
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 def circuit(pairs: Iterable[Pair], number: int | None) -> frozenset[int]:
     """A switch port with every port that ``pairs`` join it to; none for a port of a rack without a switch."""
-    return (
-        frozenset()
-        if number is None
-        else frozenset({number, *(port for pair in pairs if number in pair for port in pair)})
-    )
+    joined = {port for pair in pairs if number in pair for port in pair}
+    return frozenset() if number is None else frozenset({number, *joined})
 
 
 def wired_at(lab: Lab, numbers: Iterable[int]) -> Parts:
@@ -64,13 +61,12 @@ def reach_of(lab: Lab, part: Part, pairs: Iterable[Pair] | None = None) -> Parts
             ports = (reach_of(lab, Part.port(name, port), joined) for port in lab.servers[name].ports)
             return Parts((part,)) | Parts.all_of(ports)
         case PartKind.PORT, (server, port):
-            far = lab.behind(lab.joined(server).get(port))
-            return Parts((part, *map(Part.drive, far))) | wired_at(
-                lab, circuit(joined, lab.servers[server].ports[port])
-            )
+            there = map(Part.drive, lab.behind(lab.joined(server).get(port)))
+            circuits = wired_at(lab, circuit(joined, lab.servers[server].ports[port]))
+            return Parts((part, *there)) | circuits
         case PartKind.SLOT | PartKind.PHY, (server, port, *slot):
-            there = lab.behind(lab.joined(server).get(port))
-            drives = (Part.drive(name) for name in there if not slot or lab.drives[name].slot == slot[0])
+            near = lab.behind(lab.joined(server).get(port))
+            drives = (Part.drive(name) for name in near if not slot or lab.drives[name].slot == slot[0])
             return Parts((Part.port(server, port), *drives))
         case PartKind.SWITCH_PORT, (number,):
             return wired_at(lab, circuit(joined, int(number)))
@@ -96,20 +92,23 @@ def parts_of(lab: Lab, servers: Iterable[str] | None = None) -> Parts:
 
     Raises BadInput for an unknown server and for none.
     """
-    names = list(lab.servers) if servers is None else list(dict.fromkeys(servers))
+    if servers is None:
+        outlets = (Part.outlet(unit, n) for unit, pdu in lab.pdus.items() for n in range(1, pdu.outlets + 1))
+        own = (*map(Part.server, lab.servers), *map(Part.drive, lab.drives), *outlets)
+        return Parts((WHOLE_RACK, *own, *map(Part.switch_port, range(1, lab.fabric.ports + 1))))
+    names, pairs = list(dict.fromkeys(servers)), lab.baseline_map()
     if not names:
         raise BadInput(f"a lease of lab {lab.name} has at least one server; it has {', '.join(lab.servers)}")
-    drives = [Part.drive(drive) for name in names for drive in lab.drives_of(name)]
-    described = [lab.servers[name] for name in names]
-    if servers is None:
-        outlets = [Part.outlet(unit, n) for unit, pdu in lab.pdus.items() for n in range(1, pdu.outlets + 1)]
-        ports = list(range(1, lab.fabric.ports + 1))
-        drives = [WHOLE_RACK, *map(Part.drive, lab.drives)]
-    else:
-        outlets = [Part.outlet(*server.outlet) for server in described if server.outlet is not None]
-        pairs = lab.baseline_map()
-        ports = [end for server in described for number in server.ports.values() for end in circuit(pairs, number)]
-    return Parts((*map(Part.server, names), *drives, *map(Part.switch_port, ports), *outlets))
+    return Parts.all_of(_with_server(lab, name, pairs) for name in names)
+
+
+def _with_server(lab: Lab, name: str, pairs: PortMap) -> Iterator[Part]:
+    yield from (Part.server(name), *map(Part.drive, lab.drives_of(name)))
+    server = lab.servers[name]
+    for number in server.ports.values():
+        yield from map(Part.switch_port, circuit(pairs, number))
+    if server.outlet is not None:
+        yield Part.outlet(*server.outlet)
 
 
 def parts_at(lab: Lab, numbers: Iterable[int]) -> Parts:
