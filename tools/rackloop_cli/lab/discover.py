@@ -76,7 +76,7 @@ def run(request: DiscoverRequest) -> int:
 
 
 def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
-    """What the servers of a lab that is up see."""
+    """The description of a lab that is up, from its servers."""
     state = LabState.of(lab.name)
     deadline = Deadline.after(clock, _WITHIN_S)
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
@@ -89,7 +89,7 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
 
 
 def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> DraftDescription:
-    """What servers see that no description knows yet."""
+    """The description of a rack that has none yet, from its servers."""
     accesses = _accesses(request)
     deadline = Deadline.after(clock, _WITHIN_S)
     with ExitStack() as stack:

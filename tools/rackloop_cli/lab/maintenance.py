@@ -1,4 +1,4 @@
-"""`rackloop lab maintain|quarantine`: the parts of a rack that are not to be used, and why."""
+"""`rackloop lab maintain|quarantine`: parts of a rack that are out of service."""
 
 from __future__ import annotations
 

@@ -47,5 +47,5 @@ def agree_to_steal(leases: Leases, wanted: Parts, purpose: str, *, yes: bool, wi
         )
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-            raise BadInput("nothing was taken; wait with --wait, or ask whoever holds it")
+            raise BadInput("nothing was taken; wait with --wait, or ask its holder")
     return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in holding))
