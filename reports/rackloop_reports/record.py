@@ -33,6 +33,8 @@ from rackloop.record import (
     TestStarted,
     read_events,
 )
+from rackloop.record.acts import Act as RackAct
+from rackloop.record.acts import act_json, announced_act
 
 EVENTS_FILE = "events.jsonl"
 _COMMANDED, _ACKNOWLEDGED, _EFFECT, _HEALED = "commanded", "acknowledged", "effect", "healed"
@@ -44,15 +46,15 @@ KILLED = "the run was killed: its event stream ends without run.finished"
 class Act:
     """An act on the rack: the times of its announcement and its end (None where none was recorded), and its result."""
 
-    ability: str
-    what: Mapping[str, Any]
+    what: RackAct
+    resource: str | None
     announced_ns: int
     done_ns: int | None = None
     error: str | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        what = (self.ability, self.what.get("do"), self.what.get("resource"))
+        what = (self.what.ability, act_json(self.what).get("do"), self.resource)
         return " ".join(str(part) for part in what if part)
 
 
@@ -273,7 +275,7 @@ class _Reader:
             case TestFinished() as event:
                 self._finish(self._test(event.test, stamped.t_ns), event, stamped.t_ns)
             case ActAnnounced() as event:
-                act = Act(event.ability, event.what, stamped.t_ns)
+                act = Act(*announced_act(event.ability, event.what), stamped.t_ns)
                 self._open_acts[event.act] = act
                 if event.test:
                     self._test(event.test, stamped.t_ns).acts.append(act)

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, assert_never
 
+from rackloop.portmap import Full, MapChange, Open, Partial
 from rackloop.record import Exchange, RemapSeen, TaskRan
+from rackloop.record.acts import (
+    AskGuard,
+    BreakPart,
+    ChangeMap,
+    DropSignal,
+    EndOrphan,
+    FlapSignal,
+    OtherAct,
+    ResetLink,
+    SanitizeDrive,
+    SaveBootMap,
+    TrimDrive,
+    TurnOff,
+    TurnOn,
+    announced_json,
+)
 from rackloop.units import counted
 from rackloop_reports.formatting import value_text
 from rackloop_reports.record import Act, FaultRecord, RunRecord, TestRecord, fault_records
@@ -166,39 +183,46 @@ def _remap_step(remap: RemapSeen, run: RunRecord) -> Json:
 
 def wording(act: Act) -> str:
     """An act in words: ``Join 1!102, 2!109 on generation 1``; one of another shape by its facts."""
-    match act.ability, act.what:
-        case "guard", {"drive": drive}:
+    match act.what:
+        case AskGuard(drive):
             return f"Ask the guard to let {drive} be written"
-        case "fabric", {"do": "apply", "change": {**change}, "generation": generation}:
+        case ChangeMap(change, generation):
             return f"{_change(change)} on generation {generation}"
-        case "phy", {"do": "drop", "ports": [*ports], "down_ms": down_ms}:
+        case DropSignal(ports, down_ms):
             return f"Drop the PHY of ports {_ports(ports)} for {down_ms} ms"
-        case "phy", {"do": "flap", "ports": [*ports], "down_ms": down_ms, "up_ms": up_ms, "count": count}:
+        case FlapSignal(ports, down_ms, up_ms, count):
             return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
-        case "fault", {"do": "break", "resource": part, "kind": kind}:
-            return f"Break {part} as {kind}"
-        case "power", {"do": "turn_on" | "turn_off" as do, "resource": port}:
-            return f"Turn {port} {do.removeprefix('turn_')}"
-        case "drive", {"do": "sanitize", "resource": drive, "method": method}:
-            return f"Have {drive} erase itself by {method}"
-        case "drive", {"do": "trim", "resource": drive}:
-            return f"Trim all of {drive}, which cannot sanitize itself"
-    return f"{act.ability}: " + ", ".join(f"{key} {value}" for key, value in act.what.items())
+        case BreakPart(fault=fault):
+            return f"Break {act.resource} as {fault['kind']}"
+        case TurnOn():
+            return f"Turn {act.resource} on"
+        case TurnOff():
+            return f"Turn {act.resource} off"
+        case SanitizeDrive(method):
+            return f"Have {act.resource} erase itself by {method}"
+        case TrimDrive():
+            return f"Trim all of {act.resource}, which cannot sanitize itself"
+        case SaveBootMap() | ResetLink() | EndOrphan() | OtherAct():
+            facts = announced_json(act.what, act.resource)
+            return f"{act.what.ability}: " + ", ".join(f"{key} {value}" for key, value in facts.items())
+        case _:
+            assert_never(act.what)
 
 
-def _change(change: Mapping[Any, Any]) -> str:
+def _change(change: MapChange) -> str:
     match change:
-        case {"act": "open", "ports": ports}:
+        case Open(ports):
             return f"Open ports {_ports(ports)}"
-        case {"act": "replace", "pairs": pairs}:
+        case Full(pairs):
             return f"Replace the whole map by {len(pairs)} pairs"
-        case {"pairs": pairs}:
+        case Partial(pairs):
             return _line("Join " + ", ".join(f"{low}!{high}" for low, high in pairs))
-    return f"Change the map: {dict(change)}"
+        case _:
+            assert_never(change)
 
 
-def _ports(ports: Sequence[int]) -> str:
-    return ", ".join(str(port) for port in ports)
+def _ports(ports: Iterable[int]) -> str:
+    return ", ".join(str(port) for port in sorted(ports))
 
 
 def _line(text: str) -> str:

@@ -16,6 +16,8 @@ import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
+from rackloop.portmap import Partial, PortMap
+from rackloop.record.acts import SaveBootMap, TurnOff
 from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases, Process, RackLeased, Ticket, holding, obtain
 from rackloop.safety.leases._leases import LeaseTerms
 from rackloop.safety.store import Store, open_store
@@ -252,20 +254,20 @@ def test_tokens_only_grow_whoever_asks(leases: Leases) -> None:
 def test_nothing_is_journalled_under_a_lease_that_is_over(leases: Leases) -> None:
     journal = Journal(leases.store)
     lease = granted(leases.request(SRV1, ME))
-    entry = journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[], lease=lease)
+    entry = journal.intend("lab", "run", "switch", what=SaveBootMap(), inverse=[], lease=lease)
     leases.steal(leases.request(SRV1, Holder("eve", "elsewhere")), "an outage")
     with pytest.raises(LeaseLost, match="stolen by eve"):
-        journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[], lease=lease)
+        journal.intend("lab", "run", "switch", what=SaveBootMap(), inverse=[], lease=lease)
     assert journal.standing("lab") == [entry]
 
 
 def test_the_journal_gives_back_what_was_written(store: Store) -> None:
     journal = Journal(store)
     mark = journal.mark()
-    undo = {"act": "join", "pairs": [[1, 101]]}
-    first = journal.intend("lab", "run", "fabric", "switch", what={"do": "apply"}, inverse=[undo])
-    second = journal.intend("lab", "run", "power", "server:srv1", what={"do": "turn_off"}, inverse=[])
-    other = journal.intend("other", "run", "power", "server:srv1", what={"do": "turn_off"}, inverse=[])
+    undo = Partial(PortMap.of([(1, 101)]))
+    first = journal.intend("lab", "run", "switch", what=SaveBootMap(), inverse=[undo])
+    second = journal.intend("lab", "run", "server:srv1", what=TurnOff(), inverse=[])
+    other = journal.intend("other", "run", "server:srv1", what=TurnOff(), inverse=[])
     acted = journal.acted(first, {"generation": 2})
     journal.failed(second, "refused")
     assert journal.standing("lab") == [acted]
@@ -388,7 +390,7 @@ def test_a_server_that_is_started_again_has_every_lease(postgres: PostgresServer
     with closing(open_store(postgres.database(), CLOCK)) as store:
         leases = Leases(store, "lab")
         lease = granted(leases.request(SRV1, ME))
-        entry = Journal(store).intend("lab", "run", "fabric", "switch", what={}, inverse=[], lease=lease)
+        entry = Journal(store).intend("lab", "run", "switch", what=SaveBootMap(), inverse=[], lease=lease)
         postgres.stop()
         with pytest.raises(LabError, match="lab store postgresql://"):
             leases.held()

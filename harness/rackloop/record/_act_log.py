@@ -8,6 +8,7 @@ from typing import Any
 
 from rackloop.record._event_log import EventSink
 from rackloop.record._events import ActAnnounced, ActDone
+from rackloop.record.acts import Act, announced_json
 
 
 class ActLog:
@@ -23,16 +24,16 @@ class ActLog:
         self._lock = Lock()
         self._last = start
 
-    def announce(self, ability: str, what: Mapping[str, Any]) -> int:
-        """Write that ``what`` is about to be done, and return the act's number; it is on disk when this returns.
+    def announce(self, act: Act, resource: str | None = None) -> int:
+        """Write that ``act`` is about to be made on ``resource``, and return its number; it is on disk on return.
 
         Raises LabError when the disk refuses: the act must not happen.
         """
         with self._lock:
             self._last += 1
-            act = self._last
-        self._events.write(ActAnnounced(act, self.test, ability, what), durable=True)
-        return act
+            number = self._last
+        self._events.write(ActAnnounced(number, self.test, act.ability, announced_json(act, resource)), durable=True)
+        return number
 
     def done(self, act: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
         """Write how the act ended."""

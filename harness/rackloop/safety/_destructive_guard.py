@@ -15,6 +15,7 @@ from rackloop.abilities.storage import _MINT
 from rackloop.drive_identifiers import conflicts, normal_text, unique_of
 from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
 from rackloop.lab import mismatches
+from rackloop.record.acts import AskGuard
 
 if TYPE_CHECKING:
     from rackloop.abilities.inventory import SeenDrive
@@ -114,7 +115,7 @@ class Guard:
         looked at before and after. Raises GuardRefused with every reason against it, LabError where the drive cannot
         be asked.
         """
-        act = self._log.announce("guard", {"drive": drive_id, "path": device.probe_target()}) if self._log else 0
+        act = self._log.announce(AskGuard(drive_id, device.probe_target())) if self._log else 0
         try:
             minted = self._mint(drive_id, drive, device, deadline)
         except RackloopError as error:

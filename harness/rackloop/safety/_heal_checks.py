@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
 from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
 from rackloop.lab import Part, mismatches, once_online
+from rackloop.record.acts import MendPart
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
@@ -40,9 +41,7 @@ def mend_unexplained(
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
     named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
     """
-    explained = {
-        (entry.resource, act["key"]) for entry in standing for act in entry.inverse if act.get("act") == "mend"
-    }
+    explained = {(entry.resource, act.key) for entry in standing for act in entry.inverses(MendPart)}
     mended: list[str] = []
     problems: list[str] = []
     with ThreadPoolExecutor(len(registers) or 1) as asking:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rackloop.errors import RackloopError
 from rackloop.lab import Part
 from rackloop.record import ActLog
+from rackloop.record.acts import EndOrphan
 
 if TYPE_CHECKING:
     from rackloop.abilities import Host
@@ -123,8 +124,7 @@ def _end(host: Host, orphan: Orphan, deadline: Deadline, log: ActLog | None) -> 
     """End it, and all else that carries its label; what is wrong where that fails."""
     act = None
     if log is not None:
-        what = {"resource": str(Part.server(host.name)), "do": "end", "lease": orphan.lease, "command": orphan.command}
-        act = log.announce("orphan", what)
+        act = log.announce(EndOrphan(orphan.lease, orphan.command), str(Part.server(host.name)))
     problem = None
     try:
         if host.run(("sh", "-c", END_ALL, "end", orphan.label), deadline).status:

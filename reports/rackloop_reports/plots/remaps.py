@@ -6,7 +6,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -15,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from rackloop.record import IoSeries, RemapSeen
+from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
@@ -186,17 +186,9 @@ def _lanes(axes: Axes, remaps: Sequence[RemapSeen], lanes: Sequence[tuple[str, s
     axes.grid(visible=False, axis="y")
 
 
-def _is_map_change(what: Mapping[str, Any]) -> bool:
-    return what.get("do") == "apply"
-
-
-def _is_phy_drop(what: Mapping[str, Any]) -> bool:
-    return what.get("do") in {"drop", "flap"}
-
-
 def _marks(axes: Axes, acts: Sequence[Act], origin_ns: int, lanes: int) -> None:
-    changes = [(act.announced_ns - origin_ns) / 1e9 for act in acts if _is_map_change(act.what)]
-    drops = [(act.announced_ns - origin_ns) / 1e9 for act in acts if _is_phy_drop(act.what)]
+    changes = [(act.announced_ns - origin_ns) / 1e9 for act in acts if isinstance(act.what, ChangeMap)]
+    drops = [(act.announced_ns - origin_ns) / 1e9 for act in acts if isinstance(act.what, (DropSignal, FlapSignal))]
     axes.set_ylim(lanes - 0.4, -1.6)
     if changes:
         axes.eventplot(changes, lineoffsets=-0.85, linelengths=0.45, linewidths=0.5, colors=GREY)

@@ -17,6 +17,7 @@ from rackloop.abilities import Host, stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.record import ActAnnounced, ActLog, EventLog, read_events
+from rackloop.record.acts import SanitizeDrive, TrimDrive
 from rackloop.safety import Guard
 from rackloop.safety._orphans import Orphan, _end
 from rackloop.safety.store import open_store
@@ -75,9 +76,9 @@ class Bench:
         case = Case.sound(self.lab)
         Guard(self.lab, case.lease, log=self.log).writable("d01", case.drive, case.device, self.deadline).close()
         drive = cast("DriveUnderTest", SimpleNamespace(_acts=self.log, drive_id="d01"))
-        with DriveUnderTest._act(drive, "sanitize", method="block erase"):
+        with DriveUnderTest._act(drive, SanitizeDrive("block erase")):
             pass
-        with DriveUnderTest._act(drive, "trim"):
+        with DriveUnderTest._act(drive, TrimDrive()):
             pass
         host = cast("Host", SimpleNamespace(name="srv2", run=lambda *_: SimpleNamespace(status=0)))
         _end(host, Orphan("srv2", 7, "bench/lease-1/3", "fio --name x"), self.deadline, self.log)
@@ -148,7 +149,7 @@ def test_a_saved_journal_gives_back_the_rack_that_its_run_left(bench: Bench, tmp
 def test_saved_entries_are_written_again_as_they_were_read(bench: Bench) -> None:
     bench.load()
     for entry in reversed(bench.journal.since(0)):
-        bench.journal.intend("again", "run-1", entry.ability, entry.resource, what=entry.what, inverse=entry.inverse)
+        bench.journal.intend("again", "run-1", entry.resource, what=entry.what, inverse=entry.inverse)
     texts = [(row["lab"], row["ability"], row["what"], row["inverse"]) for row in bench.rows()]
     half = len(ROWS)
     assert len(texts) == 2 * half

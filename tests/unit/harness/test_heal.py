@@ -14,6 +14,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected, RackloopError, ToolError
 from rackloop.lab import LabKind
 from rackloop.portmap import Open, Partial, PortMap
+from rackloop.record.acts import DropSignal, RestorePower, SaveBootMap, TurnOff, TurnOn
 from rackloop.safety import HealReport, heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled
@@ -82,9 +83,9 @@ def test_heal_twice_is_heal_once(bench: Bench) -> None:
 
 def test_an_intention_that_never_happened_is_compared_with_reality(bench: Bench) -> None:
     bench.journal.intend(
-        "bench", "run-1", "fabric", "switch", what={}, inverse=[{"act": "join", "pairs": [[1, 101], [2, 102]]}]
+        "bench", "run-1", "switch", what=SaveBootMap(), inverse=[Partial(PortMap.of([(1, 101), (2, 102)]))]
     )
-    bench.journal.intend("bench", "run-1", "power", "srv1", what={}, inverse=[{"act": "power", "on": True}])
+    bench.journal.intend("bench", "run-1", "srv1", what=TurnOff(), inverse=[RestorePower(on=True)])
     report = bench.heal()
     assert report.is_healed
     assert len(report.undone) == 2
@@ -93,7 +94,7 @@ def test_an_intention_that_never_happened_is_compared_with_reality(bench: Bench)
 
 
 def test_entries_of_other_labs_are_not_touched(bench: Bench) -> None:
-    bench.journal.intend("other", "run-1", "power", "srv1", what={}, inverse=[{"act": "power", "on": False}])
+    bench.journal.intend("other", "run-1", "srv1", what=TurnOn(), inverse=[RestorePower(on=False)])
     assert bench.heal().is_healed
     assert bench.rack.outlets["srv1"].on
     assert len(bench.journal.standing("other")) == 1
@@ -366,7 +367,7 @@ def test_a_drop_that_outlasts_the_deadline_is_named_and_not_waited_for(bench: Be
     bench.acting.phy.drop([2], 1, bench.deadline, request_id=2)
     report = bench.heal(within_s=20)
     assert report.problems[0] == "ports 1 are without signal for 60 s more; undo it then"
-    assert [entry.what["request_id"] for entry in bench.journal.standing("bench")] == [1]
+    assert [entry.what for entry in bench.journal.standing("bench")] == [DropSignal(frozenset({1}), 60_000, 1)]
     bench.clock.advance(60)
     assert bench.heal().is_healed
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.portmap import Open
+from rackloop.record.acts import SaveBootMap
 from rackloop.safety import HealReport, heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal, JournalDamaged, journalled
@@ -111,7 +112,7 @@ _ACTS = st.fixed_dictionaries(
 def test_heal_ends_in_a_report_whatever_a_journal_holds(
     bench: Bench, what: object, inverse: object, resource: str
 ) -> None:
-    entry = bench.journal.intend("bench", "run", "fabric", resource, what={}, inverse=[])
+    entry = bench.journal.intend("bench", "run", resource, what=SaveBootMap(), inverse=[])
     with bench.journal.store.transaction() as tables:
         tables.rows("UPDATE undo_entry SET state = 'undone' WHERE id <> ?", entry.id)
         texts = json.dumps(what), json.dumps(inverse)

@@ -10,6 +10,7 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.lab import load_lab
+from rackloop.record.acts import RestorePower, TurnOff
 from rackloop.safety import HealReport, heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import Journal
@@ -87,7 +88,7 @@ def test_who_answers_does_not_matter_to_a_heal_that_is_thorough(rack: Rack) -> N
 
 
 def test_after_something_had_to_be_healed_all_power_is_read_back(rack: Rack) -> None:
-    rack.journal.intend(rack.lab.name, "run-1", "power", "server:srv1", what={}, inverse=[{"act": "power", "on": True}])
+    rack.journal.intend(rack.lab.name, "run-1", "server:srv1", what=TurnOff(), inverse=[RestorePower(on=True)])
     report = rack.heal({"srv1", "srv2"})
     assert (report.is_healed, report.found_in_order) == (True, False)
     assert set(rack.asked) == set(rack.outlets)

@@ -14,6 +14,7 @@ from rackloop.errors import NotSupported
 from rackloop.inspection.health import Disturbed, disturbed
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
+from rackloop.record.acts import ResetLink, SettleSignal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal, journalled
 from tests.parts import parts
@@ -132,8 +133,8 @@ def test_an_act_reaches_what_is_at_its_end_of_the_cable(
 def test_a_reset_is_in_the_journal_before_it_is_made(world: World) -> None:
     def look() -> None:
         (entry,) = world.journal.standing("direct")
-        assert entry.what == {"do": "reset", "ports": [2], "is_hard": True}
-        assert entry.inverse == ({"act": "settle", "ports": [2], "lasts_ms": 0.0},)
+        assert entry.what == ResetLink(frozenset({2}), is_hard=True)
+        assert entry.inverse == (SettleSignal(frozenset({2}), 0.0),)
 
     world.phys.before = look
     world.links.reset_link([2], world.deadline, is_hard=True)

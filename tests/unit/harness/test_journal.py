@@ -14,17 +14,21 @@ import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError
+from rackloop.portmap import Open, Partial, PortMap
+from rackloop.record.acts import ChangeMap
 from rackloop.safety.store import StoreDamaged, open_store
 from rackloop.safety.store._sqlite import SqliteEngine
 from rackloop.safety.undo import Entry, EntryState, Journal, JournalDamaged
 
-OPEN_1 = {"act": "open", "ports": [1]}
+OPEN_1 = Open(frozenset({1}))
+SWAP = ChangeMap(Partial(PortMap.of([(1, 102)])), 7)
 
 FILL_UP = """
 import resource, signal, sys
 from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
+from rackloop.record.acts import BreakPart
 from rackloop.safety.undo import Journal
 from rackloop.safety.store import StoreDamaged, open_store
 from rackloop.safety.store._sqlite import SqliteEngine
@@ -34,7 +38,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 promised = 0
 try:
     for number in range(10_000):
-        journal.intend("lab", "run", "fabric", "switch", what={"number": number, "pad": "x" * 500}, inverse=[])
+        journal.intend("lab", "run", "drive:d01", what=BreakPart("x" * 150, {"kind": "x" * 350}), inverse=[])
         promised += 1
 except LabError as error:
     print(promised, error)
@@ -43,12 +47,13 @@ TWO_AT_ONCE = """
 import sys
 from pathlib import Path
 from rackloop.clock import RealClock
+from rackloop.record.acts import TurnOn
 from rackloop.safety.undo import Journal
 from rackloop.safety.store import StoreDamaged, open_store
 from rackloop.safety.store._sqlite import SqliteEngine
 journal = Journal(open_store(Path(sys.argv[1]), RealClock()))
 for number in range(50):
-    entry = journal.intend("lab", sys.argv[2], "fabric", "switch", what={"number": number}, inverse=[])
+    entry = journal.intend("lab", sys.argv[2], "srv1", what=TurnOn(), inverse=[])
     journal.acted(entry, {})
     if number % 2:
         journal.undone([entry])
@@ -68,7 +73,7 @@ def journal(path: Path) -> Iterator[Journal]:
 
 
 def intend(journal: Journal, lab: str = "lab", resource: str = "switch") -> Entry:
-    return journal.intend(lab, "run-1", "fabric", resource, what={"do": "apply"}, inverse=[OPEN_1])
+    return journal.intend(lab, "run-1", resource, what=SWAP, inverse=[OPEN_1])
 
 
 def test_an_intention_stands_until_it_is_undone(journal: Journal) -> None:
@@ -218,25 +223,30 @@ def test_what_can_be_read_of_a_damaged_journal_is_given(path: Path, journal: Jou
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "said"),
     [
-        "inverse = '{'",
-        "what = '7'",
-        "inverse = '[[]]'",
-        "inverse = '{}'",
-        "state = 'lost'",
-        "wall = '?'",
-        "what = X'FF'",
+        ("inverse = '{'", "Expecting property name"),
+        ("what = '7'", "malformed journal entry: act or inverse is not an object"),
+        ("""what = '{"change": 7}'""", "malformed journal entry: act or inverse is not an object"),
+        ("inverse = '[[]]'", "malformed journal entry: act or inverse is not an object"),
+        ("inverse = '{}'", "malformed journal entry: act or inverse is not an object"),
+        ("inverse = '[]'", "malformed journal entry: it has no inverse"),
+        ("""inverse = '[{"act": "unthrottle"}]'""", "an act of another version of Rackloop: 'unthrottle'"),
+        ("""inverse = '[{"act": "open", "ports": [0]}]'""", r"its inverse, open, cannot be carried out: ports \[0\]"),
+        ("""what = '{"ports": ["a"]}'""", r"ports \['a'\]"),
+        ("state = 'lost'", "'lost' is not a valid EntryState"),
+        ("wall = '?'", "Invalid isoformat string"),
+        ("what = X'FF'", "malformed journal entry: a column has a value of the wrong type"),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_named_and_keeps_no_other_from_being_read(
-    path: Path, journal: Journal, damage: str
+    path: Path, journal: Journal, damage: str, said: str
 ) -> None:
     older, broken, newer = intend(journal), intend(journal, resource="pdu1/1"), intend(journal)
     with sqlite3.connect(path) as database:
         database.execute(f"UPDATE undo_entry SET {damage} WHERE id = ?", (broken.id,))  # noqa: S608 - own constants
     database.close()
-    with pytest.raises(JournalDamaged, match=rf"damaged \(entry {broken.id}, of pdu1/1: ") as raised:
+    with pytest.raises(JournalDamaged, match=rf"damaged \(entry {broken.id}, of pdu1/1: .*{said}") as raised:
         journal.since(0)
     assert raised.value.readable == (newer, older)
     assert raised.value.broken == {broken.id: "pdu1/1"}

@@ -9,6 +9,7 @@ import pytest
 
 from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
 from rackloop.portmap import Partial, PortMap
+from rackloop.record.acts import BreakPart, MendPart
 from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
 from tests.unit.harness.journalled_bench import JournalledBench
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
@@ -25,8 +26,8 @@ def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: JournalledBenc
     def look() -> None:
         (entry,) = bench.journal.standing("bench")
         assert (entry.state, entry.ability, entry.resource) == (EntryState.INTENDED, "fault", "drive:d01")
-        assert entry.what == {"do": "break", "key": "run-1/1", "kind": "slow", "extra_us": 500}
-        assert entry.inverse == ({"act": "mend", "key": "run-1/1"},)
+        assert entry.what == BreakPart("run-1/1", {"kind": "slow", "extra_us": 500})
+        assert entry.inverse == (MendPart("run-1/1"),)
         seen.append(entry.id)
 
     seen: list[int] = []

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import FabricError
-from rackloop.portmap import Partial, PortMap
+from rackloop.portmap import Open, Partial, PortMap
+from rackloop.record.acts import SaveBootMap
 from tests.unit.harness.journalled_bench import JournalledBench
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
@@ -44,6 +45,6 @@ def test_an_act_whose_result_cannot_be_told_is_undone_all_the_same(bench: Journa
     kept: list[int] = []
     recorder = bench.recorder.keeping(lambda entry: kept.append(entry.id))
     with pytest.raises(ZeroDivisionError):
-        recorder.perform("fabric", "switch", {}, [{"act": "open", "ports": [1]}], lambda: 0, lambda _: {"x": 1 // 0})
+        recorder.perform("switch", SaveBootMap(), [Open(frozenset({1}))], lambda: 0, lambda _: {"x": 1 // 0})
     assert kept == [entry.id for entry in bench.journal.standing("bench")]
     assert len(kept) == 1

@@ -13,6 +13,7 @@ from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
 from rackloop.lab import Lab, Parts, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
+from rackloop.record.acts import SaveBootMap
 from rackloop.safety import heal
 from rackloop.safety.leases import HeldLease, LeaseLost, Leases, LeaseTerms, fenced, holding
 from rackloop.safety.store import Store, open_store
@@ -246,7 +247,7 @@ def test_heal_of_a_part_whose_circuit_leads_outside_says_to_heal_the_whole_rack(
     (problem,) = report.problems
     assert "ports 103 are not in the lease" in problem
     assert "`rackloop heal bench` heals the whole rack" in problem
-    journal.intend("bench", "run", "fabric", "switch", what={}, inverse=[{"act": "join", "pairs": [[1, 101]]}])
+    journal.intend("bench", "run", "switch", what=SaveBootMap(), inverse=[Partial(PortMap.of([(1, 101)]))])
     report = heal(lab, journal, equipment, CLOCK, soon(), lease=mine)
     assert [problem.partition(":")[0] for problem in report.problems] == ["port map", "switch"]
     assert len(journal.standing("bench")) == 1

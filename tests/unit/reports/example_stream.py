@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rackloop.clock import VirtualClock
 from rackloop.measurement import Distribution, MachineLoad
+from rackloop.portmap import Partial, PortMap
 from rackloop.record import (
     ActAnnounced,
     ActDone,
@@ -24,6 +24,7 @@ from rackloop.record import (
     TestFinished,
     TestStarted,
 )
+from rackloop.record.acts import Act, ChangeMap, DropSignal, announced_json
 from rackloop.seed import stream
 from rackloop.units import format_quantity
 
@@ -87,9 +88,9 @@ class ExampleRun:
     ) -> None:
         self.write(TestFinished(test, verdict, cause, reason, took_s, load))
 
-    def act(self, test: str | None, ability: str, what: dict[str, Any]) -> None:
+    def act(self, test: str | None, what: Act, resource: str) -> None:
         self.acts += 1
-        self.write(ActAnnounced(self.acts, test, ability, what))
+        self.write(ActAnnounced(self.acts, test, what.ability, announced_json(what, resource)))
         self.write(ActDone(self.acts, test))
 
     def remaps(self, test: str, count: int) -> dict[str, list[float]]:
@@ -102,7 +103,7 @@ class ExampleRun:
     def _remap(self, test: str, server: int, place: int, stack: str, typical_s: float) -> float:
         drive, port = f"d0{server}", place % 2
         self.act(
-            test, "fabric", {"do": "apply", "change": {"act": "join", "pairs": [[4 * server - 3 + port, 100 + server]]}}
+            test, ChangeMap(Partial(PortMap.of([(4 * server - 3 + port, 100 + server)])), self.generation), "switch"
         )
         self.generation += 1
         commanded = self.clock.now_ns()
@@ -249,7 +250,7 @@ def _undisturbed(run: ExampleRun) -> None:
     run.start(test, "check that a remap disturbs no circuit but its own")
     begun = run.clock.now_ns()
     for second in range(4):
-        run.act(test, "phy", {"do": "drop", "ports": [9 + second], "down_ms": 5})
+        run.act(test, DropSignal(frozenset({9 + second}), 5, second + 1), "switch")
         run.clock.advance(1)
     for job in ("srv1.p3", "srv2.p3"):
         points = [(begun + step * 100_000_000, run.draws.uniform(180e6, 200e6)) for step in range(40)]

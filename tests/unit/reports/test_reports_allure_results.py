@@ -8,6 +8,7 @@ import pytest
 
 from rackloop.errors import BadInput
 from rackloop.record import Attached, Exchange
+from rackloop.record.acts import SaveBootMap
 from rackloop_reports.allure_results import complete
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import KILLED, read_run
@@ -111,7 +112,7 @@ def test_a_test_a_killed_run_left_gets_a_result(tmp_path: Path) -> None:
     example = one_test(tmp_path)
     example.start("a/left", "be left", size="4096")
     example.clock.advance(3)
-    example.act("a/left", "fabric", {"do": "apply"})
+    example.act("a/left", SaveBootMap(), "switch")
     example.log.close()
     left = completed(tmp_path)["a/left"]
     assert left["status"] == "unknown"

@@ -7,6 +7,7 @@ import pytest
 from rackloop.errors import BadInput
 from rackloop.measurement import Cause, Verdict
 from rackloop.record import ActAnnounced, ActDone, Event, Measured, RunFinished, RunStarted, TestFinished, read_events
+from rackloop.record.acts import DropSignal, SaveBootMap
 from rackloop_reports.record import KILLED, UNFINISHED, read_run
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
 
@@ -24,7 +25,7 @@ def test_a_whole_run_is_told_in_order(tmp_path: Path) -> None:
     assert len(latency.measurements) == 5
     assert len(latency.acts) == 12
     assert all(act.done_ns and act.done_ns > act.announced_ns for act in latency.acts)
-    assert [act.what["do"] for act in undisturbed.acts] == ["drop"] * 4
+    assert [type(act.what) for act in undisturbed.acts] == [DropSignal] * 4
     assert len(undisturbed.series) == 4
     assert run.finished is not None
     assert run.verdict is Verdict.FAIL
@@ -43,7 +44,7 @@ def test_a_test_that_a_killed_run_left_is_unknown_by_the_harness(tmp_path: Path)
     example.finish("a/done")
     example.start("a/left", "be left")
     example.clock.advance(2)
-    example.act("a/left", "fabric", {"do": "apply"})
+    example.act("a/left", SaveBootMap(), "switch")
     example.write(ActAnnounced(2, "a/left", "phy", {"do": "drop", "resource": "switch"}))
     example.log.close()
     run = read_run(tmp_path)

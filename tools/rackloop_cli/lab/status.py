@@ -12,6 +12,7 @@ from rich.table import Table
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab, LabState, Parts
+from rackloop.record.acts import act_json
 from rackloop.safety.leases import Attempt, Lease, Leases, Theft, Ticket
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Entry, Journal, JournalDamaged
@@ -148,7 +149,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "run": entry.run,
         "ability": entry.ability,
         "resource": entry.resource,
-        "what": entry.what,
+        "what": act_json(entry.what),
         "state": entry.state,
         "wall": entry.wall.isoformat(),
     }

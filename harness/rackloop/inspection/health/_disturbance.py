@@ -9,6 +9,18 @@ from typing import TYPE_CHECKING, Any
 from rackloop.inspection.health._faults import BROKEN_BY
 from rackloop.lab import Part, PartKind, Parts, fed_by, phy_part, reach_of, wired_at
 from rackloop.portmap import Pair
+from rackloop.record.acts import (
+    BreakPart,
+    ChangeMap,
+    DropSignal,
+    FlapSignal,
+    ResetLink,
+    RestorePower,
+    TurnOff,
+    TurnOn,
+    inverse_pairs,
+    inverse_ports,
+)
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -50,23 +62,28 @@ class _Reach:
 
     def __init__(self, lab: Lab, made: Iterable[Entry]) -> None:
         self._lab = lab
-        changes = [entry for entry in made if entry.ability == "fabric"]
-        acts = [act for entry in changes for act in (*entry.inverse, entry.what.get("change", {}))]
-        self._circuits: set[Pair] = set(lab.baseline_map()).union(*map(_pairs, acts))
-        self.linked = wired_at(lab, set[int]().union(*map(_touched, changes)))
+        changes = [(entry.what, entry.inverse) for entry in made if entry.ability == "fabric"]
+        given_back = [act for _, inverse in changes for act in inverse]
+        changed = [act.change for act, _ in changes if isinstance(act, ChangeMap)]
+        self._circuits: set[Pair] = set(lab.baseline_map()).union(*map(inverse_pairs, [*given_back, *changed]))
+        # The ports whose circuits a change of the map changed are those whose circuits its inverse gives back.
+        undone = [undo for act, inverse in changes if isinstance(act, ChangeMap) for undo in inverse]
+        self.linked = wired_at(lab, set[int]().union(*map(inverse_ports, undone)))
         self.powered = Parts()
         self.broken: dict[Part, frozenset[str]] = {}
 
     def add(self, entry: Entry) -> None:
         """Add what one act reaches."""
-        match entry.ability:
-            case "phy":
-                for number in entry.what["ports"]:
+        match entry.what:
+            case DropSignal(ports) | FlapSignal(ports) | ResetLink(ports):
+                for number in ports:
                     self._link(phy_part(self._lab, number))
-            case "power" if _switched(entry):
+            case TurnOn() if RestorePower(on=False) in entry.inverse:
                 self._power(entry.part)
-            case "fault":
-                self._break(entry.part, entry.what)
+            case TurnOff() if RestorePower(on=True) in entry.inverse:
+                self._power(entry.part)
+            case BreakPart(fault=fault):
+                self._break(entry.part, fault)
 
     def _link(self, part: Part) -> None:
         self.linked |= reach_of(self._lab, part, self._circuits)
@@ -107,20 +124,3 @@ class _Reach:
                 # A drive in an expander leaves the expander's link up.
                 is_alone = self._lab.drives[part.name].expander is None
                 self.linked |= reach_of(self._lab, part, self._circuits) if is_alone else [part]
-
-
-def _touched(entry: Entry) -> set[int]:
-    """The ports whose circuits an act on the map changed: those whose circuits its inverse gives back."""
-    if entry.what["do"] != "apply":
-        return set()
-    given_back = {port for act in entry.inverse for pair in _pairs(act) for port in pair}
-    return given_back | {port for act in entry.inverse for port in act.get("ports", ())}
-
-
-def _switched(entry: Entry) -> bool:
-    """Whether an act on a power port changed its state: its inverse gives back another."""
-    return any(act["act"] == "power" and act["on"] != (entry.what["do"] == "turn_on") for act in entry.inverse)
-
-
-def _pairs(act: Mapping[str, Any]) -> set[Pair]:
-    return {(low, high) for low, high in act.get("pairs", ())}

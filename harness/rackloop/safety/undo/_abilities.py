@@ -22,7 +22,19 @@ from rackloop.abilities import (
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, NotSupported, StaleGeneration
 from rackloop.portmap import Full, MapChange, inverse
-from rackloop.safety.undo._acts import map_act, power_act, save_act, settle_act
+from rackloop.record.acts import (
+    ChangeMap,
+    DropSignal,
+    FlapSignal,
+    InverseAct,
+    ResetLink,
+    RestoreBootMap,
+    RestorePower,
+    SaveBootMap,
+    SettleSignal,
+    TurnOff,
+    TurnOn,
+)
 from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
 
 SWITCH = "switch"
@@ -117,11 +129,7 @@ class JournalledFabric(FabricFilter):
         """Keep the live map as the power-on map, having journalled the one it replaces."""
         before = self._fabric.boot_map(deadline)
         self._recorder.perform(
-            "fabric",
-            SWITCH,
-            {"do": "save_boot_map"},
-            [save_act(before)],
-            lambda: self._fabric.save_boot_map(deadline),
+            SWITCH, SaveBootMap(), [RestoreBootMap(before)], lambda: self._fabric.save_boot_map(deadline)
         )
 
     def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
@@ -159,13 +167,8 @@ class JournalledFabric(FabricFilter):
             waiting.intended.withdraw("staged, and never triggered")
 
     def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
-        what = {"do": "apply", "change": map_act(change), "generation": live.generation}
-        return self._recorder.intend(
-            "fabric",
-            SWITCH,
-            {**what, "staged": True} if is_staged else what,
-            [map_act(undo) for undo in inverse(change, live.pairs)],
-        )
+        act = ChangeMap(change, live.generation, staged=is_staged or None)
+        return self._recorder.intend(SWITCH, act, inverse(change, live.pairs))
 
     def _know(self, applied: Applied, change: MapChange, live: LiveMap) -> None:
         if applied.generation == live.generation + 1:
@@ -187,10 +190,9 @@ class JournalledPhyControl(PhyFilter):
         """Take the signal away from ``ports`` for ``down_s``. Raises LinkKept for a drive that keeps its link."""
         self._require_may_go(ports, deadline)
         self._recorder.perform(
-            "phy",
             SWITCH,
-            {"do": "drop", "ports": sorted(ports), "down_ms": down_s * 1e3, "request_id": request_id},
-            [settle_act(self._with_signal(ports, deadline), down_s * 1e3)],
+            DropSignal(frozenset(ports), down_s * 1e3, request_id),
+            [SettleSignal(self._with_signal(ports, deadline), down_s * 1e3)],
             lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id),
         )
 
@@ -206,12 +208,10 @@ class JournalledPhyControl(PhyFilter):
     ) -> None:
         """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
         self._require_may_go(ports, deadline)
-        times = {"down_ms": down_s * 1e3, "up_ms": up_s * 1e3, "count": count}
         self._recorder.perform(
-            "phy",
             SWITCH,
-            {"do": "flap", "ports": sorted(ports), **times, "request_id": request_id},
-            [settle_act(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
+            FlapSignal(frozenset(ports), down_s * 1e3, up_s * 1e3, count, request_id),
+            [SettleSignal(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
             lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
         )
 
@@ -222,10 +222,9 @@ class JournalledPhyControl(PhyFilter):
             raise NotSupported("nothing in this rack resets links without dropping them")
         self._require_may_go(ports, deadline)
         self._recorder.perform(
-            "phy",
             SWITCH,
-            {"do": "reset", "ports": sorted(ports), "is_hard": is_hard},
-            [settle_act(self._with_signal(ports, deadline), 0.0)],
+            ResetLink(frozenset(ports), is_hard),
+            [SettleSignal(self._with_signal(ports, deadline), 0.0)],
             lambda: phy.reset_link(ports, deadline, is_hard=is_hard),
         )
 
@@ -233,9 +232,9 @@ class JournalledPhyControl(PhyFilter):
         if kept := self._recorder.kept_links:
             kept.require_signal(ports, self._fabric.live_map(deadline).pairs)
 
-    def _with_signal(self, ports: Collection[int], deadline: Deadline) -> list[int]:
+    def _with_signal(self, ports: Collection[int], deadline: Deadline) -> frozenset[int]:
         states = self._fabric.port_states(ports, deadline)
-        return [port for port, state in states.items() if state is not PortState.DOWN]
+        return frozenset(port for port, state in states.items() if state is not PortState.DOWN)
 
 
 class JournalledPowerPort:
@@ -264,13 +263,12 @@ class JournalledPowerPort:
 
     def _switch(self, deadline: Deadline, *, on: bool) -> None:
         was_on = self._port.is_on(deadline)
-        undo = [power_act(on=was_on)]
+        undo: list[InverseAct] = [RestorePower(was_on)]
         if self._fabric is not None and was_on:
-            undo.append(map_act(Full(self._fabric.live_map(deadline).pairs)))
+            undo.append(Full(self._fabric.live_map(deadline).pairs))
         self._recorder.perform(
-            "power",
             self._name,
-            {"do": "turn_on" if on else "turn_off"},
+            TurnOn() if on else TurnOff(),
             undo,
             lambda: self._port.turn_on(deadline) if on else self._port.turn_off(deadline),
         )

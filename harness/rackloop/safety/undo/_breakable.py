@@ -7,7 +7,7 @@ from typing import Any
 
 from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
-from rackloop.safety.undo._acts import mend_act
+from rackloop.record.acts import BreakPart, MendPart
 from rackloop.safety.undo._recorder import ActRecorder
 
 
@@ -32,10 +32,9 @@ class JournalledBreakable:
         if kept := self._recorder.kept_links:
             kept.require_part(self._name, fault)
         self._recorder.perform(
-            "fault",
             self._name,
-            {"do": "break", "key": key, **fault},
-            [mend_act(key)],
+            BreakPart(key, fault),
+            [MendPart(key)],
             lambda: self._part.break_as(key, fault, deadline),
         )
 

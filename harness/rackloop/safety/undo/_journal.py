@@ -12,21 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.lab import Part
+from rackloop.portmap import MapChange, Partial, PortMap
+from rackloop.record.acts import Act, InverseAct, act_json, entry_acts, inverse_json, touched_ports
 from rackloop.safety.store import Store, StoreDamaged, boot_id
-from rackloop.safety.undo._inverse_acts import require_acts, require_ports
 
 if TYPE_CHECKING:
     from rackloop.safety.leases import Lease
 
 _COLUMNS = "id, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall"
 # Of an act that changes nothing: an empty list in the store is one whose acts were lost.
-_NOTHING: Mapping[str, Any] = {"act": "join", "pairs": []}
+_NOTHING = Partial(PortMap())
 _STANDS = "state IN ('intended', 'acted')"
 
-Act = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class EntryState(StrEnum):
@@ -48,15 +49,19 @@ class Entry:
     id: int
     lab: str
     run: str
-    ability: str
     resource: str
     what: Act
-    inverse: tuple[Act, ...]
+    inverse: tuple[InverseAct, ...]
     state: EntryState
     boot_id: str
     intended_ns: int
     acted_ns: int | None
     wall: datetime
+
+    @property
+    def ability(self) -> str:
+        """The ability of the rack that the act used."""
+        return self.what.ability
 
     @property
     def stands(self) -> bool:
@@ -70,8 +75,17 @@ class Entry:
 
     @property
     def ports(self) -> frozenset[int]:
-        """The switch ports that the act, or what undoes it, touches."""
+        """The switch ports that the act, or its inverse, touches."""
         return touched_ports(self.what, self.inverse)
+
+    @property
+    def map_changes(self) -> list[MapChange]:
+        """The changes of the map among the inverse acts."""
+        return [act for act in self.inverse if isinstance(act, MapChange)]
+
+    def inverses(self, kind: type[T]) -> list[T]:
+        """The inverse acts of one kind, in their order."""
+        return [act for act in self.inverse if isinstance(act, kind)]
 
 
 class JournalDamaged(StoreDamaged):
@@ -104,11 +118,10 @@ class Journal:
         self,
         lab: str,
         run: str,
-        ability: str,
         resource: str,
         *,
         what: Act,
-        inverse: Sequence[Act],
+        inverse: Sequence[InverseAct],
         lease: Lease | None = None,
     ) -> Entry:
         """Record that ``what`` is about to be done; the entry is on disk when this returns.
@@ -116,10 +129,11 @@ class Journal:
         With ``lease``, only where it is still held: asked in the same transaction. Where it raises, LeaseLost
         included, nothing was promised and the act must not happen.
         """
-        undoes = list(inverse) or [_NOTHING]
+        undoes = tuple(inverse) or (_NOTHING,)
         clock = self.store.clock
         now_ns, wall = clock.now_ns(), clock.wall()
-        row = (lab, run, ability, resource, json.dumps(what), json.dumps(undoes), EntryState.INTENDED.value)
+        texts = (json.dumps(act_json(what)), json.dumps([inverse_json(act) for act in undoes]))
+        row = (lab, run, what.ability, resource, *texts, EntryState.INTENDED.value)
         stamps = (self.boot_id, now_ns, wall.isoformat())
         with self.store.transaction(lab if lease else None) as tables:
             if lease is not None:
@@ -136,10 +150,9 @@ class Journal:
             number,
             lab,
             run,
-            ability,
             resource,
             what,
-            tuple(undoes),
+            undoes,
             EntryState.INTENDED,
             self.boot_id,
             now_ns,
@@ -147,7 +160,7 @@ class Journal:
             wall,
         )
 
-    def acted(self, entry: Entry, result: Act) -> Entry:
+    def acted(self, entry: Entry, result: Mapping[str, Any]) -> Entry:
         """Record that the act of ``entry`` was carried out, with what it returned; the entry as it is now."""
         acted = replace(entry, state=EntryState.ACTED, acted_ns=self.store.clock.now_ns())
         values = (acted.state.value, acted.acted_ns, json.dumps(result), entry.id, EntryState.INTENDED.value)
@@ -210,35 +223,21 @@ class Journal:
         return entries
 
 
-def touched_ports(what: Act, inverse: Sequence[Act]) -> frozenset[int]:
-    """The switch ports that an act, or what undoes it, touches."""
-    acts = (what, what.get("change", {}), *inverse)
-    named = {port for act in acts for port in act.get("ports", ())}
-    return frozenset(named | {port for act in acts for pair in act.get("pairs", ()) for port in pair})
-
-
 def _entry(row: tuple[Any, ...]) -> Entry:
     """The entry of a row. Raises ValueError, TypeError, RecursionError or OverflowError where it is none."""
     number, lab, run, ability, resource, what, inverse, state, boot_id, intended_ns, acted_ns, wall = row
     texts = (lab, run, ability, resource, what, inverse, boot_id, wall)
     if not all(isinstance(text, str) for text in texts) or not isinstance(intended_ns, int):
-        raise TypeError("it is no entry")
-    did, undoes = json.loads(what), json.loads(inverse)
-    change = did.get("change", {}) if isinstance(did, dict) else None
-    if not isinstance(change, dict):
-        raise TypeError("what was done is no act")
-    require_ports(did)
-    require_ports(change)
-    require_acts(undoes)
+        raise TypeError("malformed journal entry: a column has a value of the wrong type")
+    act, undoes = entry_acts(ability, json.loads(what), json.loads(inverse))
     return Entry(
         id=number,
         lab=lab,
         run=run,
-        ability=ability,
         # Older versions called a switch port port:17.
         resource=str(Part.of_resource(resource)),
-        what=did,
-        inverse=tuple(undoes),
+        what=act,
+        inverse=undoes,
         state=EntryState(state),
         boot_id=boot_id,
         intended_ns=intended_ns,

@@ -8,7 +8,7 @@ from rackloop.abilities import Breakable
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Part, PartKind
-from rackloop.safety.undo._acts import acts_of
+from rackloop.record.acts import MendPart
 from rackloop.safety.undo._journal import Entry
 
 # While one of these is broken, a box cannot be told to mend anything else.
@@ -33,7 +33,7 @@ def mend_all(
     """
     by_resource: dict[str, list[Entry]] = {}
     for entry in entries:
-        if acts_of(entry, "mend"):
+        if entry.inverses(MendPart):
             by_resource.setdefault(entry.resource, []).append(entry)
     for resource, its_entries in by_resource.items():
         check()
@@ -54,10 +54,10 @@ def _mend(
     if part is None:
         raise LabError("the lab has no such part that could be mended any more; mend it by hand")
     for entry in entries:
-        for act in acts_of(entry, "mend"):
-            part.mend(act["key"], deadline)
+        for act in entry.inverses(MendPart):
+            part.mend(act.key, deadline)
     standing = part.standing(deadline)
     for entry in entries:
-        if kept := [act["key"] for act in acts_of(entry, "mend") if act["key"] in standing]:
+        if kept := [act.key for act in entry.inverses(MendPart) if act.key in standing]:
             fault = standing[kept[0]].get("kind", "fault")
             left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"

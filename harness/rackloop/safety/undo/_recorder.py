@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rackloop.errors import BadInput, FabricError, LabError, NotSupported
 from rackloop.lab import Part
 from rackloop.record import ActLog
+from rackloop.record.acts import Act, InverseAct, touched_ports
 from rackloop.safety._destructive_guard import require_may_disturb
-from rackloop.safety.undo._journal import Entry, Journal, touched_ports
+from rackloop.safety.undo._journal import Entry, Journal
 from rackloop.safety.undo._kept import KeptLinks
 
 if TYPE_CHECKING:
@@ -66,10 +67,9 @@ class ActRecorder:
 
     def perform(
         self,
-        ability: str,
         resource: str,
-        what: Mapping[str, Any],
-        inverse: Sequence[Mapping[str, Any]],
+        what: Act,
+        inverse: Sequence[InverseAct],
         act: Callable[[], T],
         result: Callable[[T], Mapping[str, Any]] = lambda _: {},
     ) -> T:
@@ -80,11 +80,9 @@ class ActRecorder:
         An act that the box refused is marked as failed: nothing is left to undo. One that ended in any other way, a
         lost acknowledgement or an interrupt, keeps standing, because it may have happened.
         """
-        return self.intend(ability, resource, what, inverse).make(act, result)
+        return self.intend(resource, what, inverse).make(act, result)
 
-    def intend(
-        self, ability: str, resource: str, what: Mapping[str, Any], inverse: Sequence[Mapping[str, Any]]
-    ) -> IntendedAct:
+    def intend(self, resource: str, what: Act, inverse: Sequence[InverseAct]) -> IntendedAct:
         """Announce and journal an act that is made later, or withdrawn; it is on disk when this returns.
 
         Raises as :meth:`perform` does. Where the process dies before the act, healing finds that it never happened.
@@ -92,12 +90,11 @@ class ActRecorder:
         require_may_disturb(self.lab, self.lease)
         if self.lease is not None:
             self.lease.require_covers(Part.of_resource(resource), touched_ports(what, inverse))
-        number = self.log.announce(ability, {"resource": resource, **what}) if self.log else 0
+        number = self.log.announce(what, resource) if self.log else 0
         try:
             entry = self.journal.intend(
                 self.lab.name,
                 self.run,
-                ability,
                 resource,
                 what=what,
                 inverse=inverse,

@@ -23,7 +23,7 @@ from rackloop.abilities import (
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, StaleGeneration
 from rackloop.portmap import Full, PortMap, disturbed_ports
-from rackloop.safety.undo._acts import acts_of, map_ports, restored, saved_map
+from rackloop.record.acts import RestoreBootMap, RestorePower, SettleSignal, inverse_ports, touched_ports
 from rackloop.safety.undo._journal import Entry, Journal
 from rackloop.safety.undo._mends import is_way_in, mend_all
 
@@ -32,7 +32,6 @@ _POLL_NS = 5_000_000
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
 WORTH_ENDING_NS = 20_000_000
-_MAP_ACTS = ("open", "join", "replace")
 
 
 @dataclass(frozen=True)
@@ -139,13 +138,13 @@ def _restore_power(
 ) -> None:
     by_name: dict[str, list[Entry]] = {}
     for entry in entries:
-        if acts_of(entry, "power"):
+        if entry.inverses(RestorePower):
             by_name.setdefault(entry.resource, []).append(entry)
     for name, its_entries in by_name.items():
         check()
-        (act,) = acts_of(its_entries[-1], "power")
+        (act,) = its_entries[-1].inverses(RestorePower)
         try:
-            _set_power(name, equipment, deadline, on=bool(act["on"]))
+            _set_power(name, equipment, deadline, on=act.on)
         except RackloopError as error:
             left.update((entry.id, f"power port {name}: {error}") for entry in its_entries)
 
@@ -167,11 +166,11 @@ def _set_power(name: str, equipment: Equipment, deadline: Deadline, *, on: bool)
 def _restore_boot_map(
     entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
 ) -> None:
-    changed = [entry for entry in entries if acts_of(entry, "save")]
+    changed = [entry for entry in entries if entry.inverses(RestoreBootMap)]
     if not changed:
         return
-    (act,) = acts_of(changed[-1], "save")
-    wanted, fabric = saved_map(act).without(hidden), equipment.fabric
+    (act,) = changed[-1].inverses(RestoreBootMap)
+    wanted, fabric = act.pairs.without(hidden), equipment.fabric
     try:
         if fabric.boot_map(deadline) != wanted:
             live = fabric.live_map(deadline)
@@ -185,11 +184,11 @@ def _restore_boot_map(
 def _restore_map(
     entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
 ) -> None:
-    changed = [entry for entry in entries if acts_of(entry, *_MAP_ACTS)]
+    changed = [entry for entry in entries if entry.map_changes]
     if not changed:
         return
     # A switch that has just been given power needs its time before it answers.
-    may_be_booting = any(acts_of(entry, "power") for entry in entries)
+    may_be_booting = any(entry.inverses(RestorePower) for entry in entries)
     try:
         wrong, reason = _apply_restored(changed, equipment.fabric, deadline, hidden, may_be_booting=may_be_booting)
     except RackloopError as error:
@@ -197,7 +196,7 @@ def _restore_map(
         return
     if wrong:
         problem = f"ports {_listed(wrong)} did not take their circuits back{reason}; look for a stuck or unplugged port"
-        left.update((entry.id, problem) for entry in changed if wrong & map_ports(entry))
+        left.update((entry.id, problem) for entry in changed if wrong & _map_ports(entry))
 
 
 def _apply_restored(
@@ -213,7 +212,7 @@ def _apply_restored(
     while True:
         try:
             live = fabric.live_map(deadline)
-            wanted = restored(live.pairs, entries).without(hidden)
+            wanted = _restored(live.pairs, entries).without(hidden)
             reason = ""
             try:
                 apply_full(fabric, live, wanted, deadline)
@@ -228,9 +227,25 @@ def _apply_restored(
             deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _POLL_NS)
 
 
+def _restored(live: PortMap, entries: Iterable[Entry]) -> PortMap:
+    """The map that stands once the inverses of ``entries``, newest first, were made on ``live``.
+
+    Composed in memory, so that undoing a thousand remaps costs the switch one.
+    """
+    for entry in entries:
+        for change in entry.map_changes:
+            live = change.after(live)
+    return live
+
+
+def _map_ports(entry: Entry) -> frozenset[int]:
+    """The ports whose circuits the inverse of ``entry`` gives back."""
+    return frozenset[int]().union(*map(inverse_ports, entry.map_changes))
+
+
 def _circuit_ports(entry: Entry) -> frozenset[int]:
     """The ports whose circuits the inverse of ``entry`` gives back, live or at power-on."""
-    return map_ports(entry).union(*(saved_map(act).ports() for act in acts_of(entry, "save")))
+    return _map_ports(entry).union(*(act.pairs.ports() for act in entry.inverses(RestoreBootMap)))
 
 
 def _settle(
@@ -241,7 +256,7 @@ def _settle(
     left: dict[int, str],
     dark: Collection[int],
 ) -> None:
-    waiting = {entry.id: act for entry in entries for act in acts_of(entry, "settle")}
+    waiting = {entry.id: act for entry in entries for act in entry.inverses(SettleSignal)}
     if not waiting:
         return
     ends_ns = {entry.id: _end_ns(entry, boot_id, deadline) for entry in entries if entry.id in waiting}
@@ -249,19 +264,19 @@ def _settle(
     try:
         if going_on and isinstance(equipment.phy, SignalRestorer):
             # Those that were taken down, also where nothing was joined to them that would come up again.
-            dropped = [entry.what.get("ports", waiting[entry.id]["ports"]) for entry in going_on]
-            equipment.phy.restore({port for ports in dropped for port in ports}, deadline)
+            dropped = (touched_ports(entry.what, entry.inverses(SettleSignal)) for entry in going_on)
+            equipment.phy.restore(frozenset[int]().union(*dropped), deadline)
             ends_ns = {}
         for number, end_ns in ends_ns.items():
             if end_ns >= deadline.at_ns:
                 seconds = (end_ns - deadline.clock.now_ns()) / 1e9
-                ports = _listed(waiting.pop(number)["ports"])
+                ports = _listed(waiting.pop(number).ports)
                 left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
         deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
-        ports_of = {number: set(act["ports"]).difference(dark) for number, act in waiting.items()}
+        ports_of = {number: act.ports.difference(dark) for number, act in waiting.items()}
         down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*ports_of.values())), deadline))
     except RackloopError as error:
-        left.update((number, f"signal of ports {_listed(act['ports'])}: {error}") for number, act in waiting.items())
+        left.update((number, f"signal of ports {_listed(act.ports)}: {error}") for number, act in waiting.items())
         return
     for number, its_ports in ports_of.items():
         if without := down & its_ports:
@@ -274,7 +289,7 @@ def _end_ns(entry: Entry, boot_id: str, deadline: Deadline) -> int:
     One whose moment was lost with its process, or with the boot, was made by now at the latest.
     """
     began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else deadline.clock.now_ns()
-    lasts_ms: float = sum(act["lasts_ms"] for act in acts_of(entry, "settle"))
+    lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(SettleSignal))
     return began_ns + round(lasts_ms * 1e6)
 
 
