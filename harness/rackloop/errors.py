@@ -1,33 +1,4 @@
-"""Every error that reaches a caller of Rackloop, as one tree.
-
-::
-
-    RackloopError
-    ├── BadInput              what the user gave is wrong                       exit 2
-    │   ├── DescriptionError  a lab description or a plan, with every problem found
-    │   ├── GuardRefused      the destructive guard would not mint a writable drive
-    │   └── FaultRefused      a fault would not be made: it might do harm, or could not be told from another
-    ├── LabError              the bench failed, not the product                 exit 3
-    │   ├── NotConnected      nothing answers at an endpoint; one entry per child that failed
-    │   │   └── NameUnknown       its name does not resolve to an address
-    │   ├── DeadlineExceeded  it answers too late
-    │   ├── LoginRefused      it answers, but does not let this account in
-    │   ├── HostKeyUnknown    it answers with an SSH host key that nobody has vouched for
-    │   ├── HostKeyMismatch   it answers with another SSH host key than the known one
-    │   ├── ProtocolError     it answers, but not in its own language
-    │   │   └── UnknownFormat     a tool prints a format of a version that is not known here
-    │   ├── IoFailed          a drive answered a request with an error (rackloop.abilities.blocks)
-    │   ├── JournalDamaged    not all of the undo journal can be read (rackloop.safety.undo)
-    │   ├── UndoFailed        something done to the rack was not undone (rackloop.safety.undo)
-    │   └── FabricError       the switch refused a command
-    │       ├── LockedOut         another controller holds the control lock
-    │       └── StaleGeneration   the live map changed under the caller
-    ├── ProductFailed         what is under test did wrong, and no measurement says it           exit 1
-    │   └── BlocksUnreadable      a system under test said that it cannot give blocks (rackloop.recovery)
-    │       └── BlocksMissing         it has them no more, or never had
-    ├── FaultCutShort         a fault ended before its time, and showed less than it was to (rackloop.faults)   exit 3
-    ├── ToolError             a program the harness runs is missing, too old, or failed   exit 3
-    └── NotSupported          this box cannot do that; tests skip with the reason
+"""The errors that reach a caller of Rackloop; ``docs/reference/errors.md`` draws the whole tree of them.
 
 A message says what was expected, what was found, and what to do. ``OSError``, ``SerialException`` and
 ``subprocess`` errors are mapped to this tree at the seam where I/O enters.

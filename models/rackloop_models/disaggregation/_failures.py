@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from rackloop.errors import RackloopError
 from rackloop_models.disaggregation._elastic import balanced
 from rackloop_models.disaggregation._placement import Move, dealt
 from rackloop_models.disaggregation._shape import Shape
@@ -17,7 +18,7 @@ class Redistribution(StrEnum):
     SPREAD = "spread"
 
 
-class CapacityGone(Exception):
+class CapacityGone(RackloopError):
     """The ports of the servers that are left do not suffice for the drives, or no spare is left."""
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rackloop.errors import RackloopError
 from rackloop_models.disaggregation._placement import Move, Placement
 from rackloop_models.disaggregation._shape import Place, Shape
 
 
-class AllBusy(Exception):
+class AllBusy(RackloopError):
     """Every server port works on an I/O; ask again when one is done."""
 
 

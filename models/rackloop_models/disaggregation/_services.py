@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import Lock
 
+from rackloop.errors import RackloopError
 from rackloop_models.disaggregation._history import Announced, History, Located
 
 
-class InTransition(Exception):
+class InTransition(RackloopError):
     """A drive is on its way from one server to another; ask again."""
 
 

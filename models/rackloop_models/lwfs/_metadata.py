@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
+from rackloop.errors import RackloopError
 from rackloop_models.lwfs._record import DriveKey, pack_key
 from rackloop_models.lwfs._server import StorageServer
 from rackloop_models.lwfs._token import Extent, Rights, Token
@@ -15,11 +16,11 @@ from rackloop_models.lwfs._token import Extent, Rights, Token
 _KEY_BLOCKS = 1
 
 
-class NoSuchFile(Exception):
+class NoSuchFile(RackloopError):
     """No file has that name."""
 
 
-class NoRoom(Exception):
+class NoRoom(RackloopError):
     """A drive has no extent of that length left."""
 
 

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass
 
 from rackloop.abilities.blocks import BLOCK_BYTES
+from rackloop.errors import RackloopError
 from rackloop_models.lwfs._token import KEY_BYTES
 
 _HEADER = struct.Struct(">4s16sQIII")
@@ -23,7 +24,7 @@ _CRC_BYTES = 4
 HEADER_BYTES = _HEADER.size
 
 
-class NoStore(Exception):
+class NoStore(RackloopError):
     """A drive carries no store, or another drive's."""
 
 

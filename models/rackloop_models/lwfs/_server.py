@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
+from rackloop.errors import RackloopError
 from rackloop_models.lwfs._record import (
     DriveKey,
     NoStore,
@@ -21,7 +22,7 @@ from rackloop_models.lwfs._record import (
 from rackloop_models.lwfs._token import Extent, Rights, Token
 
 
-class NotHere(Exception):
+class NotHere(RackloopError):
     """The drive is not attached to the server that was asked. ``server`` and ``drive_id`` name them."""
 
     def __init__(self, server: str, drive_id: str) -> None:
@@ -30,7 +31,7 @@ class NotHere(Exception):
         super().__init__(f"drive {drive_id} is not attached to {server}; ask where it is")
 
 
-class RecordDamaged(Exception):
+class RecordDamaged(RackloopError):
     """A record does not read back as it was written."""
 
 

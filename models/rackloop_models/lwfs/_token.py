@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Self
 
+from rackloop.errors import RackloopError
+
 KEY_BYTES = 32
 
 _BODY = struct.Struct(">4s16sQQBQ")
@@ -42,7 +44,7 @@ class Refusal(StrEnum):
     NO_RIGHT = "without the right"
 
 
-class TokenRefused(Exception):
+class TokenRefused(RackloopError):
     """A storage server would not serve a request. ``refusal`` says why."""
 
     def __init__(self, refusal: Refusal, detail: str) -> None:
