@@ -7,10 +7,10 @@ power and faults of a real one are reported and not touched, for somebody may ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,12 @@ from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, Sta
 from rackloop.lab import Part
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
-from rackloop.safety._heal_checks import Rack, fed_servers, look_problems, mend_unexplained, power_problems
+from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
 from rackloop.safety._orphans import Orphan, end_orphans
 from rackloop.safety.undo import Entry, Equipment, Journal, JournalDamaged, apply_full, undo, wait_for_signal
 
 if TYPE_CHECKING:
+    from rackloop.abilities import FaultRegister
     from rackloop.lab import Lab
     from rackloop.record import ActLog
     from rackloop.safety.leases import HeldLease
@@ -92,76 +93,110 @@ def heal(
     take down what was undone, is in the report's ``problems``.
     """
     require_may_disturb(lab, lease)
-    check = partial(_require, lease)
-    check()
     started_ns = clock.now_ns()
-    problems: list[str] = []
-    try:
-        standing = journal.standing(lab.name)
-    except JournalDamaged as damage:
-        problems.append(str(damage))
-        standing = list(damage.readable)
-    ended: tuple[Orphan, ...] = ()
-    if seek_orphans and lease is not None and look_at is not None:
-        ended, stuck = _end_orphans(lab, lease, look_at, deadline.sooner(_ANSWER_S), log)
-        problems += stuck
-    known = standing
-    if lease is not None:
-        # What others hold is theirs to undo.
-        standing = [entry for entry in standing if lease.parts.covers(entry.part, entry.ports)]
-    standing = [entry for entry in standing if not leave(entry.part)]
-    mended, strange = mend_unexplained(lab, known, equipment.breakable, equipment.registers, deadline)
-    problems += strange
-    undone: tuple[Entry, ...] = ()
-    if standing:
-        try:
-            hidden = {port for entry in standing for port in entry.ports if leave(Part.switch_port(port))}
-            outcome = undo(standing, equipment, journal, deadline, hidden=hidden, check=check)
-        except LabError as error:
-            # A lease that was lost ends it here.
-            check()
-            # A full disk or a broken page: what was undone is not marked so, and undoing it again does no harm.
-            problems.append(str(error))
-        else:
-            undone = outcome.undone
-            problems += outcome.problems
+    healing = _Healing(lab, journal, equipment, deadline, lease, look_at)
+    healing.require_lease()
+    known = healing.gather()
+    ended = healing.end_orphans(log) if seek_orphans else ()
+    standing = [entry for entry in known if healing.covers(entry) and not leave(entry.part)]
+    mended = healing.mend(known, equipment.registers, deadline)
+    undone = healing.undo(standing, leave)
     # What was given power has to boot or spin up before it answers.
     had_no_power = any(entry.ability == "power" for entry in undone)
     answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S)
-    on_servers, strange = mend_unexplained(lab, known, equipment.breakable, equipment.server_registers, answer_by)
-    mended += on_servers
-    problems += strange
-    check()
-    is_as_it_was_left = not (thorough or standing or mended)
-    looks = look_problems(lab, look_at, answer_by) if look_at is not None and not is_as_it_was_left else []
-    # Each controller, server and drive takes its time to answer, so all are asked at once: controllers while the map is
-    # restored, drives once it is, for a port that is still elsewhere tells of another drive.
-    with ThreadPoolExecutor(len(looks) + len(equipment.power) or 1) as asking:
-        early = [] if is_as_it_was_left else power_problems(equipment, deadline)
-        asked = [asking.submit(ask) for ask in early]
-        restored, switch_problems = _give_baseline(lab, equipment, deadline)
-        if is_as_it_was_left:
-            looks = power_problems(equipment, deadline, but=fed_servers(lab, answering()))
-        asked += [asking.submit(ask) for ask in looks]
-        problems += [problem for answer in asked if (problem := answer.result()) is not None]
-    problems += switch_problems
-    took_s = (clock.now_ns() - started_ns) / 1e9
-    return HealReport(undone, mended, restored, tuple(dict.fromkeys(problems)), took_s, ended)
+    mended += healing.mend(known, equipment.server_registers, answer_by)
+    healing.require_lease()
+    power = partial(power_checks, equipment, deadline)
+    if thorough or standing or mended:
+        restored = healing.restore(power(), lambda: answer_checks(lab, look_at, answer_by))
+    else:
+        restored = healing.restore([], lambda: power(but=fed_servers(lab, answering())))
+    problems = tuple(dict.fromkeys(healing.problems))
+    return HealReport(undone, mended, restored, problems, (clock.now_ns() - started_ns) / 1e9, ended)
 
 
-def _end_orphans(
-    lab: Lab, lease: HeldLease, rack: Rack, deadline: Deadline, log: ActLog | None
-) -> tuple[tuple[Orphan, ...], list[str]]:
-    hosts = []
-    for server in lab.servers:
-        with suppress(NotSupported):
-            hosts.append(rack.host(server))
-    return end_orphans(lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log)
+@dataclass
+class _Healing:
+    """The steps of one heal. ``problems`` collects what is still not as it should be."""
 
+    lab: Lab
+    journal: Journal
+    equipment: Equipment
+    deadline: Deadline
+    lease: HeldLease | None
+    look_at: Rack | None
+    problems: list[str] = field(default_factory=list)
 
-def _require(lease: HeldLease | None) -> None:
-    if lease is not None:
-        lease.require()
+    def require_lease(self) -> None:
+        """Raise LeaseLost where the lease is over."""
+        if self.lease is not None:
+            self.lease.require()
+
+    def gather(self) -> list[Entry]:
+        """The entries of the journal that stand for the lab, as far as they can be read."""
+        try:
+            return self.journal.standing(self.lab.name)
+        except JournalDamaged as damage:
+            self.problems.append(str(damage))
+            return list(damage.readable)
+
+    def covers(self, entry: Entry) -> bool:
+        """Whether the entry is this lease's to undo: what others hold is theirs."""
+        return self.lease is None or self.lease.parts.covers(entry.part, entry.ports)
+
+    def end_orphans(self, log: ActLog | None) -> tuple[Orphan, ...]:
+        """End the commands of leases that are over; those that were."""
+        lease, rack = self.lease, self.look_at
+        if lease is None or rack is None:
+            return ()
+        hosts = []
+        for server in self.lab.servers:
+            with suppress(NotSupported):
+                hosts.append(rack.host(server))
+        deadline = self.deadline.sooner(_ANSWER_S)
+        ended, stuck = end_orphans(
+            self.lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log
+        )
+        self.problems += stuck
+        return ended
+
+    def mend(self, known: Sequence[Entry], registers: Sequence[FaultRegister], deadline: Deadline) -> tuple[str, ...]:
+        """Mend what ``registers`` say is broken and no entry explains; what that was."""
+        mended, problems = mend_unexplained(self.lab, known, self.equipment.breakable, registers, deadline)
+        self.problems += problems
+        return mended
+
+    def undo(self, standing: Sequence[Entry], leave: Callable[[Part], bool]) -> tuple[Entry, ...]:
+        """Undo what stands; the entries that were undone."""
+        if not standing:
+            return ()
+        hidden = {port for entry in standing for port in entry.ports if leave(Part.switch_port(port))}
+        try:
+            outcome = undo(
+                standing, self.equipment, self.journal, self.deadline, hidden=hidden, check=self.require_lease
+            )
+        except LabError as error:
+            # A lease that was lost ends it here.
+            self.require_lease()
+            # A full disk or a broken page: what was undone is not marked so, and undoing it again does no harm.
+            self.problems.append(str(error))
+            return ()
+        self.problems += outcome.problems
+        return outcome.undone
+
+    def restore(self, meanwhile: Sequence[Check], after: Callable[[], Sequence[Check]]) -> tuple[int, ...]:
+        """Give the rack its baseline map, and make checks, all at once; the ports that had other circuits.
+
+        Controllers may be asked ``meanwhile``, drives ``after``: a port that is still elsewhere tells of another drive.
+        """
+        lab, equipment = self.lab, self.equipment
+        with ThreadPoolExecutor(len(lab.servers) + len(lab.drives) + len(equipment.power) + 1) as asking:
+            asked = [asking.submit(check) for check in meanwhile]
+            restored, problems = _give_baseline(lab, equipment, self.deadline)
+            asked += [asking.submit(check) for check in after()]
+            self.problems += [problem for answer in asked if (problem := answer.result()) is not None]
+        self.problems += problems
+        return restored
 
 
 def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[tuple[int, ...], list[str]]:

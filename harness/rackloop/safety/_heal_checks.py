@@ -1,4 +1,4 @@
-"""What heal looks at beyond the journal: parts that stand broken, servers that must answer, drives that must be."""
+"""The checks of heal beyond the journal: parts that stand broken, power, servers and drives that must answer."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _CABLES = "cabling"
 
 Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Check = Callable[[], str | None]
+"""A check of one part: what is wrong with it, None where nothing is."""
 
 
 class Rack(Protocol):
@@ -68,10 +70,8 @@ def mend_unexplained(
     return tuple(mended), problems
 
 
-def power_problems(
-    equipment: Equipment, deadline: Deadline, *, but: Collection[str] = ()
-) -> list[Callable[[], str | None]]:
-    """For each power port, ``but`` those, a question that answers what is wrong with it, or None."""
+def power_checks(equipment: Equipment, deadline: Deadline, *, but: Collection[str] = ()) -> list[Check]:
+    """A check of each power port but those in ``but``: that it is on."""
     return [partial(_power_problem, name, port, deadline) for name, port in equipment.power.items() if name not in but]
 
 
@@ -82,11 +82,13 @@ def fed_servers(lab: Lab, running: Collection[str]) -> frozenset[str]:
     return frozenset(map(str, (*map(Part.server, running), *fed)))
 
 
-def look_problems(lab: Lab, rack: Rack, deadline: Deadline) -> list[Callable[[], str | None]]:
-    """For each server and each drive of the baseline a question that answers what is wrong with it, or None.
+def answer_checks(lab: Lab, rack: Rack | None, deadline: Deadline) -> list[Check]:
+    """A check of each server and each drive of the baseline, which waits for its answer until the deadline.
 
-    Those that do not answer are waited for until the deadline.
+    Without a ``rack`` that could be asked there are none.
     """
+    if rack is None:
+        return []
     places = ((drive, *place) for drive, place in lab.places.items())
     return [
         *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers),
