@@ -6,9 +6,8 @@ from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop.measurement._distribution import Distribution, Interval
-    from rackloop.measurement._limits import Limit
     from rackloop.measurement._machine_load import PERIOD_S, LoadWitness, MachineLoad
-    from rackloop.measurement._measurement import Finding, Measurement, judge
+    from rackloop.measurement._measurement import Finding, Limit, Measurement, judge
     from rackloop.measurement._steady_state import (
         PTS,
         Criteria,
@@ -51,7 +50,7 @@ __getattr__ = lazy_getattr(
         "Distribution": "_distribution",
         "Finding": "_measurement",
         "Interval": "_distribution",
-        "Limit": "_limits",
+        "Limit": "_measurement",
         "LoadWitness": "_machine_load",
         "MachineLoad": "_machine_load",
         "Measurement": "_measurement",

@@ -1,4 +1,4 @@
-"""A measurement: named samples with a unit, judged against the limits of a plan.
+"""Measurements, which are named samples with a unit, and the limits of a plan that they are judged against.
 
 What the measuring machine may have added to a sample is no product's doing. So each sample is an interval, and the
 interval of a statistic begins where that of the corrected samples does and ends where that of the raw ones does: only
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rackloop.measurement._distribution import Distribution, Interval
-from rackloop.measurement._limits import Limit
 from rackloop.measurement._machine_load import MachineLoad
 from rackloop.measurement._verdict import Cause, Verdict
 from rackloop.units import format_quantity
@@ -23,6 +22,38 @@ _RATES = frozenset({"B/s", "1/s", "IOPS"})
 _MOST_STARVED = 0.99
 
 Statistic = float | Literal["max", "min", "mean"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One demand on one measure, in SI base units.
+
+    It holds for measurements whose labels have every pair in ``where``, in runs whose facts (``lab``, ``lab_kind``)
+    have every pair in ``on``. ``quantile`` is the statistic the bounds are held against, 0.99 for p99; None leaves it
+    to the measurement: its only sample, or the median. ``text`` is the demand as the plan has it, such as ``max 2 ms``.
+    """
+
+    measure: str
+    where: Mapping[str, str] = field(default_factory=dict)
+    quantile: Statistic | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    unit: str = "1"
+    text: str = ""
+    on: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        labels = ", ".join(f"{key}={value}" for key, value in self.where.items())
+        measure = f"{self.measure}{{{labels}}}" if labels else self.measure
+        statistic = f"p{self.quantile * 100:g}" if isinstance(self.quantile, float) else self.quantile
+        return " ".join(filter(None, (measure, statistic, self.text)))
+
+    def __hash__(self) -> int:
+        return hash((self.measure, self.quantile, self.text, *sorted(self.where.items())))
+
+    def holds_in(self, facts: Mapping[str, str]) -> bool:
+        """Whether it is for a run with these facts."""
+        return all(facts.get(key) == value for key, value in self.on.items())
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.record._act_log import ActLog
-    from rackloop.record._event_log import EventLog, EventSink, Stamped, read_events, unwritable
+    from rackloop.record._event_log import ActLog, EventLog, EventSink, Stamped, read_events, unwritable
     from rackloop.record._event_relay import EventRelay, RelayAddress, RelayedEvents
     from rackloop.record._events import (
         ActAnnounced,
@@ -73,7 +72,7 @@ __getattr__ = lazy_getattr(
     {
         "ActAnnounced": "_events",
         "ActDone": "_events",
-        "ActLog": "_act_log",
+        "ActLog": "_event_log",
         "Attached": "_events",
         "DriveSeen": "_events",
         "Event": "_events",

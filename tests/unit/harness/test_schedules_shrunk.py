@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.faults.schedules import Schedule, Step, bound_problems, play, shrink
-from rackloop.faults.schedules._ddmin import ddmin
+from rackloop.faults.schedules._shrink import ddmin
 from tests.unit.harness.schedule_cases import TellingRack, schedule, step, taking
 
 TARGETS = ("d01", "d02", "d03", "d04")

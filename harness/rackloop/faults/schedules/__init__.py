@@ -16,13 +16,12 @@ if TYPE_CHECKING:
         on_lab,
         taking_of,
     )
-    from rackloop.faults.schedules._parameters import time_text
     from rackloop.faults.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
     from rackloop.faults.schedules._read import examined_schedule, load_schedule, read_schedule
     from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
     from rackloop.faults.schedules._schedulefile import PlanSchedule
     from rackloop.faults.schedules._shrink import Shrunk, shrink
-    from rackloop.faults.schedules._write import flow, schedule_lines, schedule_yaml
+    from rackloop.faults.schedules._write import flow, schedule_lines, schedule_yaml, time_text
 
 __all__ = [
     "Bound",
@@ -95,6 +94,6 @@ __getattr__ = lazy_getattr(
         "schedule_yaml": "_write",
         "shrink": "_shrink",
         "taking_of": "_on_lab",
-        "time_text": "_parameters",
+        "time_text": "_write",
     },
 )

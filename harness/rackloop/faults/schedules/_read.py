@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.faults import KINDS, FaultSpec
 from rackloop.faults.schedules._bounds import bound_problems
-from rackloop.faults.schedules._parameters import missing_parameters, parameters_of
 from rackloop.faults.schedules._schedule import WORDS, Bound, FaultChoice, RandomSchedule, Schedule, Step
 from rackloop.faults.schedules._schedulefile import MOST_DRAWN, WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.lab.yaml import Examined, M, compose, compose_file, examine
@@ -18,6 +17,7 @@ from rackloop.lab.yaml import Step as PathStep
 from rackloop.names import guess
 
 if TYPE_CHECKING:
+    from rackloop.faults import FaultKind
     from rackloop.lab import Lab
     from rackloop.lab.yaml import Document, Plain
 
@@ -196,10 +196,10 @@ def _parameters(
         return {}
     kind = KINDS[written.fault]
     problems: dict[str, str] = {}
-    values = parameters_of(kind, written.parameters, problems)
+    values = _values(kind, written.parameters, problems)
     for name, problem in problems.items():
         examined.report((*here, "with", name), problem, key=name not in kind.parameters)
-    missing = list(missing_parameters(kind, written.parameters))
+    missing = list(_missing(kind, written.parameters))
     for problem in missing:
         examined.report(here, problem)
     if lab is not None and not problems and not missing:
@@ -226,3 +226,24 @@ def _report_unknown(
 
 def _bound(written: WrittenSchedule) -> Bound:
     return Bound(written.most.faults, written.most.drives, written.most.servers)
+
+
+def _values(kind: FaultKind, written: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+    """The values of a fault's parameters as a file has them; what is wrong with one is put into ``problems``."""
+    values = {}
+    for name, text in written.items():
+        if name not in kind.parameters:
+            problems[name] = f"{kind.name} has no such parameter; {guess(name, kind.parameters)}"
+            continue
+        found: dict[tuple[int, ...], str] = {}
+        values[name] = kind.parameters[name].read(text, found)
+        if found:
+            problems[name] = found[()]
+    return values
+
+
+def _missing(kind: FaultKind, written: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each parameter that must be given and is not."""
+    for name, parameter in kind.parameters.items():
+        if parameter.is_required and name not in written:
+            yield f"{kind.name} needs {name}: {parameter.meaning}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
-from rackloop.faults.schedules._parameters import time_text
 from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
 
 _WIDEST = 1 << 20
@@ -57,6 +57,14 @@ def flow(value: Any) -> str:
         _texts(value), Dumper=Plain, default_flow_style=True, sort_keys=False, width=_WIDEST, allow_unicode=True
     )
     return text.removesuffix("\n").removesuffix("\n...")
+
+
+def time_text(seconds: float) -> str:
+    """A time as a file has it, in full: ``50 ms``, ``1.5 s``; it reads back as the same number."""
+    exact = Decimal(repr(seconds))
+    if 0 < exact < 1:
+        return f"{(exact * 1000).normalize():f} ms"
+    return f"{exact.normalize():f} s"
 
 
 def _texts(value: Any) -> Any:

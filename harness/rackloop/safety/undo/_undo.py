@@ -22,16 +22,18 @@ from rackloop.abilities import (
 )
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, StaleGeneration
+from rackloop.lab import Part, PartKind
 from rackloop.portmap import Full, PortMap, disturbed_ports
-from rackloop.record.acts import RestoreBootMap, RestorePower, SettleSignal, inverse_ports, touched_ports
+from rackloop.record.acts import MendPart, RestoreBootMap, RestorePower, SettleSignal, inverse_ports, touched_ports
 from rackloop.safety.undo._journal import Entry, Journal
-from rackloop.safety.undo._mends import is_way_in, mend_all
 
 _POLL_NS = 5_000_000
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
 WORTH_ENDING_NS = 20_000_000
+# While one of these is broken, a box cannot be told to mend anything else.
+_WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,11 @@ def undo(
     """
     newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
     left: dict[int, str] = {}
-    ways_in = [entry for entry in newest_first if is_way_in(entry.resource)]
-    others = [entry for entry in newest_first if not is_way_in(entry.resource)]
-    mend_all(ways_in, equipment.breakable, deadline, left, check)
+    ways_in = [entry for entry in newest_first if _is_way_in(entry.resource)]
+    others = [entry for entry in newest_first if not _is_way_in(entry.resource)]
+    _mend_all(ways_in, equipment.breakable, deadline, left, check)
     _restore_power(newest_first, equipment, deadline, left, check)
-    mend_all(others, equipment.breakable, deadline, left, check)
+    _mend_all(others, equipment.breakable, deadline, left, check)
     check()
     _restore_boot_map(newest_first, equipment, deadline, left, hidden)
     check()
@@ -127,6 +129,54 @@ def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) ->
         if waiting:
             clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
     return waiting
+
+
+def _is_way_in(resource: str) -> bool:
+    """Whether a breakable part is how something else is reached: the switch's control link, a BMC, a network."""
+    return Part.of_resource(resource).kind in _WAYS_IN
+
+
+def _mend_all(
+    entries: Sequence[Entry],
+    breakable: Mapping[str, Breakable],
+    deadline: Deadline,
+    left: dict[int, str],
+    check: Callable[[], None],
+) -> None:
+    """Mend what the inverses of ``entries``, newest first, mend; those that could not be are put into ``left``.
+
+    ``check`` is called before each part is touched, and what it raises goes on.
+    """
+    by_resource: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.inverses(MendPart):
+            by_resource.setdefault(entry.resource, []).append(entry)
+    for resource, its_entries in by_resource.items():
+        check()
+        try:
+            _mend(resource, its_entries, breakable, deadline, left)
+        except RackloopError as error:
+            left.update((entry.id, f"{resource}: {error}") for entry in its_entries)
+
+
+def _mend(
+    resource: str,
+    entries: Sequence[Entry],
+    breakable: Mapping[str, Breakable],
+    deadline: Deadline,
+    left: dict[int, str],
+) -> None:
+    part = breakable.get(resource)
+    if part is None:
+        raise LabError("the lab has no such part that could be mended any more; mend it by hand")
+    for entry in entries:
+        for act in entry.inverses(MendPart):
+            part.mend(act.key, deadline)
+    standing = part.standing(deadline)
+    for entry in entries:
+        if kept := [act.key for act in entry.inverses(MendPart) if act.key in standing]:
+            fault = standing[kept[0]].get("kind", "fault")
+            left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"
 
 
 def _restore_power(
