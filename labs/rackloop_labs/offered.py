@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rackloop.errors import NotSupported
-from rackloop.faults import FaultSpec, Need, kind_of_fault
-from rackloop.faults.schedules import Lacking
+from rackloop.faults import FaultSpec, RequiredPart, kind_of_fault
+from rackloop.faults.schedules import Unsupported
 from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, parts_of
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.mock_faults.breakables import KINDS
@@ -15,7 +15,7 @@ _OF_A_SERVER = frozenset({PartKind.PHY, PartKind.SLOT})
 _POWERED_IN_A_MOCK = frozenset({PartKind.SERVER, PartKind.DRIVE, PartKind.SWITCH})
 
 
-def lacking_in(rack: Lab, leased: Lab | None = None) -> Lacking:
+def unsupported_in(rack: Lab, leased: Lab | None = None) -> Unsupported:
     """A function that says why ``rack``, or a lease of its part ``leased``, cannot have a fault, by the descriptions.
 
     What only the equipment can tell, such as a slot without a power switch, is taken to be there.
@@ -23,10 +23,10 @@ def lacking_in(rack: Lab, leased: Lab | None = None) -> Lacking:
     is_part = leased is not None and leased is not rack
     parts = parts_of(rack, leased.servers) if is_part and leased is not None else parts_of(rack)
 
-    def lacking(spec: FaultSpec) -> str | None:
+    def unsupported(spec: FaultSpec) -> str | None:
         kind = kind_of_fault(spec)
         try:
-            need = kind.way.needs(rack, kind.wanted(rack, spec))
+            need = kind.mechanism.requires(rack, kind.request(rack, spec))
         except NotSupported as error:
             return str(error)
         if not _is_there(rack, need):
@@ -38,10 +38,10 @@ def lacking_in(rack: Lab, leased: Lab | None = None) -> Lacking:
         leased = ", ".join(sorted(parts.servers))
         return f"it needs {need.part}, which is not in the lease of {leased}; lease the whole rack"
 
-    return lacking
+    return unsupported
 
 
-def _is_there(rack: Lab, need: Need) -> bool:
+def _is_there(rack: Lab, need: RequiredPart) -> bool:
     part, is_mock = need.part, rack.kind is LabKind.MOCK
     if need.ports:
         return True

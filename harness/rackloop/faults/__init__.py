@@ -7,9 +7,9 @@ whether it may, with the inverse in the undo journal, and with its phases in the
 from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.faults._effect import ReadInterval, first_trouble
 from rackloop.faults._guard import EffectWatch, FaultCutShort, Faults, Injection, kind_of_fault
-from rackloop.faults._kind import FaultKind, Need
+from rackloop.faults._kind import FaultKind, RequiredPart
+from rackloop.faults._mechanisms import phy_of
 from rackloop.faults._spec import FaultSpec
-from rackloop.faults._ways import phy_of
 
 __all__ = [
     "KINDS",
@@ -19,8 +19,8 @@ __all__ = [
     "FaultSpec",
     "Faults",
     "Injection",
-    "Need",
     "ReadInterval",
+    "RequiredPart",
     "commanded_s",
     "first_trouble",
     "kind_of_fault",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rackloop.faults import _ways as ways
+from rackloop.faults import _mechanisms as mechanisms
 from rackloop.faults._kind import FaultKind
 from rackloop.faults._spec import FaultSpec
 from rackloop.lab import PartKind
@@ -34,7 +34,7 @@ _ALL = (
         "phy_drop",
         "a port has no signal, for a time or until the fault ends",
         _PORT,
-        ways.DropSignal(),
+        mechanisms.DropSignal(),
         {
             "down_s": Parameter(
                 None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s"
@@ -46,7 +46,7 @@ _ALL = (
         "phy_flap",
         "a port loses its signal again and again",
         _PORT,
-        ways.DropSignal(),
+        mechanisms.DropSignal(),
         {
             "down_s": Parameter(0.05, "how long it is away each time, in seconds", most=_LONGEST_DROP_S, unit="s"),
             "up_s": Parameter(0.2, "how long it is there in between, in seconds", most=_LONGEST_DROP_S, unit="s"),
@@ -59,20 +59,20 @@ _ALL = (
         "slow_training",
         "a port's link takes longer to come up, from its next training on",
         _PORT,
-        ways.BreakPort(ways.of_switch_port, "slow_training"),
+        mechanisms.BreakPort(mechanisms.of_switch_port, "slow_training"),
         {"factor": Parameter(4.0, "how many times longer", least=1, most=1000)},
     ),
     FaultKind(
         "stuck_port",
         "a port of the switch keeps its circuit, whatever map is executed",
         _PORT,
-        ways.BreakPort(ways.of_switch_port, "stuck"),
+        mechanisms.BreakPort(mechanisms.of_switch_port, "stuck"),
     ),
     FaultKind(
         "miswire",
         "two cables are swapped at the switch",
         _PORT,
-        ways.SwapCables(),
+        mechanisms.SwapCables(),
         {"with": Parameter(None, "the other port or drive, named as targets are", type=str, is_required=True)},
         endangers_data=True,
     ),
@@ -80,14 +80,14 @@ _ALL = (
         "fail_stop",
         "a drive fails every request at once; its link stays up",
         _DRIVE,
-        ways.BreakPart(ways.of_target, "dead"),
+        mechanisms.BreakPart(mechanisms.of_target, "dead"),
         endangers_data=True,
     ),
     FaultKind(
         "fail_slow",
         "a drive takes longer for each request",
         _DRIVE,
-        ways.SlowDown(),
+        mechanisms.SlowDown(),
         {
             "extra_us": Parameter(None, _SLOWER, least=1, most=60e6, unit="us"),
             "factor": Parameter(None, "how many times as long it is at work, queueing included", least=1, most=1e6),
@@ -97,14 +97,14 @@ _ALL = (
         "hang",
         "a drive answers nothing; its link stays up",
         _DRIVE,
-        ways.BreakPart(ways.of_target, "hang"),
+        mechanisms.BreakPart(mechanisms.of_target, "hang"),
         endangers_data=True,
     ),
     FaultKind(
         "media_error",
         "sectors cannot be read until they are rewritten",
         _DRIVE,
-        ways.BreakSectors("media_error"),
+        mechanisms.BreakSectors("media_error"),
         {
             **_SECTORS,
             "mode": Parameter(
@@ -122,7 +122,7 @@ _ALL = (
         "corrupt",
         "reads of sectors bring wrong bytes and no error",
         _DRIVE,
-        ways.BreakSectors("corrupt"),
+        mechanisms.BreakSectors("corrupt"),
         _SECTORS,
         endangers_data=True,
     ),
@@ -130,82 +130,84 @@ _ALL = (
         "crash_on_remap",
         "a drive's firmware crashes when its link is lost; it answers again after a power cycle",
         _DRIVE,
-        ways.BreakPart(ways.of_target, "crash_on_remap"),
+        mechanisms.BreakPart(mechanisms.of_target, "crash_on_remap"),
         endangers_data=True,
     ),
     FaultKind(
         "server_crash",
         "a server's kernel panics; it keeps its power and its drives' links",
         _SERVER,
-        ways.BreakPart(ways.of_target, "crash"),
+        mechanisms.BreakPart(mechanisms.of_target, "crash"),
     ),
     FaultKind(
         "server_hang",
         "a server stops all it does, and goes on where it was when the fault ends",
         _SERVER,
-        ways.BreakPart(ways.of_target, "hang"),
+        mechanisms.BreakPart(mechanisms.of_target, "hang"),
     ),
-    FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, ways.CutPower()),
+    FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, mechanisms.CutPower()),
     FaultKind(
         "partition",
         "nothing on the network reaches a server, and it reaches nothing",
         _SERVER,
-        ways.BreakPart(ways.of_network, "partition"),
+        mechanisms.BreakPart(mechanisms.of_network, "partition"),
     ),
-    FaultKind("switch_power_loss", "the switch loses its power, and with it its live map", _SWITCH, ways.CutPower()),
+    FaultKind(
+        "switch_power_loss", "the switch loses its power, and with it its live map", _SWITCH, mechanisms.CutPower()
+    ),
     FaultKind(
         "control_lost",
         "the switch does not hear lines of its control link",
         _SWITCH,
-        ways.ReachesNothing(ways.of_control_link, "lost", adds_up=True),
+        mechanisms.ReachesNothing(mechanisms.of_control_link, "lost", adds_up=True),
         _LINES,
     ),
     FaultKind(
         "control_garbled",
         "the switch answers lines of its control link with noise",
         _SWITCH,
-        ways.ReachesNothing(ways.of_control_link, "garbled", adds_up=True),
+        mechanisms.ReachesNothing(mechanisms.of_control_link, "garbled", adds_up=True),
         _LINES,
     ),
     FaultKind(
         "bmc_unreachable",
         "a server's management controller answers nobody",
         _SERVER,
-        ways.ReachesNothing(ways.of_controller, "unreachable"),
+        mechanisms.ReachesNothing(mechanisms.of_controller, "unreachable"),
     ),
     FaultKind(
         "hot_unplug",
         "the kernel of a server loses a drive, as if it were pulled out",
         _SLOT,
-        ways.BreakPart(ways.of_slot, "removed"),
+        mechanisms.BreakPart(mechanisms.of_slot, "removed"),
         endangers_data=True,
     ),
     FaultKind(
         "slot_power_loss",
         "the slot of a drive loses its power",
         _SLOT,
-        ways.BreakPart(ways.of_slot, "slot_power_off"),
+        mechanisms.BreakPart(mechanisms.of_slot, "slot_power_off"),
         endangers_data=True,
     ),
     FaultKind(
         "device_off",
         "an enclosure switches a drive off",
         _SLOT,
-        ways.BreakPart(ways.of_slot, "device_off"),
+        mechanisms.BreakPart(mechanisms.of_slot, "device_off"),
         endangers_data=True,
     ),
     FaultKind(
         "link_disable",
         "the link of a PCIe port is switched off",
         _SLOT,
-        ways.BreakPart(ways.of_slot, "link_disabled"),
+        mechanisms.BreakPart(mechanisms.of_slot, "link_disabled"),
         endangers_data=True,
     ),
     FaultKind(
         "phy_disable",
         "a PHY of a server's HBA is switched off",
         _SLOT,
-        ways.SwitchOffPhy(),
+        mechanisms.SwitchOffPhy(),
         endangers_data=True,
     ),
 )

@@ -169,8 +169,8 @@ class Faults:
         acting = journalled(self._equipment, self._recorder.keeping(injection.entries.append))
         self._tell(injection, "commanded", now_ns)
         try:
-            wanted = kind.wanted(self._lab, spec, key=key, request_id=now_ns)
-            kind.way.begin(self._lab, acting, wanted, deadline)
+            request = kind.request(self._lab, spec, key=key, request_id=now_ns)
+            kind.mechanism.begin(self._lab, acting, request, deadline)
         except BaseException as error:
             if not injection.entries:
                 # Nothing was made, so that nothing is left to end.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A fault as it is to be made: its target found, its parameters complete, the key or id that it goes by."""
+class FaultRequest:
+    """A fault to be made: its target found, its parameters complete, the key or id that it goes by."""
 
     target: Part
     parameters: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Need:
+class RequiredPart:
     """The part that a fault acts on and what is done to it.
 
     ``how`` is a kind of its :class:`~rackloop.abilities.Breakable`, ``off`` of power, or ``dropped`` of the signals of
@@ -41,35 +41,35 @@ class Need:
     ports: frozenset[int] = frozenset()
 
 
-class Way(Protocol):
-    """How faults are made with a rack's equipment. What it does to ``acting`` is journalled there.
+class Mechanism(Protocol):
+    """How faults are made with a rack's equipment. Acts on ``acting`` are journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
     not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone. Those of
-    a way that ``takes_links`` take it from the drives within it.
+    a mechanism that ``takes_links`` take it from the drives within it.
     """
 
     @property
     def takes_links(self) -> bool: ...
-    def check(self, lab: Lab, wanted: Wanted) -> list[str]: ...
-    def needs(self, lab: Lab, wanted: Wanted) -> Need: ...
-    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None: ...
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]: ...
-    def radius(self, lab: Lab, wanted: Wanted) -> Parts: ...
+    def check(self, lab: Lab, request: FaultRequest) -> list[str]: ...
+    def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
+    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None: ...
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]: ...
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts: ...
 
 
 class OfTargetAlone:
-    """What most ways have in common: a fault is of its target and nothing else."""
+    """Base of mechanisms whose faults concern their target and nothing else."""
 
     takes_links = False
 
-    def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
+    def check(self, _lab: Lab, _request: FaultRequest) -> list[str]:
         """Nothing is wrong that the kind has not found."""
         return []
 
-    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """What a fault reaches that takes its target away whole."""
-        return reach_of(lab, wanted.target)
+        return reach_of(lab, request.target)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FaultKind:
     name: str
     does: str
     targets: frozenset[PartKind]
-    way: Way
+    mechanism: Mechanism
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     endangers_data: bool = False
     ends_after_s: Callable[[Mapping[str, Any]], float | None] = lambda _given: None
@@ -114,10 +114,10 @@ class FaultKind:
             elif problem := self.parameters[name].problem(value):
                 found.append(f"{self.name}: {name}: {problem}")
         if target is not None and not found:
-            found += self.way.check(lab, self._completed(target, spec))
+            found += self.mechanism.check(lab, self._completed(target, spec))
         return found
 
-    def wanted(self, lab: Lab, spec: FaultSpec, *, key: str = "", request_id: int = 0) -> Wanted:
+    def request(self, lab: Lab, spec: FaultSpec, *, key: str = "", request_id: int = 0) -> FaultRequest:
         """The specification with its target found and its parameters complete. Raises BadInput with every problem."""
         if found := self.problems(lab, spec):
             raise BadInput("; ".join(found))
@@ -125,7 +125,7 @@ class FaultKind:
 
     def blast_radius(self, lab: Lab, spec: FaultSpec) -> Parts:
         """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
-        return self.way.radius(lab, self.wanted(lab, spec))
+        return self.mechanism.radius(lab, self.request(lab, spec))
 
     def preconditions(
         self,
@@ -140,17 +140,17 @@ class FaultKind:
         Raises BadInput where the specification is wrong, NotSupported where nothing in the rack can make the fault,
         LabError where the equipment cannot be asked.
         """
-        wanted = self.wanted(lab, spec)
-        reasons = list(self.way.objections(lab, equipment, wanted, deadline))
+        request = self.request(lab, spec)
+        reasons = list(self.mechanism.objections(lab, equipment, request, deadline))
         if self.endangers_data:
-            reasons += worth_keeping(lab, self.way.radius(lab, wanted).drives)
-        elif self.way.takes_links:
+            reasons += worth_keeping(lab, self.mechanism.radius(lab, request).drives)
+        elif self.mechanism.takes_links:
             linked = {drive for server in lab.servers for drive in lab.drives_of(server)}
-            reasons += worth_keeping(lab, (self.way.radius(lab, wanted).drives & linked) - disturbs)
+            reasons += worth_keeping(lab, (self.mechanism.radius(lab, request).drives & linked) - disturbs)
         return list(dict.fromkeys(reasons))
 
-    def _completed(self, target: Part, spec: FaultSpec) -> Wanted:
-        return Wanted(target, self._parameters(spec))
+    def _completed(self, target: Part, spec: FaultSpec) -> FaultRequest:
+        return FaultRequest(target, self._parameters(spec))
 
     def _parameters(self, spec: FaultSpec) -> dict[str, Any]:
         complete = {name: parameter.default for name, parameter in self.parameters.items()} | dict(spec.parameters)

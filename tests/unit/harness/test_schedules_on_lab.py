@@ -11,10 +11,10 @@ from rackloop.faults.schedules import (
     FaultChoice,
     RandomSchedule,
     bound_problems,
-    lacking_out_of_service,
     left_out,
     on_lab,
     taking_of,
+    unsupported_out_of_service,
 )
 from rackloop.lab import Lab, Part, load_lab
 from tests.unit.harness.schedule_cases import schedule, step
@@ -87,7 +87,7 @@ def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
     }
 
 
-SICK = lacking_out_of_service(load_lab("labs/mock.yaml"), {Part.drive("d01"), Part.port("srv2", "p0")})
+SICK = unsupported_out_of_service(load_lab("labs/mock.yaml"), {Part.drive("d01"), Part.port("srv2", "p0")})
 
 
 def test_what_is_out_of_service_is_not_drawn(lab: Lab) -> None:
@@ -98,7 +98,7 @@ def test_what_is_out_of_service_is_not_drawn(lab: Lab) -> None:
         FaultChoice("switch_power_loss", ("switch",), (0.1, 1)),
     )
     storm = RandomSchedule("storm", kinds, every_s=0.5, duration_s=300.0, most=Bound(1, 16, 4))
-    steps = on_lab(storm, lab, 1, lacking=SICK).steps
+    steps = on_lab(storm, lab, 1, unsupported=SICK).steps
     assert {step.fault.target for step in steps} == {"d02", "srv2.p1", "srv3"}
     assert left_out(storm, lab, SICK) == [
         "hang of d01: it would reach what is out of service: drive d01",
@@ -112,12 +112,12 @@ def test_what_is_out_of_service_is_not_drawn(lab: Lab) -> None:
 def test_a_script_that_reaches_what_is_out_of_service_is_refused_before_it_begins(lab: Lab) -> None:
     script = schedule(step(0, 1, "d02"), step(2, 1, "d01"), places=("s.yaml:3:5", "s.yaml:4:5"))
     with pytest.raises(BadInput) as caught:
-        on_lab(script, lab, 1, lacking=SICK)
+        on_lab(script, lab, 1, unsupported=SICK)
     assert str(caught.value) == (
         "s.yaml:4:5: step 2 of schedule storm, hang of d01 at 2 s: it would reach what is out of service: drive d01"
     )
     assert left_out(script, lab, SICK) == ["hang of d01: it would reach what is out of service: drive d01"]
-    assert on_lab(script, lab, 1, lacking=lacking_out_of_service(lab, ())) is script
+    assert on_lab(script, lab, 1, unsupported=unsupported_out_of_service(lab, ())) is script
 
 
 def test_the_runs_seed_draws_unless_the_schedule_has_its_own(lab: Lab) -> None:

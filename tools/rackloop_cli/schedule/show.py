@@ -17,12 +17,12 @@ from rackloop.errors import EXIT_PASS, BadInput, LabError
 from rackloop.faults.schedules import (
     RandomSchedule,
     Schedule,
-    lacking_out_of_service,
     left_out,
     load_schedule,
     on_lab,
     schedule_yaml,
     taking_of,
+    unsupported_out_of_service,
 )
 from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.lab.yaml import compose_file
@@ -33,7 +33,7 @@ from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
-from rackloop_labs.offered import lacking_in
+from rackloop_labs.offered import unsupported_in
 
 FOLDER = "schedules"
 _WIDEST = 72
@@ -177,14 +177,14 @@ class _Chosen:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         out = _out_of_service(lab)
-        self._never = lacking_in(lab)
-        self._not_now = lacking_out_of_service(lab, out)
-        self._either = lacking_out_of_service(lab, out, self._never)
+        self._never = unsupported_in(lab)
+        self._not_now = unsupported_out_of_service(lab, out)
+        self._either = unsupported_out_of_service(lab, out, self._never)
 
     def of(self, given: Schedule | RandomSchedule, seed: int, title: str, *names: str) -> Found:
         # A script is shown whole: what a run would refuse for now is said beside it.
-        lacking = self._either if isinstance(given, RandomSchedule) else self._never
-        schedule = on_lab(given, self._lab, seed, *names, lacking=lacking)
+        unsupported = self._either if isinstance(given, RandomSchedule) else self._never
+        schedule = on_lab(given, self._lab, seed, *names, unsupported=unsupported)
         never, not_now = (tuple(left_out(given, self._lab, each)) for each in (self._never, self._not_now))
         return Found(title, schedule, seed, never=never, not_now=not_now)
 

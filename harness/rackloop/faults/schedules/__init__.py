@@ -6,18 +6,18 @@ from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop.faults.schedules._bounds import Taking, bound_problems, nothing_known, require_within_bound
-    from rackloop.faults.schedules._draw import drawn
-    from rackloop.faults.schedules._on_lab import (
-        Lacking,
+    from rackloop.faults.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
+    from rackloop.faults.schedules._random import drawn
+    from rackloop.faults.schedules._read import examined_schedule, load_schedule, read_schedule
+    from rackloop.faults.schedules._resolve import (
+        Unsupported,
+        all_supported,
         drawable,
-        lacking_out_of_service,
         left_out,
-        nothing_lacking,
         on_lab,
         taking_of,
+        unsupported_out_of_service,
     )
-    from rackloop.faults.schedules._play import Breaking, Condition, Done, Played, ScheduleFailed, play
-    from rackloop.faults.schedules._read import examined_schedule, load_schedule, read_schedule
     from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
     from rackloop.faults.schedules._schedulefile import PlanSchedule
     from rackloop.faults.schedules._shrink import Shrunk, shrink
@@ -29,7 +29,6 @@ __all__ = [
     "Condition",
     "Done",
     "FaultChoice",
-    "Lacking",
     "PlanSchedule",
     "Played",
     "RandomSchedule",
@@ -38,16 +37,16 @@ __all__ = [
     "Shrunk",
     "Step",
     "Taking",
+    "Unsupported",
+    "all_supported",
     "bound_problems",
     "drawable",
     "drawn",
     "examined_schedule",
     "flow",
-    "lacking_out_of_service",
     "left_out",
     "load_schedule",
     "nothing_known",
-    "nothing_lacking",
     "on_lab",
     "play",
     "read_schedule",
@@ -57,6 +56,7 @@ __all__ = [
     "shrink",
     "taking_of",
     "time_text",
+    "unsupported_out_of_service",
 ]
 
 __getattr__ = lazy_getattr(
@@ -67,7 +67,7 @@ __getattr__ = lazy_getattr(
         "Condition": "_play",
         "Done": "_play",
         "FaultChoice": "_schedule",
-        "Lacking": "_on_lab",
+        "Unsupported": "_resolve",
         "PlanSchedule": "_schedulefile",
         "Played": "_play",
         "RandomSchedule": "_schedule",
@@ -77,23 +77,23 @@ __getattr__ = lazy_getattr(
         "Step": "_schedule",
         "Taking": "_bounds",
         "bound_problems": "_bounds",
-        "drawable": "_on_lab",
-        "drawn": "_draw",
+        "drawable": "_resolve",
+        "drawn": "_random",
         "examined_schedule": "_read",
         "flow": "_write",
-        "lacking_out_of_service": "_on_lab",
-        "left_out": "_on_lab",
+        "unsupported_out_of_service": "_resolve",
+        "left_out": "_resolve",
         "load_schedule": "_read",
         "nothing_known": "_bounds",
-        "nothing_lacking": "_on_lab",
-        "on_lab": "_on_lab",
+        "all_supported": "_resolve",
+        "on_lab": "_resolve",
         "play": "_play",
         "read_schedule": "_read",
         "require_within_bound": "_bounds",
         "schedule_lines": "_write",
         "schedule_yaml": "_write",
         "shrink": "_shrink",
-        "taking_of": "_on_lab",
+        "taking_of": "_resolve",
         "time_text": "_write",
     },
 )

@@ -1,4 +1,4 @@
-"""The ways in which a rack's equipment can be broken: by its signals, its power, and parts that break on purpose."""
+"""Mechanisms of faults: signals taken away, power cut, and parts that break on purpose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.errors import BadInput, NotSupported
-from rackloop.faults._kind import Need, OfTargetAlone, Wanted, worth_keeping
+from rackloop.faults._kind import FaultRequest, OfTargetAlone, RequiredPart, worth_keeping
 from rackloop.lab import Part, PartKind, Parts, phy_number, reach_of, server_port_of, switch_port_of
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ _SLOWER_US = 5000.0
 
 
 class OfPort:
-    """What ways that break a port have in common: of a drive, the port that it is reached through."""
+    """Base of mechanisms that break a port: of a drive, the port that it is reached through."""
 
     takes_links = False
 
-    def check(self, _lab: Lab, _wanted: Wanted) -> list[str]:
+    def check(self, _lab: Lab, _request: FaultRequest) -> list[str]:
         """Nothing is wrong that the kind has not found."""
         return []
 
-    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """The port, and everything at both ends of its circuit."""
         if lab.has_switch:
-            return reach_of(lab, Part.switch_port(switch_port_of(lab, wanted.target)))
-        return reach_of(lab, server_port_of(lab, wanted.target))
+            return reach_of(lab, Part.switch_port(switch_port_of(lab, request.target)))
+        return reach_of(lab, server_port_of(lab, request.target))
 
 
 class DropSignal(OfPort):
@@ -44,23 +44,23 @@ class DropSignal(OfPort):
 
     takes_links = True
 
-    def needs(self, lab: Lab, wanted: Wanted) -> Need:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        return Need(Part(PartKind.PHY), "dropped", frozenset({phy_number(lab, wanted.target)}))
+    def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        return RequiredPart(Part(PartKind.PHY), "dropped", frozenset({phy_number(lab, request.target)}))
 
-    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        phy, port, given = phy_of(lab, acting), phy_number(lab, wanted.target), wanted.parameters
+    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        phy, port, given = phy_of(lab, acting), phy_number(lab, request.target), request.parameters
         if "count" in given:
             times = given["down_s"], given["up_s"], given["count"]
-            phy.flap([port], *times, deadline, request_id=wanted.request_id)
+            phy.flap([port], *times, deadline, request_id=request.request_id)
         else:
-            phy.drop([port], given.get("down_s", _UNTIL_ENDED_S), deadline, request_id=wanted.request_id)
+            phy.drop([port], given.get("down_s", _UNTIL_ENDED_S), deadline, request_id=request.request_id)
 
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A signal that is not there cannot be taken away, and one that nothing gives back must come by itself."""
-        phy, port = phy_of(lab, equipment), phy_number(lab, wanted.target)
-        if not {"down_s", "count"} & wanted.parameters.keys() and not isinstance(phy, SignalRestorer):
+        phy, port = phy_of(lab, equipment), phy_number(lab, request.target)
+        if not {"down_s", "count"} & request.parameters.keys() and not isinstance(phy, SignalRestorer):
             return ["nothing here ends a drop early: give down_s"]
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
@@ -72,17 +72,17 @@ class CutPower(OfTargetAlone):
 
     takes_links = True
 
-    def needs(self, _lab: Lab, wanted: Wanted) -> Need:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        return Need(wanted.target, "off")
+    def requires(self, _lab: Lab, request: FaultRequest) -> RequiredPart:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        return RequiredPart(request.target, "off")
 
-    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        _power(lab, acting, wanted.target).turn_off(deadline)
+    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        _power(lab, acting, request.target).turn_off(deadline)
 
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """What is off already cannot lose its power; a drive may lose what is in its write cache."""
-        target = wanted.target
+        target = request.target
         reasons = (
             [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name or target} has no power already"]
         )
@@ -102,28 +102,28 @@ class BreakPart(OfTargetAlone):
     kind: str
     adds_up: bool = False
 
-    def needs(self, lab: Lab, wanted: Wanted) -> Need:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        return Need(self.resource(lab, wanted.target), self.kind)
+    def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        return RequiredPart(self.resource(lab, request.target), self.kind)
 
-    def begin(self, lab: Lab, acting: Equipment, wanted: Wanted, deadline: Deadline) -> None:
-        """See :class:`~rackloop.faults._kind.Way`."""
-        part = self._part(lab, acting, wanted)
-        part.break_as(wanted.key, {"kind": self.kind, **self.details(lab, wanted)}, deadline)
+    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None:
+        """See :class:`~rackloop.faults._kind.Mechanism`."""
+        part = self._part(lab, acting, request)
+        part.break_as(request.key, {"kind": self.kind, **self.details(lab, request)}, deadline)
 
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """What is broken so already is not broken again."""
-        part = self._part(lab, equipment, wanted)
+        part = self._part(lab, equipment, request)
         if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
             return []
-        return [f"{self.resource(lab, wanted.target)} is broken as {self.kind} already"]
+        return [f"{self.resource(lab, request.target)} is broken as {self.kind} already"]
 
-    def details(self, _lab: Lab, wanted: Wanted) -> dict[str, Any]:
+    def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """What the part is told besides the kind."""
-        return dict(wanted.parameters)
+        return dict(request.parameters)
 
-    def _part(self, lab: Lab, equipment: Equipment, wanted: Wanted) -> Breakable:
-        name = self.resource(lab, wanted.target)
+    def _part(self, lab: Lab, equipment: Equipment, request: FaultRequest) -> Breakable:
+        name = self.resource(lab, request.target)
         part = equipment.breakable.get(str(name))
         if part is None or self.kind not in part.kinds:
             raise NotSupported(f"nothing in the rack {lab.name} can break {name} as {self.kind}")
@@ -136,14 +136,14 @@ class BreakSectors(BreakPart):
     def __init__(self, kind: str) -> None:
         super().__init__(of_target, kind, adds_up=True)
 
-    def check(self, lab: Lab, wanted: Wanted) -> list[str]:
+    def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """The drive has to have these sectors."""
-        drive = lab.drives[wanted.target.name]
+        drive = lab.drives[request.target.name]
         there = drive.size // drive.traits.sector_bytes
-        lba, many = wanted.parameters["lba"], wanted.parameters["sectors"]
+        lba, many = request.parameters["lba"], request.parameters["sectors"]
         if lba + many <= there:
             return []
-        return [f"lba {lba} with sectors {many} is beyond {wanted.target.name}, whose last sector is {there - 1}"]
+        return [f"lba {lba} with sectors {many} is beyond {request.target.name}, whose last sector is {there - 1}"]
 
 
 class SlowDown(BreakPart):
@@ -152,13 +152,13 @@ class SlowDown(BreakPart):
     def __init__(self) -> None:
         super().__init__(of_target, "slow", adds_up=True)
 
-    def check(self, _lab: Lab, wanted: Wanted) -> list[str]:
+    def check(self, _lab: Lab, request: FaultRequest) -> list[str]:
         """It is one or the other."""
-        return ["give extra_us or factor, not both"] if len(wanted.parameters) > 1 else []
+        return ["give extra_us or factor, not both"] if len(request.parameters) > 1 else []
 
-    def details(self, _lab: Lab, wanted: Wanted) -> dict[str, Any]:
+    def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """What was given, or else enough to be noticed."""
-        return dict(wanted.parameters) or {"extra_us": _SLOWER_US}
+        return dict(request.parameters) or {"extra_us": _SLOWER_US}
 
 
 class BreakPort(OfPort, BreakPart):
@@ -173,11 +173,11 @@ class SwitchOffPhy(BreakPart):
     def __init__(self) -> None:
         super().__init__(of_phy, "disabled")
 
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A signal that a drop takes away comes back with the end of the drop: that is waited for first."""
-        if reasons := super().objections(lab, equipment, wanted, deadline):
+        if reasons := super().objections(lab, equipment, request, deadline):
             return reasons
-        port = phy_number(lab, wanted.target)
+        port = phy_number(lab, request.target)
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is being dropped, or what it leads to is dark already"]
         return []
@@ -191,45 +191,47 @@ class SwapCables(BreakPart):
     def __init__(self) -> None:
         super().__init__(lambda _lab, _target: Part(PartKind.CABLING), "miswire", adds_up=True)
 
-    def check(self, lab: Lab, wanted: Wanted) -> list[str]:
+    def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """The other cable must be one of the switch's, and another one."""
         try:
-            low, high = self.ports(lab, wanted)
+            low, high = self.ports(lab, request)
         except BadInput as error:
             return [f"with: {error}"]
         except NotSupported:
             return []
         return ["with names the same port: give another"] if low == high else []
 
-    def objections(self, lab: Lab, equipment: Equipment, wanted: Wanted, deadline: Deadline) -> list[str]:
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A cable that is in another's place already is not moved on."""
-        ports = self.ports(lab, wanted)
-        standing = self._part(lab, equipment, wanted).standing(deadline).values()
+        ports = self.ports(lab, request)
+        standing = self._part(lab, equipment, request).standing(deadline).values()
         moved = sorted({port for fault in standing for port in fault.get("ports", ()) if port in ports})
         return [f"the cable of port {port} is swapped already" for port in moved]
 
-    def radius(self, lab: Lab, wanted: Wanted) -> Parts:
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """Both cables and what is at their ends."""
-        low, high = self.ports(lab, wanted)
+        low, high = self.ports(lab, request)
         return reach_of(lab, Part.switch_port(low)) | reach_of(lab, Part.switch_port(high))
 
-    def details(self, lab: Lab, wanted: Wanted) -> dict[str, Any]:
+    def details(self, lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """The two ports."""
-        return {"ports": list(self.ports(lab, wanted))}
+        return {"ports": list(self.ports(lab, request))}
 
-    def ports(self, lab: Lab, wanted: Wanted) -> tuple[int, int]:
+    def ports(self, lab: Lab, request: FaultRequest) -> tuple[int, int]:
         """The switch ports of both, the lower first."""
-        other = lab.part(wanted.parameters["with"])
+        other = lab.part(request.parameters["with"])
         if other.kind not in {PartKind.PORT, PartKind.SWITCH_PORT, PartKind.DRIVE}:
-            raise BadInput(f"{wanted.parameters['with']} is a {other.kind.noun}, which no cable of the switch leads to")
-        low, high = sorted((switch_port_of(lab, wanted.target), switch_port_of(lab, other)))
+            raise BadInput(
+                f"{request.parameters['with']} is a {other.kind.noun}, which no cable of the switch leads to"
+            )
+        low, high = sorted((switch_port_of(lab, request.target), switch_port_of(lab, other)))
         return low, high
 
 
 class ReachesNothing(BreakPart):
     """Breaks what controls the rack and carries none of its I/O."""
 
-    def radius(self, _lab: Lab, _wanted: Wanted) -> Parts:
+    def radius(self, _lab: Lab, _request: FaultRequest) -> Parts:
         """Nobody but the harness may notice."""
         return Parts()
 

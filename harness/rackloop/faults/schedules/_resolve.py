@@ -1,4 +1,4 @@
-"""A schedule on a lab: its targets found, what its faults take, and whether that is within the bound."""
+"""Schedules resolved on a lab: targets found, parts that faults take, the bound kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec, kind_of_fault
 from rackloop.faults.schedules._bounds import Taking, require_within_bound
-from rackloop.faults.schedules._draw import drawn
+from rackloop.faults.schedules._random import drawn
 from rackloop.faults.schedules._schedule import WORDS, RandomSchedule, Schedule
 
 if TYPE_CHECKING:
@@ -38,19 +38,21 @@ def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
     }
 
 
-Lacking = Callable[[FaultSpec], str | None]
-"""Why a fault that the description allows can never be made, by what the rack or a lease has; None where it may be."""
+Unsupported = Callable[[FaultSpec], str | None]
+"""Why the rack or a lease cannot make a fault that the description allows; None where it can."""
 
 
-def nothing_lacking(_fault: FaultSpec) -> None:
-    """What a rack lacks of which only the description is known."""
+def all_supported(_fault: FaultSpec) -> None:
+    """Take every fault of a description for supported."""
 
 
-def lacking_out_of_service(rack: Lab, out: Collection[Part], lacking: Lacking = nothing_lacking) -> Lacking:
-    """``lacking``, and what of ``rack`` that a fault would reach is out of service, as one of the whole switch does."""
+def unsupported_out_of_service(
+    rack: Lab, out: Collection[Part], unsupported: Unsupported = all_supported
+) -> Unsupported:
+    """``unsupported``, and that a fault would reach a part of ``rack`` that is out of service."""
 
     def why(fault: FaultSpec) -> str | None:
-        if (said := lacking(fault)) is not None:
+        if (said := unsupported(fault)) is not None:
             return said
         radius = kind_of_fault(fault).blast_radius(rack, fault)
         reached = " and ".join(part.said for part in sorted(out) if radius.reaches(part))
@@ -60,13 +62,13 @@ def lacking_out_of_service(rack: Lab, out: Collection[Part], lacking: Lacking = 
 
 
 def on_lab(
-    given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str, lacking: Lacking = nothing_lacking
+    given: Schedule | RandomSchedule, lab: Lab, seed: int, *names: str, unsupported: Unsupported = all_supported
 ) -> Schedule:
     """The schedule as it is played on ``lab``, drawn with ``seed`` if it is random and has none itself.
 
-    ``names`` are what it is drawn for, such as a test. Faults that are ``lacking`` are not drawn. Raises BadInput with
-    every fault that the lab cannot have, those that are lacking in a script and a draw without any other, and every
-    step that exceeds the bound.
+    ``names`` are what it is drawn for, such as a test. Faults that are ``unsupported`` are not drawn. Raises BadInput
+    with every fault that the lab cannot have, every unsupported one of a script, and every step that exceeds the bound;
+    and where nothing can be drawn.
     """
     if isinstance(given, RandomSchedule):
         found = _with_targets(given, lab)
@@ -81,7 +83,7 @@ def on_lab(
             found.name,
             WORDS,
         )
-        found = drawable(given, lab, lacking)
+        found = drawable(given, lab, unsupported)
         taking = taking_of(lab)
         chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
         require_within_bound(chosen, taking)
@@ -92,7 +94,7 @@ def on_lab(
     never = [
         f"{given.where(index)}: {why}"
         for index, step in enumerate(given.steps)
-        if (why := lacking(step.fault)) is not None
+        if (why := unsupported(step.fault)) is not None
     ]
     if never:
         raise BadInput("\n".join(never))
@@ -100,19 +102,19 @@ def on_lab(
     return given
 
 
-def left_out(given: Schedule | RandomSchedule, lab: Lab, lacking: Lacking) -> list[str]:
+def left_out(given: Schedule | RandomSchedule, lab: Lab, unsupported: Unsupported) -> list[str]:
     """The faults of a schedule that ``lab`` cannot have and why: they are not drawn, and a script with one not played.
 
     Those of the kinds that are right.
     """
     if not isinstance(given, RandomSchedule):
         faults = {repr(step.fault): step.fault for step in given.steps}
-        return [f"{fault}: {why}" for fault in faults.values() if (why := lacking(fault)) is not None]
+        return [f"{fault}: {why}" for fault in faults.values() if (why := unsupported(fault)) is not None]
     return [
         f"{choice.kind} of {target}: {why}"
         for choice in _with_targets(given, lab).choices
         for target in choice.targets
-        if (why := lacking(FaultSpec(choice.kind, target, choice.parameters))) is not None
+        if (why := unsupported(FaultSpec(choice.kind, target, choice.parameters))) is not None
     ]
 
 
@@ -128,8 +130,8 @@ def _with_targets(given: RandomSchedule, lab: Lab) -> RandomSchedule:
     )
 
 
-def drawable(given: RandomSchedule, lab: Lab, lacking: Lacking) -> RandomSchedule:
-    """What may be drawn on ``lab`` of a schedule that is right: its words said by name, and nothing that is lacking.
+def drawable(given: RandomSchedule, lab: Lab, unsupported: Unsupported) -> RandomSchedule:
+    """The schedule with its words replaced by names of ``lab``, and without the faults that are unsupported.
 
     Raises BadInput where nothing is left.
     """
@@ -137,7 +139,7 @@ def drawable(given: RandomSchedule, lab: Lab, lacking: Lacking) -> RandomSchedul
     kept = []
     reasons: dict[str, None] = {}
     for index, choice in enumerate(found.choices):
-        why = {target: lacking(FaultSpec(choice.kind, target, choice.parameters)) for target in choice.targets}
+        why = {target: unsupported(FaultSpec(choice.kind, target, choice.parameters)) for target in choice.targets}
         targets = tuple(target for target in choice.targets if why[target] is None)
         reasons |= dict.fromkeys(
             f"{choice.kind} of {target}: {said}" for target, said in why.items() if said is not None
