@@ -42,28 +42,4 @@ __all__ = [
     "worst",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "Cause": "_verdict",
-        "Criteria": "_steady_state",
-        "Distribution": "_distribution",
-        "Finding": "_measurement",
-        "Interval": "_distribution",
-        "Limit": "_measurement",
-        "LoadWitness": "_machine_load",
-        "MachineLoad": "_machine_load",
-        "Measurement": "_measurement",
-        "PERIOD_S": "_machine_load",
-        "PTS": "_steady_state",
-        "SteadySpan": "_steady_state",
-        "Verdict": "_verdict",
-        "Window": "_steady_state",
-        "attained": "_steady_state",
-        "exit_code": "_verdict",
-        "judge": "_measurement",
-        "steady_spans": "_steady_state",
-        "why_not_steady": "_steady_state",
-        "worst": "_verdict",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

@@ -35,21 +35,4 @@ __all__ = [
     "roles_of",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "Plan": "_plan",
-        "PlanEntry": "_plan",
-        "Provision": "_plan",
-        "files_by_name": "_testplans",
-        "find_playbook": "_playbooks",
-        "find_testplans": "_plan",
-        "load_plan": "_plan",
-        "override": "_plan",
-        "plan_yaml": "_plan_text",
-        "read_declared": "_testplans",
-        "require_parts": "_plan",
-        "resolved": "_plan",
-        "roles_of": "_playbooks",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

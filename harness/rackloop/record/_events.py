@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from rackloop.measurement import MachineLoad
 from rackloop.record._health_change import HealthChange
@@ -368,27 +368,4 @@ Event = (
     | TestFinished
     | RunFinished
 )
-KINDS: Mapping[str, type[Event]] = {
-    cls.kind: cls
-    for cls in (
-        RunStarted,
-        TestStarted,
-        ActAnnounced,
-        ActDone,
-        Exchange,
-        FaultPhase,
-        RemapSeen,
-        IoSeries,
-        TaskRan,
-        Measured,
-        RoundsMeasured,
-        DriveSeen,
-        HealthCompared,
-        EvidenceGathered,
-        RetestDone,
-        GearOut,
-        Attached,
-        TestFinished,
-        RunFinished,
-    )
-}
+KINDS: Mapping[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}

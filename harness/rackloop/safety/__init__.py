@@ -23,19 +23,4 @@ __all__ = [
     "place_of",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "END_ALL": "_orphans",
-        "END_LABELLED": "_orphans",
-        "Guard": "_destructive_guard",
-        "HealReport": "_heal",
-        "Leased": "_destructive_guard",
-        "Located": "_destructive_guard",
-        "NOT_SCRATCH": "_destructive_guard",
-        "TellsItsDrive": "_destructive_guard",
-        "end_orphans": "_orphans",
-        "heal": "_heal",
-        "place_of": "_destructive_guard",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

@@ -47,27 +47,4 @@ __all__ = [
     "wait_for_signal",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "ActRecorder": "_recorder",
-        "Entry": "_journal",
-        "EntryState": "_journal",
-        "Equipment": "_undo",
-        "Journal": "_journal",
-        "JournalDamaged": "_journal",
-        "JournalledBreakable": "_breakable",
-        "JournalledFabric": "_abilities",
-        "JournalledPhyControl": "_abilities",
-        "JournalledPowerPort": "_abilities",
-        "LinkKept": "_kept",
-        "Outcome": "_undo",
-        "UndoFailed": "_undo",
-        "WORTH_ENDING_NS": "_undo",
-        "apply_full": "_undo",
-        "journalled": "_scope",
-        "undo": "_undo",
-        "undoing": "_scope",
-        "wait_for_signal": "_undo",
-    },
-)
+__getattr__ = lazy_getattr(__name__)
