@@ -120,7 +120,7 @@ class ProtocolError(LabError):
 
 
 class UnknownFormat(ProtocolError):
-    """A tool printed a format of a version that is not known here. ``raw`` is all it printed, for whoever reports."""
+    """A tool printed a format of a version that is not known here. ``raw`` is all it printed, for reports."""
 
     def __init__(self, message: str, *, tool: str, raw: str) -> None:
         self.tool = tool
@@ -141,7 +141,7 @@ class LockedOut(FabricError):
 
 
 class HigherToken(LockedOut):
-    """The switch has granted a higher fencing token than the one shown: ``highest``; ``holder`` has its lock, 0 nobody.
+    """The switch has granted a higher fencing token than the one shown: ``highest``; ``holder`` has its lock, or 0.
 
     Where the store of the lab never gave that number, another store did, or one that this one replaced. ``seen`` is the
     message without its advice.
@@ -159,7 +159,7 @@ class StaleGeneration(FabricError):
 
 
 class ProductFailed(RackloopError):
-    """What is under test did wrong: a drive never came back, a read brought the wrong bytes."""
+    """The product under test did wrong: a drive never came back, a read brought the wrong bytes."""
 
     exit_code = EXIT_PRODUCT_FAILED
 

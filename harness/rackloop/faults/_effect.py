@@ -1,4 +1,4 @@
-"""What reads that went on around a fault saw of it."""
+"""The effect of a fault on reads that went on around it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROBE = "rackprobe"
 
 
 class ReadInterval(Protocol):
-    """What completed in a part of a watch that ended at ``t_ns``; ``max_*`` tell of its longest read."""
+    """The reads that completed in a part of a watch that ended at ``t_ns``; ``max_*`` tell of the longest."""
 
     @property
     def t_ns(self) -> int: ...
@@ -67,7 +67,7 @@ def first_trouble(injection: Injection, intervals: Sequence[ReadInterval]) -> St
 
 
 def _slow_us(begun_ns: int, healed_ns: float, intervals: Sequence[ReadInterval]) -> float:
-    """What no read takes of itself, by those that the fault cannot have held up."""
+    """A time that no read takes of itself, by those that the fault cannot have held up."""
     usual_us = max(
         (each.max_us for each in intervals if each.t_ns <= begun_ns or each.max_submit_ns > healed_ns), default=0.0
     )

@@ -1,4 +1,4 @@
-"""The guard that breaks a rack and mends it: whoever begins a fault through it ends it, whatever comes in between."""
+"""The guard of faults: every fault that begins through it is ended, whatever comes in between."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NUMBERS = count(1)
 class Injection:
     """A fault that was begun. ``number`` counts those of its guard; moments are nanoseconds of the guard's clock.
 
-    ``effect`` is what was first seen of it, None where nobody has looked or seen. One that ``is_ended`` and ``stands``
+    ``effect`` is what was first seen of it, None where nothing was. One that ``is_ended`` and ``stands``
     could not be mended, be it that another fault keeps it from that.
     """
 
@@ -81,10 +81,10 @@ class FaultCutShort(RackloopError):
 
 
 class EffectWatch(Protocol):
-    """Somebody who sees faults take effect: the rack's own log, a server's kernel, a job that reads."""
+    """An observer of faults that take effect: the rack's own log, a server's kernel, a job that reads."""
 
     def first_effect(self, injection: Injection) -> Stage | None:
-        """What was first seen of a fault, asked once it is mended or could not be; None where nothing was."""
+        """The first effect seen of a fault, asked once it is mended or could not be; None where none was."""
         ...
 
 
@@ -210,7 +210,7 @@ class Faults:
             for other in reversed(self.made):
                 if other.is_ended and other.stands and other is not injection:
                     problems += self._mend(other)
-            # Nobody who looks on, and no full disk, may keep a fault from being mended.
+            # No observer, and no full disk, may keep a fault from being mended.
             early_ns = self._ended_early_by_ns(injection, began_ns)
             try:
                 self._look(injection, began_ns)
@@ -256,7 +256,7 @@ class Faults:
             raise failures[0]
 
     def saw(self, injection: Injection, effect: Stage) -> None:
-        """Take down the first effect that somebody saw, during the fault or afterwards; of several the first told."""
+        """Record the first effect that was seen, during the fault or afterwards; of several the first told."""
         if injection.effect is None:
             injection.effect = effect
             self._tell(injection, "effect", effect.at_ns, effect.error_ns, effect.clock)
@@ -281,7 +281,7 @@ class Faults:
         started_ns = self._clock.now_ns()
         deadline = Deadline.after(self._clock, _END_S)
         recorder = self._recorder
-        # Once the lease is over, whoever has the rack heals it; this run may not touch it any more.
+        # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
         recorder.require_lease()
         outcome = undo(
             injection.entries, self._equipment, recorder.journal, deadline, dark=dark, check=recorder.require_lease

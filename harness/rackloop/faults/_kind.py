@@ -1,4 +1,4 @@
-"""A kind of fault: what it does, to what, with which parameters, and what speaks against it."""
+"""Kinds of faults: targets, parameters, mechanism, and reasons against one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RequiredPart:
 
 
 class Mechanism(Protocol):
-    """How faults are made with a rack's equipment. Acts on ``acting`` are journalled there.
+    """A mechanism that makes faults with a rack's equipment. Acts on ``acting`` are journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
     not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone. Those of
@@ -92,7 +92,7 @@ class FaultKind:
         return self.ends_after_s(self._parameters(spec))
 
     def problems(self, lab: Lab, spec: FaultSpec, words: Iterable[str] = ()) -> list[str]:
-        """What is wrong with a specification, by the description alone; empty where nothing is.
+        """The problems of a specification, by the description alone; empty where there are none.
 
         ``words`` are what its target could have been besides what the lab has.
         """

@@ -1,4 +1,4 @@
-"""What is to be broken, and how: data only."""
+"""The specification of a fault."""
 
 from __future__ import annotations
 

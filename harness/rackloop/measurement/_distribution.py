@@ -76,12 +76,12 @@ class Distribution:
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self._cumulative[-1]
 
     @property
     def draws(self) -> int:
-        """How many independent draws the samples are worth."""
+        """The number of independent draws that the samples are worth."""
         return self.n if self.clusters is None else min(self.clusters, self.n)
 
     @property

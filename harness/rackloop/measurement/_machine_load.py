@@ -1,4 +1,4 @@
-"""How busy the measuring machine was while something was measured, seen apart from what was measured.
+"""The load of the measuring machine, seen apart from what is measured.
 
 A thread that sleeps to known moments and notes how late it wakes says how long a ready thread of this machine, and of
 this process, waits before it runs. The kernel says for which share of the time some task waited for a core
@@ -32,7 +32,7 @@ _SLACK_S = 2 * _ASK_NS / 1e9
 
 @dataclass(frozen=True)
 class MachineLoad:
-    """What a ready thread had to wait for a core in one stretch of time, at most; shares of the time are from 0 to 1.
+    """The longest wait of a ready thread for a core in one stretch of time; shares of the time are from 0 to 1.
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
@@ -80,7 +80,7 @@ class MachineLoad:
 
 @dataclass(frozen=True)
 class _Counts:
-    """What the kernel has counted since it started, in its own units; None where it counts no such thing."""
+    """Counts of the kernel since it started, in its own units; None where it counts no such thing."""
 
     pressure_us: int | None
     stolen: int | None
@@ -126,7 +126,7 @@ class LoadWitness:
             self._thread.join()
 
     def attend(self, ask: Callable[[], float | None]) -> None:
-        """Have ``ask`` say how late the simulated rack was at most since it came up; None where nobody knows."""
+        """Have ``ask`` say how late the simulated rack was at most since it came up; None where that is not known."""
         self._ask_rack = ask
         self._rack_then_s = self._asked_rack_s()
 
@@ -140,7 +140,7 @@ class LoadWitness:
         self._rack_then_s = self._rack_s
 
     def so_far(self) -> MachineLoad:
-        """What was seen since :meth:`begin`."""
+        """The load since :meth:`begin`."""
         counts, rack_s = self._counted(), self._asked_rack_s()
         now_ns = self._clock.now_ns()
         with self._lock:

@@ -162,7 +162,7 @@ def _corrected(measurement: Measurement, readings: Sequence[Reading]) -> Measure
 
 
 def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:
-    """How many draws the clusters are worth: their number where all are of one size, less where some weigh more.
+    """The number of draws that clusters are worth: less than there are where some weigh more.
 
     It is Kish's effective size (Survey Sampling, 1965) of clusters whose samples are all alike.
     """
@@ -174,7 +174,7 @@ def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of a measurement: one statistic with its 95 % interval, and what the limit makes of it.
+    """The finding on a measurement: one statistic with its 95 % interval, and what the limit makes of it.
 
     ``ci95`` begins at the lower end of the corrected samples' interval and ends at the upper of the raw ones'; it is
     None for a maximum and a minimum, which are facts and no estimates. ``verdict`` and ``limit`` are None where the
@@ -287,7 +287,7 @@ def _claimed(samples: Distribution, q: float) -> float | None:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """What a limit makes of one statistic of a measurement."""
+    """The judgement of one statistic of a measurement by a limit."""
 
     measurement: Measurement
     limit: Limit

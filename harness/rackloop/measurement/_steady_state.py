@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Criteria:
-    """What steady means: the rounds of a window, and the shares of its average that it may range and drift over.
+    """The criteria of steady state: the rounds of a window, and the shares of its average it may range and drift over.
 
     The defaults are those of the PTS. Raises ValueError for fewer than two rounds and for shares that are negative.
     """

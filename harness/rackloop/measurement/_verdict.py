@@ -1,4 +1,4 @@
-"""What a run, a test or a measurement may conclude, and who is to blame when it is not a pass."""
+"""Verdicts of runs, tests and measurements, and causes of those that are not a pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 class Cause(StrEnum):
-    """Whose fault a verdict that is not a pass is."""
+    """The cause of a verdict that is not a pass."""
 
     PRODUCT = "product"
     TEST = "test"

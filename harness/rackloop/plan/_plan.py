@@ -66,14 +66,14 @@ class PlanEntry:
 
     @property
     def said_by(self) -> str:
-        """Where the entry is, and what was set of it from outside."""
+        """The place of the entry, and the settings of it from outside."""
         settings = [where for where in self.places.values() if where.startswith(_SETTING)]
         return ", ".join([self.places.get("", self.file), *settings])
 
 
 @dataclass(frozen=True)
 class Provision:
-    """How the servers are provisioned before the first test: of ``playbook`` these ``roles``, if there are none all.
+    """The provisioning of servers before the first test: these ``roles`` of ``playbook``, all where there are none.
 
     ``variables`` outrank the roles' defaults.
     """
@@ -89,7 +89,7 @@ class Provision:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, in order, and what a pass of it means.
+    """The tests to run, in order, and what a pass of them means.
 
     ``seed`` is None where each run chooses its own, ``provision`` where servers are taken as they are.
     """
@@ -103,7 +103,7 @@ class Plan:
 
 
 def find_testplans(chosen: str | Path | None = None) -> Path:
-    """Where test files are looked for: the ``chosen`` folder, else those shipped. Raises BadInput where it is none."""
+    """The folder of test files: the ``chosen`` one, else those shipped. Raises BadInput where it is none."""
     if chosen is None:
         return data_path("testplans")
     root = Path(chosen).expanduser().absolute()
@@ -134,7 +134,7 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
 
 
 def _provision(examined: Examined[WrittenPlan], plan: Path) -> Provision | None:
-    """How to provision, its roles held against the playbook; a file of one lies relative to the plan."""
+    """The provisioning, its roles held against the playbook; a playbook's file lies relative to the plan."""
     written = examined.value.provision if examined.value else None
     if written is None:
         return None

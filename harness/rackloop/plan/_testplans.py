@@ -1,4 +1,4 @@
-"""What test files say of themselves, read without importing them: parameters, measures and test functions."""
+"""Declarations of test files, read without importing them: parameters, measures and test functions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def files_by_name(root: Path) -> dict[str, Path]:
 
 
 def read_declared(path: Path) -> Declared:
-    """What the test file at ``path`` declares. Raises ValueError, saying what is wrong with it."""
+    """The declarations of the test file at ``path``. Raises ValueError, saying what is wrong with it."""
     try:
         module = ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:

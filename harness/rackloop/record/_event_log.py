@@ -30,7 +30,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=vars)
 
 @dataclass(frozen=True)
 class Stamped:
-    """An event as it stands in the file: its number, its moment, and itself."""
+    """An event with its number and its moment, as the file has it."""
 
     seq: int
     t_ns: int
@@ -38,11 +38,11 @@ class Stamped:
 
 
 class EventSink(Protocol):
-    """What takes events: the log itself, or a connection to the process that writes it."""
+    """A sink of events: the log itself, or a connection to the process that writes it."""
 
     @property
     def problem(self) -> str | None:
-        """Why the stream lacks events, in one sentence; None as long as it has them all."""
+        """The reason that events are missing from the stream, in one sentence; None while none are."""
         ...
 
     def write(self, event: Event, *, durable: bool = False) -> object:
@@ -120,7 +120,7 @@ class EventLog:
 class ActLog:
     """Numbers the acts of one run and writes them to its event stream. Safe to call from several threads.
 
-    ``test`` is the test that acts belong to; whoever runs tests sets it. ``start`` keeps the numbers of several
+    ``test`` is the test that acts belong to; the session sets it. ``start`` keeps the numbers of several
     processes of one run apart.
     """
 
@@ -195,7 +195,7 @@ def _stamped(record: dict[str, Any]) -> Stamped:
 
 @cache
 def _validators() -> dict[str, TypeAdapter[Any]]:
-    """What checks the type of every field, so that readers may rely on them; a later version's fields are ignored."""
+    """Validators of every field's type, by kind of event; fields of later versions are ignored."""
     from pydantic import TypeAdapter
 
     return {kind: TypeAdapter(cls) for kind, cls in KINDS.items()}

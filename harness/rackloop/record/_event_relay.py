@@ -15,7 +15,7 @@ from rackloop.record._events import Event
 
 @dataclass(frozen=True)
 class RelayAddress:
-    """Where a relay listens, and the key it asks for; both are texts so that they can be handed to a child process."""
+    """The socket of a relay and its key, both as texts so that they can be handed to a child process."""
 
     socket: str
     key: str
@@ -44,7 +44,7 @@ class EventRelay:
             try:
                 connection = self._listener.accept()
             except (AuthenticationError, EOFError, ConnectionError):
-                # Somebody without the key, or who went away at once.
+                # A client without the key, or one that went away at once.
                 continue
             except OSError:
                 return

@@ -1,4 +1,4 @@
-"""The events of a run, what each of them tells. :mod:`rackloop.record` writes and reads the stream they make."""
+"""The events of a run; :mod:`rackloop.record` writes and reads streams of them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class FaultPhase:
 
     ``phase`` is ``commanded`` (about to be asked for), ``acknowledged`` (the equipment said that it is broken),
     ``effect`` (what a server or the rack first saw of it), ``cut_short`` (its end was commanded, before the time that
-    its own parameters say), ``healed`` (mended and read back). A phase that nobody saw
+    its own parameters say), ``healed`` (mended and read back). A phase that was not seen
     is absent. ``target`` and ``parameters`` are as in :class:`rackloop.faults.FaultSpec`.
     """
 
@@ -112,7 +112,7 @@ class RemapSeen:
     """The timeline of one drive coming to one server port.
 
     Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``online``, ``answered``, ``verified``; one
-    that nobody saw is absent. The error of each is what the machine may have added since the stage before.
+    that was not seen is absent. The error of each is what the machine may have added since the stage before.
     """
 
     kind: ClassVar[str] = "remap.seen"
@@ -225,7 +225,7 @@ class RoundsMeasured:
 
 @dataclass(frozen=True)
 class DriveSeen:
-    """What a drive said it is when a test began; ``differs`` are sentences on what the lab description says else."""
+    """A drive's identity when a test began; ``differs`` are sentences on what the lab description says else."""
 
     kind: ClassVar[str] = "drive.seen"
     test: str
@@ -261,7 +261,7 @@ class HealthCompared:
 
 @dataclass(frozen=True)
 class EvidenceGathered:
-    """What was written down during a test that did not pass, on the run's clock; the file has it in words.
+    """The evidence on a test that did not pass, on the run's clock; the file has it in words.
 
     ``lanes`` has the moments at which each source said something, (t_ns, error_ns); ``unread`` says of sources that
     could not be read, or whose clock is not known, why.

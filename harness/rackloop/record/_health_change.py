@@ -1,4 +1,4 @@
-"""What has changed in the health of a rack, and what is made of it."""
+"""Changes in the health of a rack, and how they are judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rackloop.units import counted
 
 
 class Judgement(StrEnum):
-    """What is made of a change: explained by the test or the plan, not explained, or of no consequence."""
+    """The judgement of a change: explained by the test or the plan, not explained, or of no consequence."""
 
     EXPECTED = "expected"
     UNEXPECTED = "unexpected"
@@ -36,7 +36,7 @@ class HealthChange:
 
     @property
     def difference(self) -> int | None:
-        """How far a counter moved; None for anything else."""
+        """The difference that a counter moved by; None for anything else."""
         return self.after - self.before if isinstance(self.before, int) and isinstance(self.after, int) else None
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What keeps a rack and its data safe: the destructive guard, heal, and the ends of commands that a dead run left."""
+"""Safety of a rack and its data: the destructive guard, heal, and ending the commands that a dead run left."""
 
 from typing import TYPE_CHECKING
 

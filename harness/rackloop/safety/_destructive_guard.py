@@ -1,6 +1,6 @@
 """The destructive guard: nothing is written to a drive that is not beyond doubt the one the description means.
 
-Whoever writes takes a :class:`WritableDrive`, and only :meth:`Guard.writable` makes one.
+Writers take a :class:`WritableDrive`, and only :meth:`Guard.writable` makes one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_SCRATCH = "the description does not mark it scratch: true; its content may b
 
 @runtime_checkable
 class Located(Protocol):
-    """What a Drive and a BlockDevice must say to be trusted: on which path they are, in the same words.
+    """A Drive or a BlockDevice that says on which path it is, both in the same words.
 
     Such as ``srv1.p0`` or ``srv1:/dev/nvme0n1``.
     """
@@ -62,10 +62,10 @@ class SeesAtOnce(Protocol):
 
 
 class Leased(Protocol):
-    """What the guard asks of the lease that a drive is to be written under."""
+    """The lease that a drive is to be written under, as the guard asks it."""
 
     def refusals(self, drive_id: str, through: str) -> Sequence[str]:
-        """Why the drive may not be written under it, asked of the store: it is not in it, it is over.
+        """The reasons, asked of the store, not to write the drive: it is not in the lease, the lease is over.
 
         ``through`` is the server port that leads there, ``srv1.p0``, or the server where its port cannot be told.
         """
@@ -81,7 +81,7 @@ class Leased(Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was found at the end of the path that would be written through."""
+    """The findings at the end of the path that would be written through."""
 
     identity: DriveIdentity
     drive_location: str
@@ -159,7 +159,7 @@ class Guard:
             held.callback(claim.close)
         after, _ = _look(drive_id, drive, device, deadline)
         if after.identity != before.identity:
-            reasons.append("another drive was there the second time it was looked at; is somebody remapping?")
+            reasons.append("another drive was there the second time it was looked at; is another controller remapping?")
         reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
         return bound, claim, normal_text(after.identity.serial), reasons
 
@@ -178,7 +178,7 @@ def require_may_disturb(lab: Lab, lease: object | None) -> None:
 
 
 def lease_refusals(lease: Leased | None, drive_id: str, through: str) -> list[str]:
-    """Why the drive may not be written under ``lease`` by way of ``through``; empty where it may be."""
+    """The reasons not to write the drive under ``lease`` by way of ``through``; empty where there are none."""
     return (
         ["it is not leased; lease the rack, or the server that has it"]
         if lease is None
@@ -187,7 +187,7 @@ def lease_refusals(lease: Leased | None, drive_id: str, through: str) -> list[st
 
 
 def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdentity] = ()) -> list[str]:
-    """Every reason not to overwrite what was found as ``drive_id``, whoever asks; empty where there is none."""
+    """Every reason not to overwrite what was found as ``drive_id``, under any lease; empty where there is none."""
     reasons: list[str] = []
     described = lab.drives.get(drive_id)
     if described is None:
@@ -218,12 +218,12 @@ def _server_port(lab: Lab, drive_id: str, location: str) -> str:
 
 
 def place_of(device: BlockDevice) -> str:
-    """Where a device is: the path it is on in words, or what opens it, whichever drive it is bound to."""
+    """The place of a device: its path in words, or what opens it, whichever drive it is bound to."""
     return device.location if isinstance(device, Located) else device.probe_target()
 
 
 def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> tuple[Evidence, BlockDevice]:
-    """What is found on the path, and the device by which the drive that was found is reached and no other."""
+    """The findings on the path, and the device that reaches the drive that was found and no other."""
     if not isinstance(drive, Located) or not isinstance(device, TellsItsDrive):
         silent = device if isinstance(drive, Located) else drive
         raise GuardRefused(drive_id, [f"{type(silent).__name__} does not say on which path it is"])

@@ -1,8 +1,8 @@
-"""Giving a rack back its baseline after a run that did not: from any process, after any end of the run.
+"""Heal: giving a rack back its baseline after a run that did not, from any process, after any end of the run.
 
 The journal says what may be left of it. Beyond the journal, the map is compared with the baseline and restored, for
 a switch that lost its power lost its map with it; faults that no entry explains are mended where the rack is simulated;
-power and faults of a real one are reported and not touched, for somebody may have a hand in that box.
+power and faults of a real one are reported and not touched, for an operator may have a hand in that box.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _ANSWER_S = 10.0
 
 @dataclass(frozen=True)
 class HealReport:
-    """What heal did: the entries it undid, the faults it mended and the ports it gave their baseline circuits that no
-    entry explained, the commands of runs that are over which it ended, and a sentence for each thing that is still not
-    as it should be.
-    """  # noqa: D205
+    """The result of a heal: entries ``undone``, commands of runs that are over ``ended``, and what is still wrong.
+
+    No entry explained the faults that were ``mended``, nor the other circuits that ``restored_ports`` had.
+    ``problems`` has a sentence for each thing that is still not as it should be.
+    """
 
     undone: tuple[Entry, ...]
     mended: tuple[str, ...]
@@ -79,7 +80,7 @@ def heal(
     With a ``lease`` of a part of the rack, ``lab`` and ``equipment`` are those of that part, and so is what is undone.
     Where ``look_at`` is given and anything had to be healed, or it is to be ``thorough``, every server must answer and
     every drive of the baseline be there and be itself. What was done to parts that ``leave`` says are to be left
-    alone, because somebody works on them, stays in the journal; so does a change of the map, when the circuits of
+    alone, because an operator works on them, stays in the journal; so does a change of the map, when the circuits of
     such switch ports are all that is left of it. ``answering`` names the servers that answered since the lab was
     this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
     neither their controllers nor their outlets are asked.

@@ -25,7 +25,7 @@ Check = Callable[[], str | None]
 
 
 class Rack(Protocol):
-    """What of a bench is looked at: servers by SSH, and the drive that a port sees now."""
+    """The parts of a bench that are checked: servers by SSH, and the drive that a port sees now."""
 
     def host(self, server: str) -> Host: ...
     def drive(self, server: str, port: str) -> Drive: ...

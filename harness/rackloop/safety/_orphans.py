@@ -1,4 +1,4 @@
-"""Commands that runs left behind on servers: found by the label in their environment, ended where their run is over.
+"""Orphans: commands that runs left behind on servers, found by the label in their environment.
 
 Every command that Rackloop has a server do has ``RACKLOOP_COMMAND=LAB/LEASE/CONNECTION`` in its environment, and so has
 whatever it starts. A watchdog on the server ends them when it does not hear of the harness any more; this is for what
@@ -105,7 +105,7 @@ def end_orphans(
 
 
 def _labelled(lab: str, deadline: Deadline, host: Host) -> list[Orphan]:
-    """What runs on the server for leases of the lab."""
+    """The processes on the server that run for leases of the lab."""
     try:
         listed = host.run(("sh", "-c", _LIST, "list", lab), deadline).stdout
     except RackloopError:

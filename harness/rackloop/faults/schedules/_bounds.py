@@ -1,4 +1,4 @@
-"""How much a schedule breaks at once, held against what it may."""
+"""The bound of a schedule: how much it may break at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Taking = Callable[[FaultSpec], Parts]
 
 
 def nothing_known(_fault: FaultSpec) -> Parts:
-    """What a fault takes where no lab is known: then only faults are counted."""
+    """Nothing: where no lab is known only faults are counted."""
     return Parts()
 
 
 def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: Taking) -> str | None:
-    """Why ``new`` may not begin while ``standing`` stand, in words; None where it may."""
+    """The reason that ``new`` may not begin while ``standing`` stand, in words; None where it may."""
     before = list(standing)
     if any((fault.kind, fault.target) == (new.kind, new.target) for fault in before):
         return f"{new} stands already"
@@ -41,7 +41,7 @@ def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: T
 
 
 def bound_problems(schedule: Schedule, taking: Taking = nothing_known) -> Iterator[tuple[int, str]]:
-    """Where a schedule breaks more at once than it may, or leaves too little recovery: the step, and what to do."""
+    """The steps at which a schedule breaks more than it may, or leaves too little recovery, with what to do."""
     steps = schedule.unrolled().steps
     seen = set()
     recent: list[Step] = []

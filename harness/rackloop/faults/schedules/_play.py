@@ -24,7 +24,7 @@ _MICROSECONDS = 6
 
 
 class Breaking(Protocol):
-    """What breaks and mends.
+    """The guard of faults that a player uses.
 
     ``begin`` returns once the fault stands; where it raises nothing stands, unless it raises UndoFailed. ``end``
     returns once the fault does no longer stand; or, where what ``begin`` gave says by ``stands`` that it does, another
@@ -38,7 +38,7 @@ class Breaking(Protocol):
 
 @dataclass(frozen=True)
 class Done:
-    """What became of one step, in nanoseconds of the player's clock; ``index`` counts the unrolled steps.
+    """The outcome of one step, in nanoseconds of the player's clock; ``index`` counts the unrolled steps.
 
     ``begun_ns`` is when the fault was commanded, ``stood_ns`` when it stood, ``mending_ns`` when its end was commanded,
     ``ended_ns`` when it was mended; one that never came is None. ``late_s`` is how much later than the schedule says it
@@ -58,7 +58,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Played:
-    """What was really done of a schedule. ``held_s`` is by how much its last steps came later for having to wait."""
+    """The played part of a schedule. ``held_s`` is by how much its last steps came later for having to wait."""
 
     schedule: Schedule
     started_ns: int
@@ -68,11 +68,11 @@ class Played:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What failed, one sentence each."""
+        """The failures, one sentence each."""
         return tuple(done.error for done in self.done if done.error)
 
     def as_schedule(self) -> Schedule:
-        """What was done as a schedule that does it again, at the times at which it was done."""
+        """A schedule that does again what was done, at the same times."""
         steps = tuple(
             Step(
                 round((done.begun_ns - self.started_ns) / 1e9, _MICROSECONDS),
@@ -184,7 +184,7 @@ class _Player:
             self.held_ns = late_ns
 
     def _not_before(self, step: Step) -> int | None:
-        """When to look again whether the step may begin; None where it may."""
+        """The moment to look again whether the step may begin; None where it may."""
         now_ns = self.clock.now_ns()
         if any(holds() for holds in self.pauses):
             return now_ns + _POLL_NS

@@ -1,4 +1,4 @@
-"""Drawing a schedule: the same seed gives the same faults at the same times."""
+"""Random schedules: the same seed draws the same faults at the same times."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def taking_of(lab: Lab) -> Taking:
 
 
 def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
-    """What ``drives``, ``ports`` and ``servers`` mean as targets: what may be broken and is in use at the baseline."""
+    """The targets that ``drives``, ``ports`` and ``servers`` stand for: those in use that may be broken."""
     return {
         "drives": tuple(drive for drive in lab.places if lab.drives[drive].scratch),
         "ports": tuple(f"{server}.{port}" for server, ports in lab.baseline.items() for port in ports),

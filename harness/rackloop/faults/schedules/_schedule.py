@@ -1,4 +1,4 @@
-"""What a schedule of faults is: steps on a time line, and how much may be broken at once."""
+"""Schedules of faults: steps on a time line, and how much may be broken at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Step:
 
     @property
     def ends_s(self) -> float:
-        """When it ends, in seconds after the beginning of the schedule."""
+        """The moment it ends, in seconds after the beginning of the schedule."""
         return self.at_s + self.lasts_s
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Step:
 class Bound:
     """The most that may be broken at once: faults, and the drives and servers that these may touch.
 
-    It is what the system under test is meant to survive. One of each, unless somebody says more.
+    It is what the system under test is meant to survive. One of each by default.
     """
 
     faults: int = 1
@@ -50,7 +50,7 @@ class Schedule:
 
     A fault begins while another one stands if ``most`` allows it, else at least ``recovery_s`` seconds after the last
     one ended. While one of the conditions named in ``pause`` holds none begins. ``repeats`` is how often the steps are
-    gone through. ``seed`` is what they were drawn with, None where somebody wrote them. ``places`` say where each step
+    gone through. ``seed`` is what they were drawn with, None where they were written. ``places`` say where each step
     stands in its file, for messages.
     """
 
@@ -65,12 +65,12 @@ class Schedule:
 
     @property
     def round_s(self) -> float:
-        """How long the steps take once, until the next round may begin."""
+        """The duration of one round of steps, until the next may begin."""
         return max((step.ends_s for step in self.steps), default=0.0) + self.recovery_s
 
     @property
     def lasts_s(self) -> float:
-        """How long all of it takes where nothing is late and nothing pauses it, until the last fault has ended."""
+        """The duration of all rounds without delay or pause, until the last fault has ended."""
         return self.round_s * self.repeats - self.recovery_s if self.steps else 0.0
 
     def unrolled(self) -> Schedule:

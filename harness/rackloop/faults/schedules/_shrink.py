@@ -29,7 +29,7 @@ class _OutOfRuns(Exception):
 class Shrunk:
     """The least schedule found that fails.
 
-    ``is_minimal`` says that nothing more could be taken away from it; otherwise the runs were used up or somebody
+    ``is_minimal`` says that nothing more could be taken away from it; otherwise the runs were used up, or it was
     interrupted. ``runs`` counts the runs it took, ``flaky`` the candidates that failed once and not always: each
     counted as one that does not fail.
     """

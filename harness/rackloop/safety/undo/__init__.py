@@ -1,4 +1,4 @@
-"""Abilities that write down how to undo each act before they make it, and the scopes that undo them.
+"""Abilities that journal the inverse of each act before they make it, and the scopes that undo acts.
 
 The sequence of every act: refuse where the lab may not be disturbed, read what is there now, announce the act in
 the event stream (durable), write its inverse to the undo journal (durable), act, record that it was done.

@@ -12,7 +12,7 @@ from rackloop.safety.undo._recorder import ActRecorder
 
 
 class JournalledBreakable:
-    """A Breakable whose faults can be mended by whoever undoes them. ``name`` is what the lab calls the part.
+    """A Breakable whose faults the journal can mend. ``name`` is what the lab calls the part.
 
     A fault that is mended here still stands in the journal until it is undone, which then finds nothing to mend.
     """
@@ -39,12 +39,12 @@ class JournalledBreakable:
         )
 
     def mend(self, key: str, deadline: Deadline) -> None:
-        """Mend what stands under ``key``. Raises LeaseLost where the lease is over: whoever has the rack heals it."""
+        """Mend what stands under ``key``. Raises LeaseLost where the lease is over: its next holder heals the rack."""
         self._recorder.require_lease()
         self._part.mend(key, deadline)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """What is broken now, by key."""
+        """The faults that stand now, by key."""
         return self._part.standing(deadline)
 
 

@@ -1,4 +1,4 @@
-"""The undo journal: what was done to a rack and what undoes it, on disk before it is done.
+"""The undo journal: acts on a rack and their inverses, on disk before the acts are made.
 
 A table in the lab's store (:mod:`rackloop.safety.store`). An intention is synced to the disk before
 :meth:`Journal.intend` returns; its outcome is not, because an entry whose outcome was lost is treated as one that may
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class EntryState(StrEnum):
-    """How far an entry got. ``intended`` and ``acted`` stand: something may be left to undo."""
+    """The state of an entry. ``intended`` and ``acted`` stand: something may be left to undo."""
 
     INTENDED = "intended"
     ACTED = "acted"
@@ -105,7 +105,7 @@ class JournalDamaged(StoreDamaged):
 
 
 class Journal:
-    """The undo journal in ``store``. Closing it closes the store, which may also be closed by whoever opened it.
+    """The undo journal in ``store``. Closing it closes the store, which may also be closed on its own.
 
     Every method raises LabError where the disk or the database refuses, JournalDamaged where it cannot be read.
     """
@@ -183,7 +183,7 @@ class Journal:
             )
 
     def standing(self, lab: str) -> list[Entry]:
-        """What may have been done to ``lab`` and was not undone, newest first.
+        """The entries of acts that may have happened to ``lab`` and were not undone, newest first.
 
         Raises JournalDamaged where not all of it can be read; its ``readable`` holds what could be.
         """

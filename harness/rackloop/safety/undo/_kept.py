@@ -1,4 +1,4 @@
-"""Drives that keep their links: those whose content may be worth keeping, unless the plan names them."""
+"""Drives whose links no act takes away: those that are not scratch, unless the plan names them."""
 
 from __future__ import annotations
 

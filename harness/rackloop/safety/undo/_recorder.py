@@ -1,4 +1,4 @@
-"""The order in which every act on a rack is made."""
+"""The recorder of acts: each is announced, journalled, made and recorded, in this order."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ActRecorder:
         return IntendedAct(self, entry, number)
 
     def keep_entry(self, entry: Entry) -> None:
-        """Tell whoever keeps them of an act that may have happened."""
+        """Pass on the entry of an act that may have happened."""
         if self.keep is not None:
             self.keep(entry)
 

@@ -1,4 +1,4 @@
-"""A stretch of a test after which the rack is as it was before."""
+"""Scopes of a test whose acts are undone on leaving."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _undo_all(
         given.forget_staged()
     if not made:
         return
-    # Once the lease is over, whoever has the rack heals it; this run may not touch it any more.
+    # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
     recorder.require_lease()
     outcome = undo(made, equipment, recorder.journal, deadline, check=recorder.require_lease)
     if outcome.problems:

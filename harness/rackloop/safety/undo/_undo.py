@@ -38,7 +38,7 @@ _WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
 
 @dataclass(frozen=True)
 class Equipment:
-    """What of a lab can be disturbed: its switch, the PHYs behind it, power ports and breakable parts by name.
+    """The equipment of a lab: its switch, the PHYs behind it, power ports and breakable parts by name.
 
     ``switch_power`` names the power port that feeds the switch, where one does. The parts of ``breakable`` are called
     ``drive:NAME``, ``switch_port:NUMBER``, ``cabling``, ``server:NAME``, ``network:NAME``, ``control``, ``bmc:NAME``,
@@ -57,7 +57,7 @@ class Equipment:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was undone, and for what was not, one sentence each that names it."""
+    """The entries that were undone, and a sentence for each that was not."""
 
     undone: tuple[Entry, ...]
     problems: tuple[str, ...]
@@ -334,7 +334,7 @@ def _settle(
 
 
 def _end_ns(entry: Entry, boot_id: str, deadline: Deadline) -> int:
-    """When the disturbance of ``entry`` ends by itself.
+    """The moment at which the disturbance of ``entry`` ends by itself.
 
     One whose moment was lost with its process, or with the boot, was made by now at the latest.
     """
