@@ -174,7 +174,7 @@ def test_power_loss_in_the_middle_of_a_load_triggers_nothing(bench: tuple[Switch
     fabric = FlexFabric(session)
     install(thread, Rule(Act.POWER_LOSS_BEFORE, match=":ROUT:LOAD"))
     with pytest.raises(StaleGeneration):
-        fabric.apply(CHANGE, soon(), if_generation=1)
+        fabric.apply(CHANGE, soon(), on=LiveMap(1, BEFORE))
     assert fabric.live_map(soon()) == LiveMap(2, BEFORE)
     assert fabric.apply(CHANGE, soon()).generation == 3
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from rackloop.clock import Deadline
-from rackloop.errors import NotSupported, StaleGeneration
-from rackloop.portmap import MapChange, PortMap
+from rackloop.errors import NotSupported
+from rackloop.portmap import Full, MapChange, PortMap
 
 
 class PortState(StrEnum):
@@ -32,19 +32,30 @@ class BoxIdentity:
 
 @dataclass(frozen=True)
 class LiveMap:
-    """The map a switch carries now and the generation that names it; every change adds one."""
+    """The map a switch carries now and the generation that names it; every change adds one.
+
+    A view that shows some ports only keeps the pairs of all the others in ``whole``.
+    """
 
     generation: int
     pairs: PortMap
+    whole: PortMap | None = field(default=None, compare=False, repr=False)
 
-    def require(self, generation: int | None) -> None:
-        """Raise StaleGeneration, as a switch does, where a change was made for another ``generation`` than this."""
-        if generation not in {None, self.generation}:
-            raise StaleGeneration(
-                f"the change was made for generation {generation}, the switch is at {self.generation}; "
-                "read the live map again",
-                code=-221,
-            )
+    def showing(self, pairs: PortMap) -> LiveMap:
+        """The same map as a view that shows ``pairs`` only."""
+        return LiveMap(self.generation, pairs, self.of_switch().pairs)
+
+    def of_switch(self) -> LiveMap:
+        """The same map with all its pairs."""
+        return self if self.whole is None else LiveMap(self.generation, self.whole)
+
+    def after(self, change: MapChange) -> LiveMap | None:
+        """The map that stands once ``change`` was executed; None where a view replaced all that it shows."""
+        if self.whole is None:
+            return LiveMap(self.generation + 1, change.after(self.pairs))
+        if isinstance(change, Full):
+            return None
+        return LiveMap(self.generation + 1, change.after(self.pairs), change.after(self.whole))
 
 
 @dataclass(frozen=True)
@@ -72,12 +83,16 @@ class Staged:
 
 @runtime_checkable
 class Fabric(Protocol):
-    """Says which port is joined to which. One controller at a time, by fencing token."""
+    """The circuits of a switch. One controller at a time, by fencing token.
+
+    ``on`` is the live map that a change was computed on, as ``live_map`` of the same object gave it: it is not read
+    again, and the change is executed at its generation only; at any other it raises StaleGeneration.
+    """
 
     def identify(self, deadline: Deadline) -> BoxIdentity: ...
     def port_count(self, deadline: Deadline) -> int: ...
     def live_map(self, deadline: Deadline) -> LiveMap: ...
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied: ...
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied: ...
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]: ...
     def take_lock(self, token: int, deadline: Deadline) -> None: ...
     def release_lock(self, token: int, deadline: Deadline) -> None: ...
@@ -96,7 +111,7 @@ class MapStager(Protocol):
     StaleGeneration, where it is not what the switch has staged FabricError; nothing was done in either case.
     """
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged: ...
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged: ...
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied: ...
 
 

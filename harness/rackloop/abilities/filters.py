@@ -29,13 +29,13 @@ class FabricFilter:
         """The map it carries now."""
         return self._fabric.live_map(deadline)
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Make ``change``."""
-        return self._fabric.apply(change, deadline, if_generation=if_generation)
+        return self._fabric.apply(change, deadline, on=on)
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Have the switch hold ``change`` ready. Raises NotSupported where it takes no map ahead."""
-        return stager(self._fabric).stage(change, deadline, if_generation=if_generation)
+        return stager(self._fabric).stage(change, deadline, on=on)
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
         """Execute what was staged."""
@@ -89,31 +89,28 @@ class HiddenPorts(FabricFilter):
     def live_map(self, deadline: Deadline) -> LiveMap:
         """The circuits between shown ports; the generation is the switch's."""
         live = self._fabric.live_map(deadline)
-        return LiveMap(live.generation, self._shown(live.pairs))
+        return live.showing(self._shown(live.pairs))
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Make ``change`` on the shown ports; a full map is one of these ports. Raises what ``refusal`` makes."""
-        wanted, generation = self._of_whole(change, deadline, if_generation)
-        return self._fabric.apply(wanted, deadline, if_generation=generation)
+        wanted, live = self._of_whole(change, deadline, on)
+        return self._fabric.apply(wanted, deadline, on=live)
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Stage ``change`` as :meth:`apply` would make it."""
-        wanted, generation = self._of_whole(change, deadline, if_generation)
-        return super().stage(wanted, deadline, if_generation=generation)
+        wanted, live = self._of_whole(change, deadline, on)
+        return super().stage(wanted, deadline, on=live)
 
     def boot_map(self, deadline: Deadline) -> PortMap:
         """The power-on map between shown ports."""
         return self._shown(self._fabric.boot_map(deadline))
 
-    def _of_whole(
-        self, change: MapChange, deadline: Deadline, if_generation: int | None
-    ) -> tuple[MapChange, int | None]:
-        """``change`` as it is to be made on the whole switch, and the generation of the map that it is meant for."""
+    def _of_whole(self, change: MapChange, deadline: Deadline, on: LiveMap | None) -> tuple[MapChange, LiveMap | None]:
+        """``change`` as it is to be made on the whole switch, and the switch's map that it is computed on."""
         self._require_shown(change.ports if isinstance(change, Open) else change.pairs.ports())
         if not (self._is_strict or isinstance(change, Full)):
-            return change, if_generation
-        live = self._fabric.live_map(deadline)
-        live.require(if_generation)
+            return change, None if on is None else on.of_switch()
+        live = self._fabric.live_map(deadline) if on is None else on.of_switch()
         if isinstance(change, Full):
             stays = all if self._is_strict else any
             needed = change.pairs.ports()
@@ -121,7 +118,7 @@ class HiddenPorts(FabricFilter):
             change = Full(PortMap.of((*kept, *change.pairs)))
         if self._is_strict:
             self._require_shown(disturbed_ports(live.pairs, change.after(live.pairs)))
-        return change, live.generation
+        return change, live
 
     def _require_shown(self, ports: Collection[int]) -> None:
         if hidden := sorted(filter(self._is_hidden, ports)):

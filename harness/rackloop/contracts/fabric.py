@@ -103,7 +103,7 @@ def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
         switch = stager(fabric)
         for change in (Full(PortMap.of([(a, b)])), Partial(PortMap.of([(b, c)])), Open(frozenset({b}))):
             live = fabric.live_map(soon())
-            staged = switch.stage(change, soon(), if_generation=live.generation)
+            staged = switch.stage(change, soon(), on=live)
             assert fabric.live_map(soon()) == live
             began = CLOCK.now_ns()
             applied = switch.trigger(staged, soon())
@@ -111,7 +111,7 @@ def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
             assert applied.generation == live.generation + 1
             assert fabric.live_map(soon()) == LiveMap(applied.generation, change.after(live.pairs))
         with must_raise(StaleGeneration):
-            switch.stage(Partial(PortMap.of([(c, d)])), soon(), if_generation=live.generation)
+            switch.stage(Partial(PortMap.of([(c, d)])), soon(), on=live)
 
 
 def triggers_a_staged_change_once_and_the_last_alone(make: FabricFactory) -> None:
@@ -164,9 +164,9 @@ def refuses_a_stale_generation(make: FabricFactory) -> None:
         for change in (Partial(PortMap.of([(a, b)])), Full(PortMap()), Open(frozenset({a}))):
             for generation in (live.generation + 1, live.generation - 1):
                 with must_raise(StaleGeneration):
-                    fabric.apply(change, soon(), if_generation=generation)
+                    fabric.apply(change, soon(), on=LiveMap(generation, live.pairs))
         assert fabric.live_map(soon()) == live
-        fabric.apply(Partial(PortMap.of([(a, b)])), soon(), if_generation=live.generation)
+        fabric.apply(Partial(PortMap.of([(a, b)])), soon(), on=live)
 
 
 def refuses_a_bad_map_whole_and_goes_on(make: FabricFactory) -> None:

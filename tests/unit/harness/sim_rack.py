@@ -81,12 +81,11 @@ class SimSwitch:
         self.asking("live_map")
         return LiveMap(self.generation, self.live)
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         self._answer()
         if self.locked:
             raise LockedOut("another controller holds the lock", code=-203)
-        if if_generation not in {None, self.generation}:
-            raise StaleGeneration(f"generation {self.generation}, not {if_generation}", code=-221)
+        self._require_generation(on)
         self.before()
         wanted = change.after(self.live)
         kept = tuple(pair for pair in self.live if self.stuck.intersection(pair))
@@ -99,11 +98,11 @@ class SimSwitch:
             raise FabricError("ports did not follow")
         return Applied(self.generation, self.clock.now_ns(), self.clock.now_ns())
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         self._answer()
         if self.locked:
             raise LockedOut("another controller holds the lock", code=-203)
-        LiveMap(self.generation, self.live).require(if_generation)
+        self._require_generation(on)
         self.before_staging()
         self.staged = Staged(change, self.generation)
         return self.staged
@@ -111,7 +110,7 @@ class SimSwitch:
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
         if self.staged is not staged:
             raise FabricError("nothing is staged", code=-211)
-        return self.apply(staged.change, deadline, if_generation=staged.generation)
+        return self.apply(staged.change, deadline, on=LiveMap(staged.generation, self.live))
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
         self._answer()
@@ -162,6 +161,10 @@ class SimSwitch:
     def _answer(self) -> None:
         if not self.reachable:
             raise LabError("the switch does not answer")
+
+    def _require_generation(self, on: LiveMap | None) -> None:
+        if on is not None and on.generation != self.generation:
+            raise StaleGeneration(f"generation {self.generation}, not {on.generation}", code=-221)
 
 
 class RestoringPhy:

@@ -224,11 +224,13 @@ def test_another_controllers_change_is_seen_and_the_inverse_computed_anew(bench:
     assert [entry.state for entry in bench.journal.since(0)].count(EntryState.FAILED) == 1
 
 
-def test_a_caller_who_named_a_generation_hears_that_it_is_stale(bench: Bench) -> None:
-    bench.acting.fabric.apply(SWAP, bench.deadline, if_generation=1)
-    with pytest.raises(StaleGeneration, match="generation 1, the switch is at 2"):
-        bench.acting.fabric.apply(SWAP, bench.deadline, if_generation=1)
+def test_a_change_computed_on_a_map_that_is_stale_is_refused(bench: Bench) -> None:
+    live = bench.acting.fabric.live_map(bench.deadline)
+    bench.acting.fabric.apply(SWAP, bench.deadline, on=live)
+    with pytest.raises(StaleGeneration, match="generation 2, not 1"):
+        bench.acting.fabric.apply(SWAP, bench.deadline, on=live)
     assert len(bench.switch.applied) == 1
+    assert len(bench.journal.standing("bench")) == 1
 
 
 @pytest.mark.parametrize("act", ["apply", "save", "drop", "flap", "turn_off", "turn_on"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import Applied, stager
+from rackloop.abilities import Applied, LiveMap, stager
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
 from rackloop.lab import Lab, Parts, parts_at, parts_of
@@ -19,6 +19,7 @@ from rackloop.safety.leases import HeldLease, LeaseLost, Leases, LeaseTerms, fen
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled, undoing
 from rackloop_drivers.fabric.flexfabric import (
+    Exchange,
     FlexFabric,
     FlexFabricPhy,
     MemoryMatrix,
@@ -40,6 +41,7 @@ class Rack:
         self.folder = folder
         self.url = url
         self.lab: Lab = described(folder)
+        self.on_exchange: Callable[[Exchange], None] | None = None
 
     def store(self) -> Store:
         return self._stack.enter_context(closing(open_store(self.folder / "store.sqlite", CLOCK)))
@@ -55,7 +57,8 @@ class Rack:
 
     def fabric(self, token: int | None = None) -> tuple[FlexFabric, FlexFabricPhy]:
         """The switch, by a session of its own."""
-        session = self._stack.enter_context(closing(open_flexfabric(self.url, CLOCK, soon(), token=token)))
+        session = open_flexfabric(self.url, CLOCK, soon(), token=token, on_exchange=self.on_exchange)
+        self._stack.callback(session.close)
         return FlexFabric(session), FlexFabricPhy(session)
 
     def acting(self, held: HeldLease) -> Equipment:
@@ -111,6 +114,35 @@ def test_holders_of_parts_share_the_switch_and_see_their_part_alone(rack: Rack) 
         assert second.fabric.live_map(soon()).pairs == PortMap.of([(5, 104), (6, 103)])
         first.fabric.apply(Full(PortMap.of([(1, 101), (2, 102)])), soon())
     assert second.fabric.live_map(soon()).pairs == PortMap.of([(5, 104), (6, 103)])
+
+
+@pytest.mark.parametrize(
+    ("servers", "exchanges"),
+    [
+        (None, [":ROUT:LOAD", ":TRIG"]),
+        (["srv1"], [":SYST:LOCK:REQ", ":ROUT:LOAD", ":SYST:LOCK:REL", ":SYST:LOCK:REQ", ":TRIG", ":SYST:LOCK:REL"]),
+    ],
+)
+def test_a_remap_takes_no_exchange_to_read_the_live_map(
+    rack: Rack, servers: list[str] | None, exchanges: list[str]
+) -> None:
+    sent: list[str] = []
+    rack.on_exchange = lambda exchange: sent.append(exchange.sent)
+    acting = rack.acting(rack.holding(slice_of(rack.lab, servers)))
+    fabric, live = stager(acting.fabric), acting.fabric.live_map(soon())
+    for drive in (102, 101):
+        change = Partial(PortMap.of([(1, drive)]))
+        sent.clear()
+        applied = fabric.trigger(fabric.stage(change, soon()), soon())
+        assert [_act(message) for message in sent] == exchanges
+        assert not any(":ROUT:MAP?;" in message for message in sent)
+        live = LiveMap(applied.generation, change.after(live.pairs))
+    assert acting.fabric.live_map(soon()) == live
+
+
+def _act(message: str) -> str:
+    """What a message has the switch do; a lock may go before the act that it is for."""
+    return next(act for act in (":ROUT:LOAD", ":TRIG", ":SYST:LOCK:REL", ":SYST:LOCK:REQ") if f"{act} " in message)
 
 
 def test_a_part_is_staged_ahead_and_goes_stale_when_another_acts(rack: Rack) -> None:
@@ -169,11 +201,11 @@ def test_who_stops_in_its_turn_is_stepped_over_and_refused_and_asks_again(rack: 
     fabric, _ = rack.fabric()
     refused: list[LockedOut] = []
 
-    def act(change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def act(change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         if not refused:
             others.drop([5], 0.01, soon(), request_id=1)
         try:
-            return FlexFabric.apply(fabric, change, deadline, if_generation=if_generation)
+            return FlexFabric.apply(fabric, change, deadline, on=on)
         except LockedOut as error:
             refused.append(error)
             raise

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from rackloop.abilities import stager
+from rackloop.abilities import LiveMap, stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.lab import Lab, Part, load_lab, parts_of
@@ -126,7 +126,7 @@ def test_what_is_refused_for_what_is_out_leaves_nothing_to_undo(
 
 def test_a_full_map_for_another_generation_is_refused(bench: BenchInService, clock: VirtualClock) -> None:
     with pytest.raises(StaleGeneration):
-        bench.equipment.fabric.apply(Full(PortMap()), _soon(clock), if_generation=99)
+        bench.equipment.fabric.apply(Full(PortMap()), _soon(clock), on=LiveMap(99, BASELINE))
 
 
 def test_a_rack_is_healed_around_what_is_out(

@@ -47,8 +47,8 @@ class Rack:
         self.clock.advance(self.switch_takes_s)
         return Applied(len(self.changes), commanded_ns, self.clock.now_ns())
 
-    def stage(self, change: MapChange, _deadline: object, *, if_generation: int | None = None) -> Staged:
-        assert if_generation is None
+    def stage(self, change: MapChange, _deadline: object, *, on: LiveMap | None = None) -> Staged:
+        assert on is None
         self.order_of_acts.append("stage")
         return Staged(change, len(self.changes))
 
@@ -105,8 +105,8 @@ class Rack:
 class Unstaged(Rack):
     """The same with a switch that takes no map ahead."""
 
-    def stage(self, change: MapChange, _deadline: object, *, if_generation: int | None = None) -> Staged:
-        raise NotSupported(f"this switch does not take {change} ahead, of generation {if_generation}")
+    def stage(self, change: MapChange, _deadline: object, *, on: LiveMap | None = None) -> Staged:
+        raise NotSupported(f"this switch does not take {change} ahead, of {on}")
 
 
 def pairs_of(rack: Rack) -> list[tuple[tuple[int, int], ...]]:

@@ -41,9 +41,9 @@ class ExampleFabric:
             raise ProtocolError(f"expected a generation and a map, got {words}")
         return LiveMap(int(words[0]), read_map(words[1]))
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Change the map; raises StaleGeneration or LockedOut where it may not."""
-        expected = NOTHING if if_generation is None else str(if_generation)
+        expected = NOTHING if on is None else str(on.generation)
         commanded_ns = deadline.clock.now_ns()
         generation = self._number(deadline, "APPLY", str(self._token), expected, *change_words(change))
         return Applied(generation, commanded_ns, deadline.clock.now_ns())

@@ -102,30 +102,29 @@ class FlexFabric:
             if deadline.is_over():
                 raise DeadlineExceeded(f"{self.session.url}: the live map keeps changing; stop the other controller")
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
-        """Change the live map, exactly once, in two exchanges: stage and look, then trigger and look.
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
+        """Change the live map, exactly once, in two exchanges: stage and read back, then trigger and read back.
 
-        Raises :class:`~rackloop.errors.StaleGeneration` where the generation is not ``if_generation``, or changes
-        before the trigger; :class:`~rackloop.errors.FabricError` where the switch refuses, where ports do not
-        follow, and where after a lost acknowledgement the switch is in neither the old nor the intended state.
+        The live map is read while staging where ``on`` is not given. Raises :class:`~rackloop.errors.StaleGeneration`
+        where the switch has another map than that before the trigger; :class:`~rackloop.errors.FabricError` where the
+        switch refuses, where ports do not follow, and where after a lost acknowledgement the switch is in neither the
+        old nor the intended state.
         """
         with self.session.exclusive():
-            before = self._stage(change, deadline)
-            self._require_generation(before, if_generation)
+            before = self._stage(change, deadline, on)
             return self._execute(change, before, _trigger(change, before.generation), deadline)
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Have the switch hold ``change`` ready for :meth:`trigger`; the live map stays as it is.
 
-        What was staged before is forgotten. Raises :class:`~rackloop.errors.StaleGeneration` where the generation is
-        not ``if_generation``, :class:`~rackloop.errors.FabricError` where the switch refuses the map.
+        What was staged before is forgotten. Raises :class:`~rackloop.errors.StaleGeneration` where the switch has
+        another map than ``on``, :class:`~rackloop.errors.FabricError` where it refuses the map.
         """
         with self.session.exclusive():
-            before = self._stage(change, deadline)
-            self._require_generation(before, if_generation)
+            before = self._stage(change, deadline, on)
             if isinstance(change, Open):
                 # The switch opens ports at once; what is left of the map without them can be staged.
-                self._stage(Full(change.after(before.pairs)), deadline)
+                self._stage(Full(change.after(before.pairs)), deadline, before)
             staged = Staged(change, before.generation)
             self._staged = (staged, before)
             return staged
@@ -144,14 +143,6 @@ class FlexFabric:
                 )
             before = self._staged[1]
             return self._execute(staged.change, before, m.Trigger(before.generation), deadline)
-
-    def _require_generation(self, live: LiveMap, generation: int | None) -> None:
-        if generation is not None and live.generation != generation:
-            raise StaleGeneration(
-                f"{self.session.url}: expected generation {generation}, found {live.generation}: "
-                "the live map has changed; read it and decide anew",
-                SETTINGS_CONFLICT,
-            )
 
     def _execute(self, change: MapChange, before: LiveMap, command: m.Request, deadline: Deadline) -> Applied:
         """Have ``change`` executed by ``command``, which was prepared for the live map ``before``."""
@@ -180,22 +171,35 @@ class FlexFabric:
                     self._check_followed(change, before, ports, answers)
                 return applied
             attempt += 1
-            self._stage(change, deadline)
+            self._stage(change, deadline, before)
             command = _trigger(change, before.generation)
 
-    def _stage(self, change: MapChange, deadline: Deadline) -> LiveMap:
-        """Have the switch hold ``change`` ready for its trigger, where it needs that; the live map as it is."""
+    def _stage(self, change: MapChange, deadline: Deadline, on: LiveMap | None) -> LiveMap:
+        """Have the switch hold ``change`` ready for its trigger, where it needs that; the live map as it is.
+
+        Where ``on`` is given only its generation is compared.
+        """
         self._staged = None
         if isinstance(change, Open):
-            return self.live_map(deadline)
+            return self.live_map(deadline) if on is None else on
         load = m.LoadFull(change.pairs) if isinstance(change, Full) else m.LoadPartial(change.pairs)
-        staged, crc, before, pairs, after = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc(), *_look(None))
+        seen: tuple[m.Query[Any], ...] = _look(None) if on is None else _GENERATION
+        staged, crc, *live = self.session.act(load, deadline, m.StagedMap(), m.StagedCrc(), *seen)
         if staged != change.pairs or crc != change.pairs.crc32():
             raise FabricError(
                 f"{self.session.url}: expected ({change.pairs.canonical_text()}) to be staged, found "
                 f"({staged.canonical_text()}) with CRC {crc}; nothing was triggered; check the line and try again"
             )
-        return LiveMap(after, pairs) if before == after else self.live_map(deadline)
+        if on is None:
+            before, pairs, after = live
+            return LiveMap(after, pairs) if before == after else self.live_map(deadline)
+        if live != [on.generation]:
+            raise StaleGeneration(
+                f"{self.session.url}: expected generation {on.generation}, found {live[0]}: "
+                "the live map has changed; read it and decide anew",
+                SETTINGS_CONFLICT,
+            )
+        return on
 
     def _was_done(self, change: MapChange, before: LiveMap, deadline: Deadline, lost: LabError) -> bool:
         """Whether a change whose acknowledgement was lost has been made. Raises where that cannot be said."""

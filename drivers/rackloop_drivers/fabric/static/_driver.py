@@ -36,11 +36,11 @@ class StaticFabric:
         """The cabling."""
         return LiveMap(0, self._cabling)
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:  # noqa: ARG002
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:  # noqa: ARG002
         """Cables cannot be switched."""
         _refuse("its ports cannot be mapped anew")
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:  # noqa: ARG002
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:  # noqa: ARG002
         """Cables cannot be switched."""
         _refuse("its ports cannot be mapped anew")
 

@@ -17,6 +17,7 @@ from rackloop.abilities import (
     Fabric,
     FabricFilter,
     HiddenPorts,
+    LiveMap,
     PhyControl,
     PhyFilter,
     SignalRestorer,
@@ -108,7 +109,7 @@ class PerActLock(FabricFilter):
         super().__init__(fabric)
         self._turns = turns
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Make ``change`` under a lock of its own.
 
         Raises LeaseLost where the lease is over, StaleGeneration as the switch would, LockedOut where holders of
@@ -116,17 +117,17 @@ class PerActLock(FabricFilter):
         """
         return self._turns.act(
             deadline,
-            lambda: self._fabric.apply(change, deadline, if_generation=if_generation),
-            is_repeated_when_stale=if_generation is None,
+            lambda: self._fabric.apply(change, deadline, on=on),
+            is_repeated_when_stale=on is None,
         )
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Stage ``change``; any act of another lease makes it stale. Raises as :meth:`apply` does, and NotSupported."""
         switch = stager(self._fabric)
         return self._turns.act(
             deadline,
-            lambda: switch.stage(change, deadline, if_generation=if_generation),
-            is_repeated_when_stale=if_generation is None,
+            lambda: switch.stage(change, deadline, on=on),
+            is_repeated_when_stale=on is None,
         )
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:

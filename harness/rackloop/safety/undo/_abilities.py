@@ -56,7 +56,7 @@ class JournalledFabric(FabricFilter):
     """A Fabric whose acts can be undone. Safe to use from several threads: one change at a time.
 
     The map is read once and then known, because every change is executed only on the generation it was computed
-    for; one that another controller overtook is computed again on a fresh map, unless the caller gave a generation.
+    for; one that another controller overtook is computed again on a fresh map, unless the caller gave the map.
     """
 
     def __init__(self, fabric: Fabric, recorder: ActRecorder) -> None:
@@ -72,7 +72,7 @@ class JournalledFabric(FabricFilter):
             self._known = self._fabric.live_map(deadline)
             return self._known
 
-    def apply(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Applied:
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Make ``change``, having journalled what undoes it.
 
         Raises StaleGeneration, as the switch would, LinkKept for a drive that keeps its link.
@@ -80,14 +80,14 @@ class JournalledFabric(FabricFilter):
         with self._lock:
             self._withdraw()
             while True:
-                live = self._map_for(if_generation, deadline)
+                live = self._known_map(deadline) if on is None else on
                 try:
                     return self._apply(change, live, deadline)
                 except StaleGeneration:
-                    if if_generation is not None or deadline.is_over():
+                    if on is not None or deadline.is_over():
                         raise
 
-    def stage(self, change: MapChange, deadline: Deadline, *, if_generation: int | None = None) -> Staged:
+    def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Have the switch hold ``change`` ready, having journalled what will undo it. Raises as :meth:`apply` does.
 
         The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time.
@@ -95,12 +95,12 @@ class JournalledFabric(FabricFilter):
         with self._lock:
             self._withdraw()
             while True:
-                live = self._map_for(if_generation, deadline)
+                live = self._known_map(deadline) if on is None else on
                 try:
                     return self._stage(change, live, deadline)
                 except StaleGeneration:
                     self._known = None
-                    if if_generation is not None or deadline.is_over():
+                    if on is not None or deadline.is_over():
                         raise
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
@@ -132,10 +132,9 @@ class JournalledFabric(FabricFilter):
             SWITCH, SaveBootMap(), [RestoreBootMap(before)], lambda: self._fabric.save_boot_map(deadline)
         )
 
-    def _map_for(self, if_generation: int | None, deadline: Deadline) -> LiveMap:
-        if self._known is None or if_generation not in {None, self._known.generation}:
+    def _known_map(self, deadline: Deadline) -> LiveMap:
+        if self._known is None:
             self._known = self._fabric.live_map(deadline)
-        self._known.require(if_generation)
         return self._known
 
     def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
@@ -143,7 +142,7 @@ class JournalledFabric(FabricFilter):
             kept.require_map(live.pairs, change.after(live.pairs))
         self._known = None
         applied = self._intend(change, live).make(
-            lambda: self._fabric.apply(change, deadline, if_generation=live.generation),
+            lambda: self._fabric.apply(change, deadline, on=live),
             lambda done: {"generation": done.generation},
         )
         self._know(applied, change, live)
@@ -153,7 +152,7 @@ class JournalledFabric(FabricFilter):
         switch = stager(self._fabric)
         intended = self._intend(change, live, is_staged=True)
         try:
-            staged = switch.stage(change, deadline, if_generation=live.generation)
+            staged = switch.stage(change, deadline, on=live)
         except BaseException as error:
             # Whatever became of it, the live map is as it was.
             intended.withdraw(f"{type(error).__name__}: {error}")
@@ -172,7 +171,7 @@ class JournalledFabric(FabricFilter):
 
     def _know(self, applied: Applied, change: MapChange, live: LiveMap) -> None:
         if applied.generation == live.generation + 1:
-            self._known = LiveMap(applied.generation, change.after(live.pairs))
+            self._known = live.after(change)
 
 
 class JournalledPhyControl(PhyFilter):

@@ -112,7 +112,7 @@ def undo(
 def apply_full(fabric: Fabric, live: LiveMap, wanted: PortMap, deadline: Deadline) -> None:
     """Make ``wanted`` the live map in one change; pairs in both stay untouched, and nothing is sent where all are."""
     if live.pairs != wanted:
-        fabric.apply(Full(wanted), deadline, if_generation=live.generation)
+        fabric.apply(Full(wanted), deadline, on=live)
 
 
 def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) -> list[int]:
