@@ -18,7 +18,7 @@ from tests.deadlines import soon
 
 CLOCK = RealClock()
 _COMMAND_S = 30.0
-_POLL_NS = 5_000_000
+_POLL_S = 5e-3
 
 
 class MockRack:
@@ -67,10 +67,8 @@ class MockRack:
         self._wait(server, lambda now: (now is not HostState.OFF) is is_on)
 
     def _wait(self, server: str, fits: Callable[[HostState], bool]) -> None:
-        deadline = soon(30)
-        while not fits(now := self.control.states(soon(30))[server]):
-            assert not deadline.is_over(), f"{server} is still {now}"
-            CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+        now = soon(30).poll(lambda: self.control.states(soon(30))[server], fits, every_s=_POLL_S)
+        assert fits(now), f"{server} is still {now}"
 
     @contextmanager
     def rackd(self) -> Iterator[RackdControl]:

@@ -24,7 +24,7 @@ __all__ = ["RackdControl", "RackdRefused", "RecordedIo", "RecordedRequest", "Tru
 
 _CONNECT_S = 2.0
 _SUBSCRIBE_S = 2.0
-_RETRY_NS = 10_000_000
+_RETRY_S = 0.01
 
 Answer = dict[str, Any]
 
@@ -288,19 +288,21 @@ class _LineSocket:
 
 def _connect(path: Path, deadline: Deadline) -> socket.socket:
     """Connect, giving a rackd that is just being started a moment."""
-    while True:
+
+    def attempt() -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(str(path))
-        except OSError as error:
+        except OSError:
             connection.close()
-            waits = isinstance(error, FileNotFoundError | ConnectionRefusedError | BlockingIOError)
-            if not waits or deadline.is_over():
-                reason = error.strerror or str(error)
-                raise NotConnected(f"no rackd answers at {path}: {reason}; bring the lab up") from error
-        else:
-            return connection
-        deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _RETRY_NS)
+            raise
+        return connection
+
+    try:
+        return deadline.retry(attempt, FileNotFoundError, ConnectionRefusedError, BlockingIOError, every_s=_RETRY_S)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise NotConnected(f"no rackd answers at {path}: {reason}; bring the lab up") from error
 
 
 def _settle(answer: Future[Answer], outcome: Answer | LabError) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -92,3 +95,23 @@ class Deadline:
     def sooner(self, seconds: float) -> Deadline:
         """The earlier of this deadline and ``seconds`` from now."""
         return Deadline(self.clock, min(self.at_ns, self.clock.now_ns() + round(seconds * 1e9)))
+
+    def poll(self, look: Callable[[], T], done: Callable[[T], object] = bool, *, every_s: float) -> T:
+        """Call ``look`` every ``every_s`` until what it returns is ``done``; the last that it returned in time."""
+        while not done(seen := look()) and self._pause(every_s):
+            pass
+        return seen
+
+    def retry(self, attempt: Callable[[], T], *transient: type[Exception], every_s: float) -> T:
+        """Make ``attempt`` every ``every_s`` while it raises one of these errors; raises the last that came in time."""
+        while True:
+            try:
+                return attempt()
+            except transient:
+                if not self._pause(every_s):
+                    raise
+
+    def _pause(self, seconds: float) -> bool:
+        """Sleep, no longer than until this moment; False where it has come."""
+        self.clock.sleep_until_ns(self.sooner(seconds).at_ns)
+        return not self.is_over()

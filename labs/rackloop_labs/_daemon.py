@@ -10,11 +10,11 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rackloop.clock import Clock, Deadline
+from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError
 from rackloop.lab import Lab, LabState
 
-_POLL_NS = 2_000_000
+_POLL_S = 2e-3
 
 
 @dataclass
@@ -86,7 +86,7 @@ def _wait_until_ready(
     raise DeadlineExceeded(f"lab {lab.name} is not up in time; see {state.log}")
 
 
-def stop(state: LabState, clock: Clock, deadline: Deadline) -> bool:
+def stop(state: LabState, deadline: Deadline) -> bool:
     """End the lab whose state this is, and return once it is gone; False where it was not up.
 
     Raises DeadlineExceeded when it does not end, having killed it.
@@ -96,15 +96,13 @@ def stop(state: LabState, clock: Clock, deadline: Deadline) -> bool:
     pid = int(state.endpoints()["pid"])
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    wait_until_gone(state, clock, deadline)
+    wait_until_gone(state, deadline)
     return True
 
 
-def wait_until_gone(state: LabState, clock: Clock, deadline: Deadline) -> None:
+def wait_until_gone(state: LabState, deadline: Deadline) -> None:
     """Return once no process holds the lab; past the deadline kill the one that does and raise DeadlineExceeded."""
-    while state.is_held():
-        if deadline.is_over():
-            with suppress(ProcessLookupError):
-                os.kill(int(state.endpoints()["pid"]), signal.SIGKILL)
-            raise DeadlineExceeded(f"lab {state.directory.name} did not end in time and was killed; see {state.log}")
-        clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
+    if not deadline.poll(lambda: not state.is_held(), every_s=_POLL_S):
+        with suppress(ProcessLookupError):
+            os.kill(int(state.endpoints()["pid"]), signal.SIGKILL)
+        raise DeadlineExceeded(f"lab {state.directory.name} did not end in time and was killed; see {state.log}")

@@ -37,16 +37,17 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
 
     What disagrees was looked at for five seconds, in case a link was still training. Raises as :func:`inventories`.
     """
-    settled = deadline.sooner(_SETTLE_S)
     rack = whole(bench)
-    while True:
-        before = _live(rack, deadline)
-        seen = inventories(bench, deadline)
-        if _live(rack, deadline).generation == before.generation:
-            checks = checked_ports(bench, before, seen)
-            if settled.is_over() or not any(check.disagreements for check in checks):
-                return checks
-        bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))
+
+    def look() -> list[PortCheck]:
+        live: LiveMap | None = None
+        while live != (live := _live(rack, deadline)):
+            seen = inventories(bench, deadline)
+        return checked_ports(bench, live, seen)
+
+    return deadline.sooner(_SETTLE_S).poll(
+        look, lambda checks: not any(check.disagreements for check in checks), every_s=_PAUSE_S
+    )
 
 
 def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]) -> list[PortCheck]:

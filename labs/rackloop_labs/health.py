@@ -47,12 +47,11 @@ def take_snapshot(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | N
     are given two seconds to appear. One command a server; those that do not answer are named in the snapshot.
     Raises NotSupported where this kind of lab has no servers that can be reached.
     """
-    settled = deadline.sooner(_SETTLE_S)
-    while True:
-        snapshot = read_rack(bench, deadline, since=since).snapshot(bench)
-        if since is None or settled.is_over() or since.drives.keys() <= snapshot.drives.keys():
-            return snapshot
-        bench.clock.sleep_until_ns(bench.clock.now_ns() + round(_PAUSE_S * 1e9))
+    return deadline.sooner(_SETTLE_S).poll(
+        lambda: read_rack(bench, deadline, since=since).snapshot(bench),
+        lambda snapshot: since is None or since.drives.keys() <= snapshot.drives.keys(),
+        every_s=_PAUSE_S,
+    )
 
 
 def read_rack(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None = None) -> RackReading:

@@ -64,12 +64,12 @@ class MockLab:
         Raises BadInput where it was brought up from another description.
         """
         require_described(self.lab, self.state, to_end=True)
-        return _daemon.stop(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
+        return _daemon.stop(self.state, Deadline.after(self.clock, _DOWN_S))
 
     def release(self, leash: Leash) -> None:
         """End a leashed rack and return once nothing is left of it."""
         leash.let_go()
-        _daemon.wait_until_gone(self.state, self.clock, Deadline.after(self.clock, _DOWN_S))
+        _daemon.wait_until_gone(self.state, Deadline.after(self.clock, _DOWN_S))
 
     def status(self) -> dict[str, Any]:
         """Every endpoint, with the drive that each server port sees now.

@@ -28,7 +28,7 @@ from tests.mock_rack import CLOCK, MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import relaying
 
-_POLL_NS = 20_000_000
+_POLL_S = 0.02
 _LOOP = 'echo "$$"; while :; do :; done'
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -36,10 +36,8 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not i
 
 def await_none(working_for: str) -> None:
     """Return once nothing runs for this lab and lease any more."""
-    deadline = soon(30)
-    while left := labelled(working_for):
-        assert not deadline.is_over(), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
-        CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+    left = soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=_POLL_S)
+    assert not left, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rackloop.record import Stamped, read_events
 CLOCK = RealClock()
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
 SLOW_S = 300.0
-_POLL_NS = 2_000_000
+_POLL_S = 2e-3
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,7 @@ class CommandLine:
 
 def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
     """Return as soon as ``is_so``; raises AssertionError with ``otherwise`` once a generous deadline is over."""
-    deadline = Deadline.after(CLOCK, SLOW_S)
-    while not is_so():
-        assert not deadline.is_over(), otherwise()
-        CLOCK.sleep_until_ns(CLOCK.now_ns() + _POLL_NS)
+    assert Deadline.after(CLOCK, SLOW_S).poll(is_so, every_s=_POLL_S), otherwise()
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _CHATTER_S = 15
 _HUNG_S = 3.0
 # How long, and how often, a session is asked for again that the server has no room for.
 _PATIENCE_S = 2.0
-_PAUSE_NS = 10_000_000
+_PAUSE_S = 0.01
 
 # Without a handler of its own, what paramiko notes of a lost connection would be printed on standard error.
 _NO_PRINT = logging.NullHandler()
@@ -57,12 +57,12 @@ class Connection:
     def open_session(self, deadline: Deadline) -> Channel:
         """A new channel. Raises NotConnected where the connection is lost: then nothing was done with it."""
         what = f"{self._access}: opening a session"
-        patience = deadline.sooner(_PATIENCE_S)
-        while (channel := self._open("session", None, what, deadline)) is None:
-            if patience.is_over():
-                raise LabError(f"{what} was refused: does MaxSessions in its sshd_config allow the 10 that are needed?")
-            # The server may not have cleared away a session that has ended.
-            deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _PAUSE_NS)
+        # The server may not have cleared away a session that has ended.
+        channel = deadline.sooner(_PATIENCE_S).poll(
+            lambda: self._open("session", None, what, deadline), lambda channel: channel is not None, every_s=_PAUSE_S
+        )
+        if channel is None:
+            raise LabError(f"{what} was refused: does MaxSessions in its sshd_config allow the 10 that are needed?")
         if deadline.is_over():
             channel.close()
             raise DeadlineExceeded(f"{what}: there was no time left; give it more, or look at the server's load")

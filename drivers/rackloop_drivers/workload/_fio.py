@@ -72,7 +72,7 @@ exit 1
 """
 # fio's first, the one that reports, and one that does I/O.
 _THREADS_AT_WORK = 3
-_REPORT_AGAIN_NS = 50_000_000
+_REPORT_AGAIN_S = 0.05
 # In the shell, with fio's process as $2: whether it has not ended.
 STILL_RUNS = 'grep -qs "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$2/status"'
 
@@ -252,14 +252,19 @@ class RunningFio:
         The reports seen here are no longer given by :meth:`progress`. A run with ``status_s`` is not asked for any: one
         that is signalled when another of its threads gets the signal never reports again.
         """
+        late = "fio did no I/O in time: look at the load of the host and at the drives"
         try:
-            while self._asked_to_report(deadline):
-                reports = self.progress(deadline)
-                if any(all(job.transfers or job.total_err for job in report.jobs) for report in reports):
-                    return
-                deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _REPORT_AGAIN_NS)
+            has_done_io = deadline.poll(lambda: self._has_done_io(deadline), every_s=_REPORT_AGAIN_S)
         except DeadlineExceeded as error:
-            raise DeadlineExceeded("fio did no I/O in time: look at the load of the host and at the drives") from error
+            raise DeadlineExceeded(late) from error
+        if not has_done_io:
+            raise DeadlineExceeded(late)
+
+    def _has_done_io(self, deadline: Deadline) -> bool:
+        if not self._asked_to_report(deadline):
+            return True
+        reports = self.progress(deadline)
+        return any(all(job.transfers or job.total_err for job in report.jobs) for report in reports)
 
     def _asked_to_report(self, deadline: Deadline) -> bool:
         """Have a report on its way; False when fio has ended."""

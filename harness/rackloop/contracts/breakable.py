@@ -166,10 +166,9 @@ def _mended_after(arm: BreakableArm) -> Iterator[tuple[Breakable, str]]:
 
 
 def _shows(arm: BreakableArm, *, broken: bool) -> None:
-    settled = soon().sooner(_SETTLE_S)
-    while arm.is_broken() is not broken:
-        state = "broken" if broken else "whole"
-        assert not settled.is_over(), f"the driver says that the part is {state}, and the equipment does not show it"
+    shows = soon().sooner(_SETTLE_S).poll(lambda: arm.is_broken() is broken, every_s=1e-3)
+    state = "broken" if broken else "whole"
+    assert shows, f"the driver says that the part is {state}, and the equipment does not show it"
 
 
 def _over() -> Deadline:

@@ -216,7 +216,5 @@ def _soon() -> Deadline:
 def await_end(executor: Executor, pid: str) -> None:
     """Return once process ``pid`` runs no more; a zombie that waits for its parent has ended."""
     script = 'test ! -e "/proc/$1" || grep -q "^State:.[ZX]" "/proc/$1/status"'
-    deadline = _soon()
-    while executor.run(("sh", "-c", script, "gone", pid), deadline).status != 0:
-        assert not deadline.is_over(), f"process {pid} still runs"
-        _CLOCK.sleep_until_ns(_CLOCK.now_ns() + 10_000_000)
+    is_gone = _soon().poll(lambda: executor.run(("sh", "-c", script, "gone", pid), _soon()).status == 0, every_s=0.01)
+    assert is_gone, f"process {pid} still runs"

@@ -77,6 +77,4 @@ CONTRACT: tuple[Callable[[ResetFactory], None], ...] = (
 
 
 def _until(is_so: Callable[[], bool], otherwise: str) -> None:
-    deadline = soon()
-    while not is_so():
-        assert not deadline.is_over(), otherwise
+    assert soon().poll(is_so, every_s=1e-3), otherwise

@@ -13,19 +13,12 @@ if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.lab._hardware import Drive as DescribedDrive
 
-_POLL_NS = 1_000_000
+_POLL_S = 1e-3
 
 
 def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
     """Who a drive is, once its server has it, as some time after a remap. Raises LabError where it never comes."""
-    clock = deadline.clock
-    while True:
-        try:
-            return drive.identify(deadline)
-        except LabError:
-            if deadline.is_over():
-                raise
-            clock.sleep_until_ns(min(clock.now_ns() + _POLL_NS, deadline.at_ns))
+    return deadline.retry(lambda: drive.identify(deadline), LabError, every_s=_POLL_S)
 
 
 def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:

@@ -18,7 +18,7 @@ _LONGEST_DIRECTORY = 108 - len("/control.sock\0")
 _DIGEST_DIGITS = 12
 # Whoever asks whether a lab is up has its lock for microseconds.
 _ASKED_S = 0.5
-_AGAIN_NS = 5_000_000
+_AGAIN_S = 5e-3
 _NETWORK_FILE_SYSTEMS = frozenset(
     [
         "nfs",
@@ -144,12 +144,10 @@ class LabState:
             fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise BadInput(f"cannot open {lock}: {error.strerror}; set RACKLOOP_STATE_HOME") from error
-        clock = RealClock()
-        deadline = Deadline.after(clock, _ASKED_S)
+        deadline = Deadline.after(RealClock(), _ASKED_S)
         has_it = False
         try:
-            while not (has_it := _locked(fd, fcntl.LOCK_EX, lock)) and not deadline.is_over():
-                clock.sleep_until_ns(clock.now_ns() + _AGAIN_NS)
+            has_it = deadline.poll(lambda: _locked(fd, fcntl.LOCK_EX, lock), every_s=_AGAIN_S)
         finally:
             if not has_it:
                 os.close(fd)

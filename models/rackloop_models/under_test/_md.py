@@ -15,7 +15,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
 from rackloop.recovery import Health, RecoveryState
 
-POLL_S = 0.5
+_POLL_S = 0.5
 _NAME = re.compile(r"md[\w.-]+")
 # grep reads them in this order. An array that has just become whole counts no drive as missing before it is idle, so
 # what is read after an ``idle`` is not older than it.
@@ -203,12 +203,17 @@ class MdArray:
 
         An array with a drive missing and a spare is about to be rebuilt. Raises DeadlineExceeded.
         """
-        while not (status := self.status()).is_at_rest:
-            pause()
-            if deadline.is_over():
-                done = f"{status.sync_action} ({status.progress or 0:.0%})"
-                raise DeadlineExceeded(f"{self.name} still does {done}, {status.degraded or 0} drives missing")
-            self._clock.sleep_until_ns(min(self._clock.now_ns() + round(POLL_S * 1e9), deadline.at_ns))
+
+        def look() -> MdStatus:
+            status = self.status()
+            if not status.is_at_rest:
+                pause()
+            return status
+
+        status = deadline.poll(look, lambda status: status.is_at_rest, every_s=_POLL_S)
+        if not status.is_at_rest:
+            done = f"{status.sync_action} ({status.progress or 0:.0%})"
+            raise DeadlineExceeded(f"{self.name} still does {done}, {status.degraded or 0} drives missing")
         return status
 
     def _soon(self) -> Deadline:

@@ -1,5 +1,7 @@
 """Clocks and deadlines: the virtual clock jumps, the real one never wakes early."""
 
+import pytest
+
 from rackloop.clock import Deadline, RealClock, VirtualClock
 
 
@@ -30,6 +32,43 @@ def test_the_sooner_of_two_deadlines_wins() -> None:
     deadline = Deadline.after(clock, 10)
     assert deadline.sooner(3).remaining_s() == 3
     assert deadline.sooner(30).remaining_s() == 10
+
+
+def test_a_poll_ends_with_the_first_answer_that_is_done() -> None:
+    clock, answers = VirtualClock(), iter([0, 0, 7, 8])
+    assert Deadline.after(clock, 10).poll(lambda: next(answers), every_s=2) == 7
+    assert clock.now_ns() == 4e9
+
+
+def test_a_poll_asks_nothing_once_the_deadline_is_over_and_gives_the_last_answer() -> None:
+    clock, asked = VirtualClock(), list[int]()
+    deadline = Deadline.after(clock, 5)
+
+    def look() -> int:
+        asked.append(clock.now_ns())
+        return len(asked)
+
+    assert deadline.poll(look, lambda seen: seen > 3, every_s=2) == 3
+    assert asked == [0, 2e9, 4e9]
+    assert clock.now_ns() == deadline.at_ns
+
+
+def test_an_attempt_is_made_again_after_a_transient_error_alone_and_until_the_deadline() -> None:
+    clock = VirtualClock()
+    errors: list[Exception] = [KeyError(1), IndexError(2), KeyError(3)]
+
+    def attempt() -> str:
+        if errors:
+            raise errors.pop(0)
+        return "done"
+
+    with pytest.raises(IndexError):
+        Deadline.after(clock, 10).retry(attempt, KeyError, every_s=2)
+    assert Deadline.after(clock, 10).retry(attempt, KeyError, every_s=2) == "done"
+    assert clock.now_ns() == 4e9
+    errors[:] = [KeyError(number) for number in range(4)]
+    with pytest.raises(KeyError, match="2"):
+        Deadline.after(clock, 5).retry(attempt, KeyError, every_s=2)
 
 
 def test_the_real_clock_does_not_wake_early() -> None:

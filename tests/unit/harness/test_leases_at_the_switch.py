@@ -128,7 +128,7 @@ def test_a_remap_takes_no_exchange_to_read_the_live_map(
 ) -> None:
     sent: list[str] = []
     rack.on_exchange = lambda exchange: sent.append(exchange.sent)
-    acting = rack.acting(rack.holding(slice_of(rack.lab, servers)))
+    acting = rack.acting(rack.holding(parts_of(rack.lab, servers)))
     fabric, live = stager(acting.fabric), acting.fabric.live_map(soon())
     for drive in (102, 101):
         change = Partial(PortMap.of([(1, drive)]))

@@ -334,15 +334,9 @@ class FlexFabricSession:
                 raise self._outbid(self.token, refusal, deadline) from None
 
     def _reconnect(self, deadline: Deadline) -> None:
-        while True:
-            try:
-                self._transport = open_transport(self.url, deadline, self._baud)
-            except NotConnected:
-                if deadline.is_over():
-                    raise
-                self.clock.sleep_until_ns(min(deadline.at_ns, self.clock.now_ns() + _RECONNECT_EVERY_NS))
-            else:
-                return
+        self._transport = deadline.retry(
+            lambda: open_transport(self.url, deadline, self._baud), NotConnected, every_s=_RECONNECT_EVERY_NS / 1e9
+        )
 
     def _drop(self) -> None:
         self._is_in_step = False

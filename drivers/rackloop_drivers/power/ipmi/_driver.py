@@ -6,9 +6,9 @@ from datetime import datetime
 
 from rackloop.abilities import SystemEvent
 from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded
 from rackloop_drivers.power.ipmi import _codec as codec
 from rackloop_drivers.power.ipmi._tool import Ipmitool
-from rackloop_drivers.readback import wait_until
 
 _POLL_S = 0.2
 
@@ -36,12 +36,8 @@ class IpmiPowerPort:
         if self.is_on(deadline) == on:
             return
         self._ipmitool.run("chassis", "power", act, deadline=deadline)
-        wait_until(
-            lambda: self.is_on(deadline) == on,
-            deadline,
-            every_s=_POLL_S,
-            otherwise=f"{self._ipmitool.address} was told power {act} and is not; look at the server",
-        )
+        if not deadline.poll(lambda: self.is_on(deadline) == on, every_s=_POLL_S):
+            raise DeadlineExceeded(f"{self._ipmitool.address} was told power {act} and is not; look at the server")
 
 
 class IpmiEventLog:

@@ -8,9 +8,8 @@ from typing import Any
 
 from rackloop.abilities import SystemEvent
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotSupported, ProtocolError
+from rackloop.errors import DeadlineExceeded, LabError, NotSupported, ProtocolError
 from rackloop_drivers.power.redfish._service import RedfishService
-from rackloop_drivers.readback import wait_until
 
 _ROOT = "/redfish/v1/"
 _POLL_S = 0.1
@@ -128,12 +127,8 @@ def _switch(
     if resource.get("PowerState") != wanted:
         service.post(action, body, deadline)
     path = _path(resource)
-    wait_until(
-        lambda: service.get(path, deadline).get("PowerState") == wanted,
-        deadline,
-        every_s=_POLL_S,
-        otherwise=f"{service.url}{path} was told to be {wanted} and is not; look at the box",
-    )
+    if not deadline.poll(lambda: service.get(path, deadline).get("PowerState") == wanted, every_s=_POLL_S):
+        raise DeadlineExceeded(f"{service.url}{path} was told to be {wanted} and is not; look at the box")
 
 
 def _only_system(service: RedfishService, deadline: Deadline) -> Mapping[str, Any]:

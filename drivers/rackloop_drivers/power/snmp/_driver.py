@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rackloop.clock import Deadline
-from rackloop.errors import ProtocolError
+from rackloop.errors import DeadlineExceeded, ProtocolError
 from rackloop_drivers.power.snmp._agent import SnmpAgent
 from rackloop_drivers.power.snmp._codec import APC, CYBERPOWER, OutletCommand, OutletMib, OutletState, Pending
-from rackloop_drivers.readback import wait_until
 
 _POLL_S = 0.1
 
@@ -40,13 +39,11 @@ class _Outlet:
         if self._read(deadline) != (on, False):
             command = OutletCommand.IMMEDIATE_ON if on else OutletCommand.IMMEDIATE_OFF
             self._agent.set(self._mib.command(self._number), command, deadline)
-        wait_until(
-            lambda: self._read(deadline) == (on, False),
-            deadline,
-            every_s=_POLL_S,
-            otherwise=f"outlet {self._number} of {self._agent.address} was told to be {'on' if on else 'off'} and is "
-            "not; look at the delays that the PDU is set to",
-        )
+        if not deadline.poll(lambda: self._read(deadline) == (on, False), every_s=_POLL_S):
+            raise DeadlineExceeded(
+                f"outlet {self._number} of {self._agent.address} was told to be {'on' if on else 'off'} and is "
+                "not; look at the delays that the PDU is set to"
+            )
 
     def _read(self, deadline: Deadline) -> tuple[bool, bool]:
         """Whether the outlet is on, and whether a command is pending for it."""

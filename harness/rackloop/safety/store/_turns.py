@@ -93,11 +93,6 @@ class Place:
         return number
 
     def _draw_alone(self) -> None:
-        deadline = Deadline.after(_REAL, _DRAW_S)
-        while True:
-            try:
-                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if deadline.is_over():
-                    raise
-            _REAL.sleep_until_ns(_REAL.now_ns() + _POLL_NS)
+        Deadline.after(_REAL, _DRAW_S).retry(
+            lambda: fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB), BlockingIOError, every_s=_POLL_NS / 1e9
+        )

@@ -7,6 +7,7 @@ each step stands on the one before it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +28,7 @@ from rackloop.portmap import Full, PortMap, disturbed_ports
 from rackloop.record.acts import MendPart, RestoreBootMap, RestorePower, SettleSignal, inverse_ports, touched_ports
 from rackloop.safety.undo._journal import Entry, Journal
 
-_POLL_NS = 5_000_000
+_POLL_S = 5e-3
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
@@ -117,18 +118,15 @@ def apply_full(fabric: Fabric, live: LiveMap, wanted: PortMap, deadline: Deadlin
 
 def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) -> list[int]:
     """Wait until each of ``ports`` is up or joined to nothing; the ports that are neither after five seconds."""
-    clock = deadline.clock
-    last_look_ns = deadline.sooner(_SIGNAL_S).at_ns - _POLL_NS
-    waiting = list(ports)
-    while waiting:
+    if not ports:
+        return []
+
+    def dark() -> list[int]:
         mapped = fabric.live_map(deadline).pairs.ports()
-        states = fabric.port_states(waiting, deadline)
-        waiting = [port for port in waiting if port in mapped and states[port] is not PortState.UP]
-        if clock.now_ns() > last_look_ns:
-            break
-        if waiting:
-            clock.sleep_until_ns(clock.now_ns() + _POLL_NS)
-    return waiting
+        states = fabric.port_states(ports, deadline)
+        return [port for port in ports if port in mapped and states[port] is not PortState.UP]
+
+    return deadline.sooner(_SIGNAL_S).poll(dark, operator.not_, every_s=_POLL_S)
 
 
 def _is_way_in(resource: str) -> bool:
@@ -258,23 +256,21 @@ def _apply_restored(
     may_be_booting: bool,
 ) -> tuple[frozenset[int], str]:
     """The ports that have not what they should after the restored map was applied, and what the switch said to it."""
-    retried = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
-    while True:
+
+    def attempt() -> tuple[frozenset[int], str]:
+        live = fabric.live_map(deadline)
+        wanted = _restored(live.pairs, entries).without(hidden)
+        reason = ""
         try:
-            live = fabric.live_map(deadline)
-            wanted = _restored(live.pairs, entries).without(hidden)
-            reason = ""
-            try:
-                apply_full(fabric, live, wanted, deadline)
-            except StaleGeneration:
-                raise
-            except FabricError as error:
-                reason = f" ({error})"
-            return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
-        except retried:
-            if deadline.is_over():
-                raise
-            deadline.clock.sleep_until_ns(deadline.clock.now_ns() + _POLL_NS)
+            apply_full(fabric, live, wanted, deadline)
+        except StaleGeneration:
+            raise
+        except FabricError as error:
+            reason = f" ({error})"
+        return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
+
+    transient = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
+    return deadline.retry(attempt, *transient, every_s=_POLL_S)
 
 
 def _restored(live: PortMap, entries: Iterable[Entry]) -> PortMap:
