@@ -12,11 +12,12 @@ from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, Stack
 from rackloop.portmap import MapChange, Open, Partial, PortMap
+from rackloop.record import EventSink, RemapSeen
 from rackloop.seed import Stream
 from rackloop_drivers import workload
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
-from rackloop_labs.remap_timeline import RemapTimeline, remap_stages
+from rackloop_labs.remap_stages import remap_stages
 
 ServerPort = tuple[str, str]
 
@@ -76,7 +77,8 @@ class Remapping:
         at: Mapping[ServerPort, str],
         labels: Mapping[str, workload.Expected],
         spares: Mapping[str, str],
-        on_seen: Callable[[RemapTimeline], None],
+        test: str,
+        events: EventSink,
     ) -> None:
         self._bench = bench
         self._fabric = fabric
@@ -85,10 +87,11 @@ class Remapping:
         self._at = dict(at)
         self._labels = labels
         self._spares = spares
-        self._on_seen = on_seen
+        self._test = test
+        self._events = events
         self._lock = Lock()
         self._turn = Lock()
-        self._timelines: list[RemapTimeline] = []
+        self._timelines: list[RemapSeen] = []
         self.reads = 0
         self.wrong = 0
         self.unread = 0
@@ -99,7 +102,7 @@ class Remapping:
         """How many drives were watched coming to a port so far."""
         return len(self._timelines)
 
-    def timelines(self, server: str) -> list[RemapTimeline]:
+    def timelines(self, server: str) -> list[RemapSeen]:
         """The remaps of one server, in the order they were made."""
         return [timeline for timeline in self._timelines if timeline.server == server]
 
@@ -187,10 +190,10 @@ class Remapping:
             raise _came_late(flight.place, outcome, took_s)
         stages = remap_stages(applied, logged, outcome)
         stack = lab.servers[server].stack
-        timeline = RemapTimeline(server, port, flight.drive, stack, applied.generation, stages)
+        seen = RemapSeen(self._test, stack, server, port, flight.drive, applied.generation, stages)
         with self._lock:
-            self._timelines.append(timeline)
-        self._on_seen(timeline)
+            self._timelines.append(seen)
+        self._events.write(seen)
 
     def deal(self, chance: Stream) -> None:
         """Deal the drives of a random few ports among them anew, in one partial map.

@@ -20,17 +20,16 @@ if TYPE_CHECKING:
         HealthCompared,
         IoSeries,
         Measured,
-        RemapSeen,
         RetestDone,
         RoundsMeasured,
         RunFinished,
         RunStarted,
-        Stage,
         TaskRan,
         TestFinished,
         TestStarted,
     )
     from rackloop.record._health_change import HealthChange, Judgement
+    from rackloop.record._remap_seen import RemapSeen, Stage
 
 __all__ = [
     "ActAnnounced",

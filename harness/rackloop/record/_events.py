@@ -8,6 +8,7 @@ from typing import Any, ClassVar, get_args
 
 from rackloop.measurement import MachineLoad
 from rackloop.record._health_change import HealthChange
+from rackloop.record._remap_seen import RemapSeen
 
 SCHEMA = 1
 
@@ -76,16 +77,6 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One moment of a remap: when, on whose clock, and by how much the stamp may be off (ns)."""
-
-    name: str
-    at_ns: int
-    clock: str
-    error_ns: int
-
-
-@dataclass(frozen=True)
 class FaultPhase:
     """A moment of a fault, which ``fault`` numbers within the test: when, on whose clock, how far off that may be (ns).
 
@@ -105,24 +96,6 @@ class FaultPhase:
     at_ns: int
     error_ns: int
     clock: str
-
-
-@dataclass(frozen=True)
-class RemapSeen:
-    """The timeline of one drive coming to one server port.
-
-    Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``online``, ``answered``, ``verified``; one
-    that was not seen is absent. The error of each is what the machine may have added since the stage before.
-    """
-
-    kind: ClassVar[str] = "remap.seen"
-    test: str
-    stack: str
-    server: str
-    port: str
-    drive: str
-    generation: int
-    stages: Sequence[Stage]
 
 
 @dataclass(frozen=True)

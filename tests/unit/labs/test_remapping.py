@@ -14,7 +14,7 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
-from rackloop.record import Stage
+from rackloop.record import RemapSeen, Stage
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
 from rackloop_labs.remapping import Remapping, share_spares
 
@@ -92,13 +92,24 @@ class Rack:
         assert until in {"answered", "executed"}
         return [Stage("executed", self.clock.now_ns(), "rackd", 0)] if generation else []
 
+    def write(self, _event: RemapSeen) -> None:
+        """The remapping keeps its timelines as well."""
+
     def remapping(self, *, spares: dict[str, str] | None = None, ports: Sequence[str] = PORTS) -> Remapping:
         baseline = self.lab.baseline[SERVER]
         at = {(SERVER, port): baseline[port] for port in ports}
         labels = dict.fromkeys(self.lab.drives, Expected("RL000001"))
         whole: Any = self
         return Remapping(
-            whole, whole, {SERVER: whole}, whole, at=at, labels=labels, spares=spares or {}, on_seen=lambda _seen: None
+            whole,
+            whole,
+            {SERVER: whole},
+            whole,
+            at=at,
+            labels=labels,
+            spares=spares or {},
+            test="t",
+            events=whole,
         )
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from rackloop.abilities import Applied
 from rackloop.errors import LabError
-from rackloop.record import Stage
+from rackloop.record import RemapSeen, Stage
 from rackloop_drivers.workload import VerifiedRead
-from rackloop_labs.remap_timeline import RemapTimeline, remap_stages
+from rackloop_labs.remap_stages import remap_stages
 
 US = 1_000
 MS = 1_000_000
@@ -33,8 +33,8 @@ def logged(*, late_ns: int = 0, answered_late_ns: int = 20 * US) -> list[Stage]:
     ]
 
 
-def timeline(stages: Sequence[Stage]) -> RemapTimeline:
-    return RemapTimeline("srv4", "p0", "d16", "comreset", 7, tuple(stages))
+def timeline(stages: Sequence[Stage]) -> RemapSeen:
+    return RemapSeen("t", "comreset", "srv4", "p0", "d16", 7, tuple(stages))
 
 
 @pytest.mark.parametrize("late_ns", [0, 7 * MS])
