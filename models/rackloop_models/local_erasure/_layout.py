@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
 
 from rackloop.errors import BadInput
-from rackloop_models.erasure import GF8, GF16, Field
+from rackloop_models.erasure import GF8, GF16, Field, choose_code, metadata_replicas
 
 SECTOR_BYTES = 4096
 MOST_REPLICAS = 8
@@ -54,23 +53,14 @@ class Layout:
     def for_failure_probability(cls, ph: float, codeword: int = 255, ps: float = 1e-6) -> Self:
         """The layout with least redundancy for drives whose sectors fail their first read with probability ``ph``.
 
-        ``m`` is the least for which a codeword of ``codeword`` sectors fails to decode with probability ``ps`` at most
-        (eq. 1 and Table 1 of the FAST'17 paper on local erasure coding); the replicas are the least with
-        ``ph ** replicas <= ps`` (eq. 3). The field has 2^8 elements up to a codeword of 256, else 2^16.
+        Reading a codeword, and a metadata sector with its replicas, fails with a probability of at most ``ps``. The
+        field has 2^8 elements up to a codeword of 256, else 2^16.
 
         Raises BadInput for probabilities outside 0 to 1, and where no code of that length will do.
         """
-        from scipy.stats import binom
-
-        if not 0 < ph < 1 or not 0 < ps < 1:
-            raise BadInput(f"probabilities lie between 0 and 1, found ph = {ph}, ps = {ps}")
-        if not 2 <= codeword <= GF16.order:
-            raise BadInput(f"a codeword has 2 to {GF16.order} sectors, found {codeword}")
-        m = next((m for m in range(1, codeword) if binom.sf(m, codeword, ph) <= ps), None)
-        # Decimal as they were written: 0.001 squared is 0.000001 exactly, and is not in binary.
-        fails, target = Fraction(str(ph)), Fraction(str(ps))
-        replicas = next((n for n in range(1, MOST_REPLICAS + 1) if fails**n <= target), None)
-        if m is None or replicas is None:
+        m = max(1, choose_code(codeword, ph, ps).m)
+        replicas = metadata_replicas(ph, ps)
+        if replicas > MOST_REPLICAS:
             raise BadInput(
                 f"no code of {codeword} sectors and {MOST_REPLICAS} replicas reaches {ps} at ph = {ph}; ask for less"
             )

@@ -1,18 +1,14 @@
 """Tail latency and costs of local erasure coding: by equations, by trial and measured."""
 
+from rackloop_models.erasure import TARGET, ChosenCode, choose_code, decoding_failure, metadata_replicas
 from rackloop_models.tail_latency._analytic import latency_with_code, latency_without_code
 from rackloop_models.tail_latency._codes import (
     CODEWORDS,
     FAILURE_PROBABILITIES,
     FIGURE_4_TARGET,
     SECTOR_BYTES,
-    TARGET,
-    ChosenCode,
     Redundancy,
     RedundancyStep,
-    choose_code,
-    decoding_failure,
-    metadata_replicas,
     redundancy_by_length,
     redundancy_steps,
     table_of_codes,

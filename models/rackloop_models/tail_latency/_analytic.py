@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rackloop.errors import BadInput
-from rackloop_models.tail_latency._codes import decoding_failure
+from rackloop_models.erasure import decoding_failure
 from rackloop_models.tail_latency._distribution import Floats, LatencyPmf
 from rackloop_models.tail_latency._reading import LocalErasure, Reading
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackloop.errors import BadInput
-from rackloop_models.tail_latency._codes import SECTOR_BYTES, require_probability
+from rackloop_models.erasure import require_probability
+from rackloop_models.tail_latency._codes import SECTOR_BYTES
 
 SECTOR_S = 60 / 7200 / 250
 """What a sector takes that does not fail: 7200 revolutions a minute, 250 sectors a track."""

@@ -21,7 +21,8 @@ from rackloop_models.drives import (
     Steps,
     StepsResult,
 )
-from rackloop_models.tail_latency._codes import SECTOR_BYTES, ChosenCode
+from rackloop_models.erasure import ChosenCode
+from rackloop_models.tail_latency._codes import SECTOR_BYTES
 from rackloop_models.tail_latency._measured import DRIVE_BYTES, Progress
 from rackloop_models.tail_latency._reading import hardware_decoding, software_decoding
 
