@@ -10,11 +10,10 @@ from typing import TypeVar
 
 from rackloop.clock import RealClock
 from rackloop.lab import FileSecret
-from rackloop_drivers.login import Account, Login
+from rackloop_drivers.power import Account, Chassis, Login, MemorySwitching, Outlets
 from rackloop_drivers.power.ipmi import IpmiBmc, Ipmitool
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, RedfishService, serve_tls
 from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpAgent, SnmpPdu
-from rackloop_drivers.simulated_power import Chassis, MemorySwitching, Outlets
 from tests.loop_thread import LoopThread, loop_thread
 
 T = TypeVar("T")

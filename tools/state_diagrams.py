@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from rackloop_drivers.fabric.flexfabric._lock import TRANSITIONS
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import TRANSITIONS
 
 #: For each image the table that it shows: the events of each state, and the states that follow.
 DIAGRAMS: dict[Path, Mapping[Any, Mapping[Any, Any]]] = {

@@ -12,7 +12,7 @@ from rackloop.lab import Drive, Expander, FabricDriver, Lab, Part, PartKind
 if TYPE_CHECKING:
     from rackloop_drivers.fabric.static import StaticFabric
     from rackloop_drivers.host import SshHost
-    from rackloop_drivers.host_faults import HostFaults, HostRegister
+    from rackloop_drivers.host_tools import HostFaults, HostRegister
     from rackloop_drivers.phy import HostPhys
 
 _Plugged = TypeVar("_Plugged", Drive, Expander)
@@ -77,7 +77,7 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
     That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:SERVER/PORT/SLOT`` for one in a slot
     of the expander there.
     """
-    from rackloop_drivers.host_faults import HostFaults
+    from rackloop_drivers.host_tools import HostFaults
     from rackloop_drivers.phy import HostPhy, PhySwitchedOff
     from rackloop_drivers.slot import HostSlot
 
@@ -98,7 +98,7 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
 
 def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
     """What says which of the parts that :func:`host_breakables` gave are broken: one for each server that has any."""
-    from rackloop_drivers.host_faults import HostRegister
+    from rackloop_drivers.host_tools import HostRegister
 
     of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)

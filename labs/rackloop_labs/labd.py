@@ -22,7 +22,7 @@ from rackloop.clock import RealClock
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop.native import find_binary
-from rackloop_drivers.rackd_link import RackdLink
+from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config

@@ -14,7 +14,7 @@ from rackloop.abilities import Host
 from rackloop.contracts import breakable
 from rackloop.errors import GuardRefused, LabError, NotSupported, ToolError
 from rackloop.lab import LabState, load_lab
-from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.host_tools import HostFaults
 from rackloop_drivers.slot import HostSlot
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.mock import MockBench

@@ -14,7 +14,7 @@ from rackloop.contracts import phy_control as phy_contract
 from rackloop.errors import LabError, NotSupported
 from rackloop.lab import Lab, load_lab
 from rackloop_drivers.host import SshAccess, SshHost
-from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.host_tools import HostFaults
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff, PhyVia
 from rackloop_labs import ssh_accesses
 from tests.deadlines import soon

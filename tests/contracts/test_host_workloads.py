@@ -13,8 +13,8 @@ from rackloop.clock import RealClock
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.delivery import deliver
 from rackloop_drivers.host import SshHost
+from rackloop_drivers.host_tools import deliver
 from rackloop_drivers.workload import (
     Expected,
     Fio,

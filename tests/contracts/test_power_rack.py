@@ -13,7 +13,7 @@ from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
 from rackloop.errors import LabError
 from rackloop.lab import Lab, load_lab
-from rackloop_drivers.rackd_link import RackdLink
+from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.power_ports import RackPower
 from tests.deadlines import soon

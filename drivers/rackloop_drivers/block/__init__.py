@@ -9,11 +9,18 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop_drivers.block._host import HostPath
     from rackloop_drivers.block._nbd import NbdExport
+    from rackloop_drivers.block._open import open_blocks
     from rackloop_drivers.block.device_path import BlockTopology, DevicePath
 
-__all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport"]
+__all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport", "open_blocks"]
 
 __getattr__ = lazy_getattr(
     __name__,
-    {"BlockTopology": "device_path", "DevicePath": "device_path", "HostPath": "_host", "NbdExport": "_nbd"},
+    {
+        "BlockTopology": "device_path",
+        "DevicePath": "device_path",
+        "HostPath": "_host",
+        "NbdExport": "_nbd",
+        "open_blocks": "_open",
+    },
 )

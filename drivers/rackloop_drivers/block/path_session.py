@@ -18,8 +18,8 @@ from typing import Self
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import LabError, NotConnected, RackloopError
-from rackloop_drivers.buffers import address_of, unfilled_bytes
-from rackloop_drivers.permit import Permit
+from rackloop_drivers.block._buffers import address_of, unfilled_bytes
+from rackloop_drivers.block._permit import Permit
 
 # What direct I/O wants of an address, whichever the device's sector; and what one request moves.
 _PAGE_BYTES = mmap.PAGESIZE

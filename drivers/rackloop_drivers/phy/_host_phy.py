@@ -14,7 +14,7 @@ from importlib.resources import files
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported
-from rackloop_drivers.host_faults import missing_tool
+from rackloop_drivers.host_tools import missing_tool
 
 _PATH = re.compile(r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)(?:-sas-phy(?P<phy>\d+))?(?:-|$)")
 _NO_TOOL = 5

@@ -13,7 +13,7 @@ from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 
 
 class PhySwitchedOff:
-    """:class:`~rackloop_drivers.host_faults.Breaking` of a PHY: its one kind is ``disabled``.
+    """:class:`~rackloop_drivers.host_tools.Breaking` of a PHY: its one kind is ``disabled``.
 
     I/O to what is behind it waits as the server's timeouts say, and fails then. A PHY that a drop or a flap takes away
     is left to it: LabError. ``drives`` has the serials of those that are described behind it, by their names: any other
@@ -28,7 +28,7 @@ class PhySwitchedOff:
         self._described = {normal_text(serial): drive for drive, serial in drives.items()}
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._phy} takes no {', '.join(surplus)}")
         name = self._name(deadline)
@@ -37,15 +37,15 @@ class PhySwitchedOff:
         return {"phy": name}
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         run_phy(self._phy.host, self._via, "disable", note["phy"], deadline=deadline)
 
     def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:  # noqa: ARG002 - found anew by its path
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         return self._phy.among(list_phys(self._phy.host, deadline)).is_disabled
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:  # noqa: ARG002 - its name may have changed
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         run_phy(self._phy.host, self._via, "enable", self._name(deadline), deadline=deadline)
 
     def _require_may_go(self, name: str, deadline: Deadline) -> None:

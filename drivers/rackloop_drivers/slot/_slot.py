@@ -16,8 +16,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
-from rackloop_drivers.host_faults import require_tool
-from rackloop_drivers.host_tools import read_drive, read_drives
+from rackloop_drivers.host_tools import read_drive, read_drives, require_tool
 
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PATH = re.compile(r"c\d+(?=n\d+$)")
@@ -60,7 +59,7 @@ class _Place:
 
 
 class HostSlot:
-    """:class:`~rackloop_drivers.host_faults.Breaking` of the drive ``drive_id`` in its slot of the server ``host``.
+    """:class:`~rackloop_drivers.host_tools.Breaking` of the drive ``drive_id`` in its slot of the server ``host``.
 
     ``device`` is where it is, as :class:`~rackloop_drivers.drive.HostDrive` takes it; ``serial`` must be that of the
     drive there. Kinds: ``removed``, forgotten by the kernel until it looks again (SCSI delete and scan, or PCI remove
@@ -83,7 +82,7 @@ class HostSlot:
         }
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._where} takes no {', '.join(surplus)}")
         seen = read_drive(self._host, self._device, deadline)
@@ -103,7 +102,7 @@ class HostSlot:
         return note
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if "enclosure" in note:
             self._set_device_off(note, deadline, is_off=True)
             self._await("gone", deadline)
@@ -114,7 +113,7 @@ class HostSlot:
             self._run("write", note["break_file"], note["break_value"], "gone", self._device, deadline=deadline)
 
     def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if "enclosure" in note:
             answer = self._ses(note, "--get=devoff", deadline)
             return answer.strip() == "1"
@@ -127,7 +126,7 @@ class HostSlot:
         return completed.status == _NOT_THERE
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:
-        """See :class:`~rackloop_drivers.host_faults.Breaking`."""
+        """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if not self.stands(note, deadline):
             return
         if "enclosure" in note:

@@ -10,7 +10,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused
 from rackloop.native import find_binary
 from rackloop.safety import place_of
-from rackloop_drivers.delivery import deliver
+from rackloop_drivers.host_tools import deliver
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,

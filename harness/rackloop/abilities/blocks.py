@@ -1,7 +1,7 @@
 """What a store lies on: bytes that can be read and written in whole blocks, in memory, in a file, or counted.
 
 Systems under test that the harness plays itself are built on these. Sessions with drives are such blocks too
-(``rackloop_drivers.drive_blocks``).
+(``rackloop_drivers.block``).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from rackloop.lab import Lab, Part, PartKind
 from rackloop_drivers.fabric.flexfabric import Act
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc
-from rackloop_drivers.rackd_link import RackdLink
+from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
 from rackloop_labs.mock_hosts import MockHost

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import asyncssh
 
-from rackloop_drivers.pulled_cable import plug, pull
+from rackloop_drivers.socket_blackhole import plug, pull
 from rackloop_labs.mock_hosts._ssh_session import HostSession
 from rackloop_labs.mock_hosts._ssh_wire import SshConnection, SshWire
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from rackloop_drivers.pulled_cable import plug, pull
+from rackloop_drivers.socket_blackhole import plug, pull
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 

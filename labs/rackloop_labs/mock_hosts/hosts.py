@@ -18,7 +18,7 @@ from rackloop.clock import Clock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab
 from rackloop.native import find_binary
-from rackloop_drivers.rackd_link import RackdLink
+from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_hosts._host import MockHost

@@ -7,10 +7,10 @@ import asyncio
 from rackloop.clock import VirtualClock
 from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric import MemoryMatrix, Mischief
-from rackloop_drivers.fabric.flexfabric._connection import Connection
-from rackloop_drivers.fabric.flexfabric._engine import SwitchCore
-from rackloop_drivers.fabric.flexfabric._lock import ControlLock
-from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+from rackloop_drivers.fabric.flexfabric.peer.connection import Connection
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
+from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore
+from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
 
 
 class Wire:

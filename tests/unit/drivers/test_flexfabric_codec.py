@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from rackloop.abilities import BoxIdentity, PortState
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric import _codec as codec
-from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric._answers import split_fields
-from rackloop_drivers.fabric.flexfabric._parameters import BIGGEST_NUMBER, LONGEST_OUTAGE_MS, MOST_FLAPS
-from rackloop_drivers.fabric.flexfabric._refusals import QueuedError
+from rackloop_drivers.fabric.flexfabric.dialect import codec
+from rackloop_drivers.fabric.flexfabric.dialect import messages as m
+from rackloop_drivers.fabric.flexfabric.dialect.answers import split_fields
+from rackloop_drivers.fabric.flexfabric.dialect.parameters import BIGGEST_NUMBER, LONGEST_OUTAGE_MS, MOST_FLAPS
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import QueuedError
 
 PORTS = 160
 

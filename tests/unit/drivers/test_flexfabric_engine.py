@@ -15,9 +15,9 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import NotConnected
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import MemoryMatrix
-from rackloop_drivers.fabric.flexfabric._engine import REMEMBERED_IDS, SwitchCore, SwitchSession
-from rackloop_drivers.fabric.flexfabric._line_reader import LONGEST_LINE, LineReader
-from rackloop_drivers.fabric.flexfabric._lock import ControlLock
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
+from rackloop_drivers.fabric.flexfabric.peer.engine import REMEMBERED_IDS, SwitchCore, SwitchSession
+from rackloop_drivers.fabric.flexfabric.peer.line_reader import LONGEST_LINE, LineReader
 from tests.unit.drivers.switch_wire import Wire
 
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"

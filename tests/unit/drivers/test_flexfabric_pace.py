@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
 
 
 class StillLoop(asyncio.SelectorEventLoop):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop_drivers.fabric.flexfabric import _refusals as refusals
-from rackloop_drivers.fabric.flexfabric import _status as status
-from rackloop_drivers.fabric.flexfabric._lock import TRANSITIONS, ControlLock, LockEvent, LockState
-from rackloop_drivers.fabric.flexfabric._refusals import Refusal
-from rackloop_drivers.fabric.flexfabric._status import Status
+from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.peer import status
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import TRANSITIONS, ControlLock, LockEvent, LockState
+from rackloop_drivers.fabric.flexfabric.peer.status import Status
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError
-from rackloop_drivers import host_faults
-from rackloop_drivers.host_faults import HostFaults
+from rackloop_drivers.host_tools import HostFaults
+from rackloop_drivers.host_tools import _host_faults as host_faults
 from tests.deadlines import soon
 
 # Each notes that it was called, and with what, before it does it.

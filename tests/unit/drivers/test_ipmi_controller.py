@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop_drivers.login import Account
+from rackloop_drivers.power import Account, Chassis, EventKind, MemorySwitching
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._session import OPERATOR, Session
-from rackloop_drivers.simulated_power import Chassis, EventKind, MemorySwitching
 
 CYCLE = (0x00, 0x02, b"\x02")
 STATUS = (0x00, 0x01, b"")

@@ -11,13 +11,13 @@ from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.fabric.flexfabric._driver import FlexFabric, FlexFabricPhy, open_flexfabric
-    from rackloop_drivers.fabric.flexfabric._matrix import PortMatrix
-    from rackloop_drivers.fabric.flexfabric._memory_matrix import MemoryMatrix
-    from rackloop_drivers.fabric.flexfabric._mischief import Act, Mischief, Rule
-    from rackloop_drivers.fabric.flexfabric._peer import SwitchPeer
-    from rackloop_drivers.fabric.flexfabric._peer_thread import SwitchThread
-    from rackloop_drivers.fabric.flexfabric._rackd_matrix import RackdMatrix
     from rackloop_drivers.fabric.flexfabric._session import Exchange, FlexFabricSession
+    from rackloop_drivers.fabric.flexfabric.peer.line_faults import Act, Mischief, Rule
+    from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
+    from rackloop_drivers.fabric.flexfabric.peer.memory_matrix import MemoryMatrix
+    from rackloop_drivers.fabric.flexfabric.peer.rackd_matrix import RackdMatrix
+    from rackloop_drivers.fabric.flexfabric.peer.switch_peer import SwitchPeer
+    from rackloop_drivers.fabric.flexfabric.peer.switch_thread import SwitchThread
 
 __all__ = [
     "Act",
@@ -38,18 +38,18 @@ __all__ = [
 __getattr__ = lazy_getattr(
     __name__,
     {
-        "Act": "_mischief",
+        "Act": "peer.line_faults",
         "Exchange": "_session",
         "FlexFabric": "_driver",
         "FlexFabricPhy": "_driver",
         "FlexFabricSession": "_session",
-        "MemoryMatrix": "_memory_matrix",
-        "Mischief": "_mischief",
-        "PortMatrix": "_matrix",
-        "RackdMatrix": "_rackd_matrix",
-        "Rule": "_mischief",
-        "SwitchPeer": "_peer",
-        "SwitchThread": "_peer_thread",
+        "MemoryMatrix": "peer.memory_matrix",
+        "Mischief": "peer.line_faults",
+        "PortMatrix": "peer.matrix",
+        "RackdMatrix": "peer.rackd_matrix",
+        "Rule": "peer.line_faults",
+        "SwitchPeer": "peer.switch_peer",
+        "SwitchThread": "peer.switch_thread",
         "open_flexfabric": "_driver",
     },
 )

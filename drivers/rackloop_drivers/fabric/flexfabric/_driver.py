@@ -11,8 +11,6 @@ from rackloop.abilities import Applied, BoxIdentity, LiveMap, PortState, Staged
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, StaleGeneration
 from rackloop.portmap import Full, MapChange, Open, PortMap, disturbed_ports
-from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric._refusals import SETTINGS_CONFLICT, TRIGGER_IGNORED
 from rackloop_drivers.fabric.flexfabric._session import (
     ANSWER_LOST,
     ANSWER_WITHIN_S,
@@ -21,6 +19,8 @@ from rackloop_drivers.fabric.flexfabric._session import (
     Exchange,
     FlexFabricSession,
 )
+from rackloop_drivers.fabric.flexfabric.dialect import messages as m
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import SETTINGS_CONFLICT, TRIGGER_IGNORED
 
 _GENERATION = (m.Generation(),)
 _INSTANT_S = 1e-6

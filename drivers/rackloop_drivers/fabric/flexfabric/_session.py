@@ -20,12 +20,12 @@ from rackloop.errors import (
     ProtocolError,
     StaleGeneration,
 )
-from rackloop_drivers.fabric.flexfabric import _codec as codec
-from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric import _refusals as refusals
-from rackloop_drivers.fabric.flexfabric._answers import split_fields
-from rackloop_drivers.fabric.flexfabric._refusals import QueuedError
 from rackloop_drivers.fabric.flexfabric._transport import Transport, is_serial, open_transport
+from rackloop_drivers.fabric.flexfabric.dialect import codec
+from rackloop_drivers.fabric.flexfabric.dialect import messages as m
+from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
+from rackloop_drivers.fabric.flexfabric.dialect.answers import split_fields
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import QueuedError
 
 BAUD = 115200
 ANSWER_WITHIN_S = 0.5

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rackloop_drivers.login import Account
+from rackloop_drivers.power._login import Account
+from rackloop_drivers.power._simulated import Chassis, EventKind, LoggedEvent
 from rackloop_drivers.power.ipmi._rmcp import SUITES, Message
 from rackloop_drivers.power.ipmi._session import ADMINISTRATOR, OPERATOR, USER, Session
-from rackloop_drivers.simulated_power import Chassis, EventKind, LoggedEvent
 
 CHASSIS, APPLICATION, STORAGE = 0x00, 0x06, 0x0A
 GET_AUTHENTICATION, GET_CIPHER_SUITES, SET_PRIVILEGE, CLOSE_SESSION = 0x38, 0x54, 0x3B, 0x3C

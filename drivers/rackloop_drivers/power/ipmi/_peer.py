@@ -7,12 +7,12 @@ import struct
 import uuid
 from typing import Any, Self, cast
 
-from rackloop_drivers.login import Account
+from rackloop_drivers.power._login import Account
+from rackloop_drivers.power._simulated import Chassis
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._commands import APPLICATION, CLOSE_SESSION, Commands, before_login
 from rackloop_drivers.power.ipmi._session import Session, open_session
-from rackloop_drivers.pulled_cable import plug, pull
-from rackloop_drivers.simulated_power import Chassis
+from rackloop_drivers.socket_blackhole import plug, pull
 
 _MOST_SESSIONS = 16
 

@@ -14,7 +14,7 @@ from email.message import Message
 from email.parser import HeaderParser
 from http import HTTPStatus
 
-from rackloop_drivers.pulled_cable import plug, pull
+from rackloop_drivers.socket_blackhole import plug, pull
 
 _BODY_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16

@@ -7,7 +7,7 @@ from typing import Any
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
 from rackloop_drivers.endpoint import host_and_port
-from rackloop_drivers.login import Login
+from rackloop_drivers.power._login import Login
 from rackloop_drivers.power.snmp._codec import Oid
 
 _PORT = 161

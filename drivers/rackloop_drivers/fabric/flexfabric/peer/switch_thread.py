@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from rackloop_drivers.fabric.flexfabric._peer import SwitchPeer
+from rackloop_drivers.fabric.flexfabric.peer.switch_peer import SwitchPeer
 
 T = TypeVar("T")
 

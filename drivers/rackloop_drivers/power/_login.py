@@ -11,8 +11,6 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LoginRefused
 from rackloop.lab import Secret
 
-__all__ = ["Account", "Login"]
-
 
 class Login:
     """The account that all drivers of one box share: a box that refused it is not asked again.

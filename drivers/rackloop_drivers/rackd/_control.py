@@ -20,8 +20,6 @@ from typing import Any, NamedTuple, Self
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
 
-__all__ = ["RackdControl", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream", "accepted"]
-
 _CONNECT_S = 2.0
 _SUBSCRIBE_S = 2.0
 _RETRY_S = 0.01

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from rackloop.errors import BadInput
-from rackloop_drivers.fabric.flexfabric._connection import Connection, Switch
-from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+from rackloop_drivers.fabric.flexfabric.peer.connection import Connection, Switch
+from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
 
 _READ_SIZE = 16384
 

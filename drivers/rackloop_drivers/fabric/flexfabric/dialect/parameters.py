@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric import _refusals as refusals
-from rackloop_drivers.fabric.flexfabric._refusals import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
 
 BIGGEST_NUMBER = 2**63 - 1
 LONGEST_OUTAGE_MS = 3_600_000
@@ -27,8 +27,13 @@ _MOST_DIGITS = 19
 class Parameter(Protocol):
     """One kind of parameter. ``read`` and ``write`` undo each other."""
 
-    def read(self, text: str, port_count: int) -> Any: ...
-    def write(self, value: Any) -> str: ...
+    def read(self, text: str, port_count: int) -> Any:
+        """The value of a text. Raises a refusal for any other."""
+        ...
+
+    def write(self, value: Any) -> str:
+        """The text of a value."""
+        ...
 
 
 def split_parameters(text: str) -> list[str]:

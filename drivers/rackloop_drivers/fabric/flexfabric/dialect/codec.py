@@ -13,11 +13,11 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, TypeVar
 
-from rackloop_drivers.fabric.flexfabric import _answers as answers
-from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric import _parameters as p
-from rackloop_drivers.fabric.flexfabric import _refusals as refusals
-from rackloop_drivers.fabric.flexfabric._refusals import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect import answers
+from rackloop_drivers.fabric.flexfabric.dialect import messages as m
+from rackloop_drivers.fabric.flexfabric.dialect import parameters as p
+from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ from typing import Any
 from rackloop.abilities import LiveMap, PortState
 from rackloop.errors import StaleGeneration
 from rackloop.portmap import PortMap
-from rackloop_drivers.rackd import RackdRefused
-from rackloop_drivers.rackd_link import RackdLink
+from rackloop_drivers.rackd import RackdLink, RackdRefused
 
 
 class RackdMatrix:

@@ -13,7 +13,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError
 from rackloop.native import find_binary
-from rackloop_drivers.delivery import deliver
+from rackloop_drivers.host_tools import deliver
 
 if TYPE_CHECKING:
     from rackloop.abilities import DriveIdentity, Executor

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 from rackloop.clock import RealClock
-from rackloop_drivers.fabric.flexfabric._engine import SwitchCore, SwitchSession
-from rackloop_drivers.fabric.flexfabric._line_reader import LineReader
-from rackloop_drivers.fabric.flexfabric._mischief import Act, Mischief, Rule
-from rackloop_drivers.fabric.flexfabric._pace import PacedLine
+from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore, SwitchSession
+from rackloop_drivers.fabric.flexfabric.peer.line_faults import Act, Mischief, Rule
+from rackloop_drivers.fabric.flexfabric.peer.line_reader import LineReader
+from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
 
 _MOST_WAITING_LINES = 256
 

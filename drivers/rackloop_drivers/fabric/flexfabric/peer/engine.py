@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 from rackloop.abilities import BoxIdentity, LiveMap
 from rackloop.errors import LabError, StaleGeneration
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric import _codec as codec
-from rackloop_drivers.fabric.flexfabric import _messages as m
-from rackloop_drivers.fabric.flexfabric import _refusals as refusals
-from rackloop_drivers.fabric.flexfabric import _status as status
-from rackloop_drivers.fabric.flexfabric._lock import ControlLock
-from rackloop_drivers.fabric.flexfabric._matrix import PortMatrix
-from rackloop_drivers.fabric.flexfabric._refusals import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect import codec
+from rackloop_drivers.fabric.flexfabric.dialect import messages as m
+from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.peer import status
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
+from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
 
 REMEMBERED_IDS = 64
 SCPI_VERSION = "1999.0"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rackloop.abilities import WritableDrive
 from rackloop.errors import NotSupported
-from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.block._nbd import NbdExport
+from rackloop_drivers.block.device_path import DevicePath
 
 if TYPE_CHECKING:
     from rackloop.abilities import BlockDevice

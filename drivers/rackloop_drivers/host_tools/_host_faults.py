@@ -12,8 +12,6 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
 
-__all__ = ["Breaking", "HostFaults", "HostRegister", "missing_tool", "require_tool"]
-
 _PACKAGES = {
     "setpci": "pciutils",
     "sg_ses": "sg3-utils",
@@ -52,11 +50,11 @@ class Breaking(Protocol):
     """
 
     @property
-    def kinds(self) -> frozenset[str]: ...  # noqa: D102
-    def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]: ...  # noqa: D102
-    def start(self, note: Mapping[str, Any], deadline: Deadline) -> None: ...  # noqa: D102
-    def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool: ...  # noqa: D102
-    def end(self, note: Mapping[str, Any], deadline: Deadline) -> None: ...  # noqa: D102
+    def kinds(self) -> frozenset[str]: ...
+    def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]: ...
+    def start(self, note: Mapping[str, Any], deadline: Deadline) -> None: ...
+    def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool: ...
+    def end(self, note: Mapping[str, Any], deadline: Deadline) -> None: ...
 
 
 class HostFaults:

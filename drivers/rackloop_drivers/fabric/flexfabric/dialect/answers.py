@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from rackloop.abilities import BoxIdentity, PortState
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric._refusals import QueuedError
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import QueuedError
 
 _MOST_DIGITS = 20
 _ERROR = re.compile(r'(-?[0-9]{1,5}),"([^"]*)"')
@@ -23,8 +23,13 @@ _FIELDS = re.compile(r'(?:[^;"]|"[^"]*")+')
 class Answer(Protocol):
     """One kind of answer. ``read`` and ``write`` undo each other."""
 
-    def read(self, text: str) -> Any: ...
-    def write(self, value: Any) -> str: ...
+    def read(self, text: str) -> Any:
+        """The value of a text; raises ValueError for any other."""
+        ...
+
+    def write(self, value: Any) -> str:
+        """The text of a value."""
+        ...
 
 
 def split_fields(line: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The control socket of rackd as parts of a simulated rack use it, on an event loop.
 
-The same JSON lines as in :mod:`rackloop_drivers.rackd`, which is for callers that wait.
+The same JSON lines as in :mod:`rackloop_drivers.rackd._control`, which is for callers that wait.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rackloop.errors import LabError, NotConnected, ProtocolError
-from rackloop_drivers.rackd import accepted
-
-__all__ = ["RackdLink", "TruthListener"]
+from rackloop_drivers.rackd._control import accepted
 
 TruthListener = Callable[[dict[str, Any]], None]
 """Called on the event loop with each truth record (``docs/reference/rackd.md``), in rackd's order."""
@@ -80,10 +78,10 @@ class RackdLink(asyncio.Protocol):
         """End the connection; requests in flight raise NotConnected."""
         self._end(NotConnected("the connection to rackd was closed"))
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102 - asyncio's
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:  # noqa: D102 - asyncio's
+    def data_received(self, data: bytes) -> None:
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             try:
@@ -98,7 +96,7 @@ class RackdLink(asyncio.Protocol):
                 for listener in self._listeners:
                     listener(message)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002, D102 - asyncio's
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         self._end(NotConnected("rackd has ended; start it again"))
 
     def _end(self, error: LabError) -> None:

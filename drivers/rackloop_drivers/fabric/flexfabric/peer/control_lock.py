@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from rackloop_drivers.fabric.flexfabric._refusals import COMMAND_PROTECTED, Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_PROTECTED, Refusal
 
 
 class LockState(Enum):

@@ -15,8 +15,6 @@ from typing import Protocol
 
 from rackloop.clock import Clock
 
-__all__ = ["Chassis", "EventKind", "LoggedEvent", "MemorySwitching", "Outlets", "PowerListener", "PowerSwitching"]
-
 PowerListener = Callable[[str, bool], None]
 _LOG_ENTRIES = 4096
 

@@ -11,11 +11,11 @@ from typing import cast
 
 from rackloop.errors import BadInput, NotConnected
 from rackloop.seed import stream
-from rackloop_drivers.fabric.flexfabric._engine import SwitchCore
-from rackloop_drivers.fabric.flexfabric._lock import ControlLock
-from rackloop_drivers.fabric.flexfabric._matrix import PortMatrix
-from rackloop_drivers.fabric.flexfabric._mischief import Mischief
-from rackloop_drivers.fabric.flexfabric._wires import PtyWire, Rfc2217Wire, TcpWire
+from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
+from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore
+from rackloop_drivers.fabric.flexfabric.peer.line_faults import Mischief
+from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
+from rackloop_drivers.fabric.flexfabric.peer.wires import PtyWire, Rfc2217Wire, TcpWire
 
 BAUD = 115200
 

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from rackloop.abilities import BoxIdentity, PortState
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric._refusals import QueuedError
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import QueuedError
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from rackloop_drivers.fabric.flexfabric._refusals import COMMAND_ERROR, QUEUE_OVERFLOW, QueuedError, Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_ERROR, QUEUE_OVERFLOW, QueuedError, Refusal
 
 QUEUE_DEPTH = 32
 

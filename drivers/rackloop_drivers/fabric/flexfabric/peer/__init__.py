@@ -1,0 +1,1 @@
+"""The FlexFabric switch simulated: its end of the wire, in front of a switching matrix."""

@@ -1,0 +1,31 @@
+"""The control socket of rackd, the simulated rack: for callers that wait, and for parts of a rack on an event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rackloop.lazy_exports import lazy_getattr
+
+if TYPE_CHECKING:
+    from rackloop_drivers.rackd._control import (
+        RackdControl,
+        RackdRefused,
+        RecordedIo,
+        RecordedRequest,
+        TruthStream,
+    )
+    from rackloop_drivers.rackd._link import RackdLink
+
+__all__ = ["RackdControl", "RackdLink", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream"]
+
+__getattr__ = lazy_getattr(
+    __name__,
+    {
+        "RackdControl": "_control",
+        "RackdLink": "_link",
+        "RackdRefused": "_control",
+        "RecordedIo": "_control",
+        "RecordedRequest": "_control",
+        "TruthStream": "_control",
+    },
+)
