@@ -5,7 +5,6 @@ from rackloop.recovery._campaign import Campaign
 from rackloop.recovery._content import Content, Found
 from rackloop.recovery._eraser import Eraser
 from rackloop.recovery._history import Flush, History, Write
-from rackloop.recovery._judging import Judged, Observation, Outcome, judged
 from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
 from rackloop.recovery._patterns import Case, Coverage, Damage, Mix, Patterns
 from rackloop.recovery._plan import CampaignPlan, Progress
@@ -25,6 +24,7 @@ from rackloop.recovery._system import (
     Stripe,
     SystemUnderTest,
 )
+from rackloop.recovery._verdicts import Judged, Observation, Outcome, judged
 
 __all__ = [
     "SECTOR_BYTES",

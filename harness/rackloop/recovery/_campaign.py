@@ -7,13 +7,13 @@ from functools import partial
 
 from rackloop.errors import DeadlineExceeded, NotSupported
 from rackloop.recovery._eraser import Eraser, positions_hit
-from rackloop.recovery._judging import Judged, Outcome
+from rackloop.recovery._healthy_checks import HealthyChecks
 from rackloop.recovery._oracle import Reading, RecoveryOracle
 from rackloop.recovery._patterns import Case, Damage, Mix, Patterns, rounds
 from rackloop.recovery._plan import CampaignPlan, Hit, Progress, Way, stripes_to_damage
 from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
 from rackloop.recovery._system import Health, Place, Repairs, SilentCorruption, Stripe
-from rackloop.recovery._undamaged import Undamaged
+from rackloop.recovery._verdicts import Judged, Outcome
 from rackloop.seed import stream
 
 _PROMISED = frozenset({SilentCorruption.CORRECTED, SilentCorruption.DETECTED})
@@ -70,9 +70,9 @@ class Campaign:
         return result
 
     def _carry_out(self) -> None:
-        undamaged = Undamaged(self._oracle, self._result, self._blocks, self._chance)
+        healthy = HealthyChecks(self._oracle, self._result, self._blocks, self._chance)
         self._progress(Progress("fill", 0, self._blocks))
-        if not undamaged.fill() or not undamaged.survives(self._cut_power):
+        if not healthy.fill() or not healthy.survives(self._cut_power):
             return
         self._refusals = len(self._oracle.refusals)
         stripes = stripes_to_damage(self._oracle.places, self._blocks, self._plan.stripes, self._chance)

@@ -12,10 +12,9 @@ import numpy as np
 from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
-from rackloop.recovery._calls import Calls, Pending
+from rackloop.recovery._bounded_calls import BoundedCalls, Pending
 from rackloop.recovery._content import Content, Found, as_sectors, found_in
 from rackloop.recovery._history import History, Write
-from rackloop.recovery._judging import LOUD, Judged, Observation, Outcome, judged
 from rackloop.recovery._sectors import SECTOR_BYTES, U64, Identity
 from rackloop.recovery._system import (
     BlocksMissing,
@@ -28,6 +27,7 @@ from rackloop.recovery._system import (
     Stripe,
     SystemUnderTest,
 )
+from rackloop.recovery._verdicts import LOUD, Judged, Observation, Outcome, judged
 
 BATCH_BYTES = 4 << 20
 
@@ -73,7 +73,7 @@ class RecoveryOracle:
         call_limit_s: float = 60.0,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
-        self._calls = Calls(call_limit_s, deadline)
+        self._calls = BoundedCalls(call_limit_s, deadline)
         self.system = system
         self.deadline = deadline
         try:

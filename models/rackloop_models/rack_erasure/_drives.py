@@ -21,7 +21,7 @@ class Unreadable(Exception):
     """Some sector of a range cannot be read, though its drive answers."""
 
 
-class Gone(Exception):
+class DriveUnavailable(Exception):
     """A drive does not answer, or not to writes."""
 
 
@@ -77,7 +77,7 @@ class Drives:
             self.changes += 1
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """The bytes there. Raises Unreadable, Gone."""
+        """The bytes there. Raises Unreadable, DriveUnavailable."""
         blocks = self._blocks(number)
         try:
             return blocks.read(offset, length)
@@ -89,7 +89,7 @@ class Drives:
             raise self._lost(number, blocks, error) from error
 
     def write(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> None:
-        """Put bytes at these offsets, and return when they stay. Raises Gone."""
+        """Put bytes at these offsets, and return when they stay. Raises DriveUnavailable."""
         blocks = self._blocks(number)
         try:
             for offset, data in pieces:
@@ -99,7 +99,7 @@ class Drives:
             raise self._lost(number, blocks, error) from error
 
     def do(self, number: int, act: Callable[[Blocks], T]) -> T:
-        """Do something with the blocks of a drive. Raises Gone."""
+        """Do something with the blocks of a drive. Raises DriveUnavailable."""
         blocks = self._blocks(number)
         try:
             return act(blocks)
@@ -134,10 +134,10 @@ class Drives:
     def _blocks(self, number: int) -> Blocks:
         blocks = self._reached[number].blocks
         if blocks is None:
-            raise Gone(self._reached[number].why)
+            raise DriveUnavailable(self._reached[number].why)
         return blocks
 
-    def _lost(self, number: int, blocks: Blocks, error: Exception) -> Gone:
+    def _lost(self, number: int, blocks: Blocks, error: Exception) -> DriveUnavailable:
         told = str(error) or (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else repr(error))
         self.leave(number, told, blocks)
-        return Gone(told)
+        return DriveUnavailable(told)

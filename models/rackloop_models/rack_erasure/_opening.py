@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop.errors import BadInput, LabError
-from rackloop_models.rack_erasure._attendance import NEVER_IN
 from rackloop_models.rack_erasure._errors import NoStripedStore
 from rackloop_models.rack_erasure._label import Label, Member, read_label, write_label
 from rackloop_models.rack_erasure._layout import SLOTS, TABLE_OFFSET, Layout, StripeCode, laid_out, needed_bytes
+from rackloop_models.rack_erasure._membership import NEVER_MEMBER
 from rackloop_models.rack_erasure._record import STORE_ID_BYTES
 
 _WIPED_BYTES = 1 << 20
@@ -114,7 +114,7 @@ def require_member(drive: str, label: Label, newest: Label) -> None:
     # that are in by the newest only if it has them all out, and knows of more than when it was left out itself.
     rest = [number for number, other in enumerate(newest.members) if not other.out]
     went_on = bool(rest) and all(label.members[number].out for number in rest)
-    if member.out > NEVER_IN and label.change >= member.out and went_on:
+    if member.out > NEVER_MEMBER and label.change >= member.out and went_on:
         raise NoStripedStore(
             f"drive {drive} was written without others of its store, and they without it; leave it or the others out"
         )

@@ -60,7 +60,7 @@ class Where:
     drive: int
 
 
-class Odd(Enum):
+class CorruptRecord(Enum):
     """A block that should have a record and has none for this place."""
 
     EMPTY = "empty"
@@ -92,19 +92,19 @@ def pack_record(where: Where, version: Version) -> bytes:
     return _CRC.pack(zlib.crc32(block)) + block[_CRC.size :]
 
 
-def read_record(block: bytes, where: Where) -> Version | Odd:
+def read_record(block: bytes, where: Where) -> Version | CorruptRecord:
     """The version that a block has a record of, if it is for this place. Formatting fills the blocks with zeros."""
     if not any(block):
-        return Odd.EMPTY
+        return CorruptRecord.EMPTY
     (crc,) = _CRC.unpack_from(block)
     if zlib.crc32(block[_CRC.size :], zlib.crc32(bytes(_CRC.size))) != crc:
-        return Odd.DAMAGED
+        return CorruptRecord.DAMAGED
     if not block.startswith(_MAGIC, _CRC.size):
-        return Odd.DAMAGED
+        return CorruptRecord.DAMAGED
     (_, found, store_id, stripe, position, drive, generation, length, digest, count) = _HEAD.unpack_from(
         block, _CRC.size
     )
     if found != FORMAT or Where(store_id, stripe, position, drive) != where:
-        return Odd.MISPLACED
+        return CorruptRecord.MISPLACED
     checksums = struct.unpack_from(f">{count}I", block, _CRC.size + _HEAD.size)
     return Version(generation, digest, length, checksums)

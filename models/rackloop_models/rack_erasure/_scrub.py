@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rackloop_models.rack_erasure._errors import StripeLost
 from rackloop_models.rack_erasure._stripes import Stripes
-from rackloop_models.rack_erasure._units import Wrong
+from rackloop_models.rack_erasure._units import UnitError
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ScrubReport:
 
 def scrub(stripes: Stripes, progress: Callable[[int, int], None] | None, *, repair: bool) -> ScrubReport:
     """Read all there is; with ``repair``, rebuild what is wrong or lacking on drives that can be reached."""
-    found: Counter[Wrong] = Counter()
+    found: Counter[UnitError] = Counter()
     objects = units = lacking = repaired = 0
     lost: list[int] = []
     mismatched: list[int] = []
@@ -61,10 +61,10 @@ def scrub(stripes: Stripes, progress: Callable[[int, int], None] | None, *, repa
     return ScrubReport(
         objects,
         units,
-        found[Wrong.UNREADABLE],
-        found[Wrong.DAMAGED],
-        found[Wrong.STALE],
-        found[Wrong.MISPLACED],
+        found[UnitError.UNREADABLE],
+        found[UnitError.DAMAGED],
+        found[UnitError.STALE],
+        found[UnitError.MISPLACED],
         lacking,
         repaired,
         tuple(lost),

@@ -12,11 +12,11 @@ from typing import Self
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
 from rackloop.clock import Clock
 from rackloop.errors import BadInput
-from rackloop_models.rack_erasure._attendance import Attendance
-from rackloop_models.rack_erasure._drives import Drives, Gone
+from rackloop_models.rack_erasure._drives import Drives, DriveUnavailable
 from rackloop_models.rack_erasure._errors import NoStripedStore, StripeLost
 from rackloop_models.rack_erasure._label import Member, read_label
 from rackloop_models.rack_erasure._layout import Layout, needed_bytes
+from rackloop_models.rack_erasure._membership import Membership
 from rackloop_models.rack_erasure._opening import find_store, require_member, wipe
 from rackloop_models.rack_erasure._rebuild import Rebuild, RebuildReport
 from rackloop_models.rack_erasure._record import Version
@@ -56,8 +56,8 @@ class StripedStore:
         for number, member in enumerate(label.members):
             if member.name in failed:
                 self._drives.explain(number, failed[member.name])
-        self._attendance = Attendance(label, self._drives)
-        self._stripes = Stripes(self._attendance, self._drives, self._counts, trusts=trusting)
+        self._membership = Membership(label, self._drives)
+        self._stripes = Stripes(self._membership, self._drives, self._counts, trusts=trusting)
         self._throttles: list[Throttle] = []
         self._rebuilding = 0
         self._lock = Lock()
@@ -86,7 +86,7 @@ class StripedStore:
     @property
     def server_failures_survived(self) -> int:
         """How many servers may fail, whichever, with every object readable, if all is well: by where drives are now."""
-        return self.layout.server_failures_survived([member.server for member in self._attendance.members])
+        return self.layout.server_failures_survived([member.server for member in self._membership.members])
 
     def numbers(self) -> list[int]:
         """The objects that there are, as far as can be told."""
@@ -130,7 +130,7 @@ class StripedStore:
         for number in self._drives.up():
             try:
                 self._drives.do(number, lambda blocks: blocks.flush())
-            except Gone:
+            except DriveUnavailable:
                 continue
 
     def places(self, number: int) -> list[tuple[str, int, int]]:
@@ -144,7 +144,7 @@ class StripedStore:
             self._stripes.read(number)
         found = []
         for position, unit in enumerate(self.layout.stripes[number]):
-            drive = self._attendance.members[unit.drive].name
+            drive = self._membership.members[unit.drive].name
             stored = self.layout.code.stored_bytes(position, version.length) if version else 0
             slot = version.slot if version else 0
             if stored:
@@ -182,7 +182,7 @@ class StripedStore:
                 missing[number],
                 self._drives.why_gone(number),
             )
-            for number, member in enumerate(self._attendance.members)
+            for number, member in enumerate(self._membership.members)
         )
         health = Health.HEALTHY
         if degraded or any(drive.is_out or not drive.is_up for drive in drives):
@@ -207,14 +207,14 @@ class StripedStore:
         """
         number = self._number(drive)
         label = read_label(blocks, drive)
-        require_member(drive, label, self._attendance.label)
+        require_member(drive, label, self._membership.label)
         self._drives.leave(number, "comes back")
         self._take_out(number)
         self._drives.come(number, blocks)
         self._stripes.unseen.discard(number)
         if server is not None:
-            self._attendance.moved(number, server)
-        self._attendance.repeat(number)
+            self._membership.moved(number, server)
+        self._membership.repeat(number)
         for stripe, slots in self._stripes.units.records_of_drive(number).items():
             known = self._stripes.known[stripe]
             position = self._position(number, stripe)
@@ -237,19 +237,19 @@ class StripedStore:
         small; LabError: it cannot be written, and nothing has changed.
         """
         number = self._number(drive)
-        if spare != drive and any(member.name == spare for member in self._attendance.members):
+        if spare != drive and any(member.name == spare for member in self._membership.members):
             raise BadInput(f"drive {spare} is of the store already; take another as a spare for {drive}")
         wanted = needed_bytes(self.layout.code, self.layout.places)
         if blocks.size_bytes < wanted:
             raise BadInput(f"a drive of this store needs {wanted} bytes, and spare {spare} has {blocks.size_bytes}")
         wipe(blocks, self.layout)
-        before = self._attendance.members[number]
+        before = self._membership.members[number]
         self._drives.leave(number, f"was replaced by {spare}")
         self._take_out(number)
         self._stripes.give_up(number)
-        self._attendance.enter(number, Member(spare, server or before.server, before.incarnation + 1))
+        self._membership.enter(number, Member(spare, server or before.server, before.incarnation + 1))
         self._drives.come(number, blocks)
-        self._attendance.repeat(number)
+        self._membership.repeat(number)
         for stripe, position in self.layout.on_drive[number]:
             known = self._stripes.known[stripe]
             with known.lock:
@@ -315,7 +315,7 @@ class StripedStore:
         where they may be those that went on.
         """
         if not self._stripes.may_be_old:
-            self._attendance.leave_out_the_gone()
+            self._membership.leave_out_the_gone()
         up = self._drives.up()
         scans = self._drives.at_once([partial(self._stripes.units.records_of_drive, number) for number in up])
         found = dict(zip(up, scans, strict=True))
@@ -326,8 +326,8 @@ class StripedStore:
 
     def _join(self) -> None:
         """Have drives be in again that lack nothing any more."""
-        out = [number for number in self._drives.up() if self._attendance.members[number].out]
-        self._attendance.join([number for number in out if not self._lacks_anything(number)])
+        out = [number for number in self._drives.up() if self._membership.members[number].out]
+        self._membership.join([number for number in out if not self._lacks_anything(number)])
 
     def _lacks_anything(self, number: int) -> bool:
         for stripe, position in self.layout.on_drive[number]:
@@ -358,10 +358,10 @@ class StripedStore:
         return None if version is None or version.is_removed else version
 
     def _number(self, drive: str) -> int:
-        for number, member in enumerate(self._attendance.members):
+        for number, member in enumerate(self._membership.members):
             if member.name == drive:
                 return number
-        names = ", ".join(member.name for member in self._attendance.members)
+        names = ", ".join(member.name for member in self._membership.members)
         raise NoStripedStore(f"drive {drive} is not of this store, which has {names}")
 
     def _require_number(self, number: int) -> None:

@@ -11,17 +11,17 @@ import numpy as np
 
 from rackloop.errors import ProductFailed
 from rackloop_models import erasure
-from rackloop_models.rack_erasure._attendance import NEVER_IN, Attendance, believed
 from rackloop_models.rack_erasure._drives import Drives
 from rackloop_models.rack_erasure._errors import NoSuchObject, StripeLost, TooFewDrives
 from rackloop_models.rack_erasure._layout import SLOTS
-from rackloop_models.rack_erasure._record import REMOVED, Odd, Version, digest_of
+from rackloop_models.rack_erasure._membership import NEVER_MEMBER, Membership, trusted_members
+from rackloop_models.rack_erasure._record import REMOVED, CorruptRecord, Version, digest_of
 from rackloop_models.rack_erasure._state import Counts
-from rackloop_models.rack_erasure._units import Records, Units, Wrong
+from rackloop_models.rack_erasure._units import Records, UnitError, Units
 
 
 @dataclass
-class Known:
+class StripeState:
     """What is known of a stripe. ``holds`` are the positions whose drives have its version, as far as was seen.
 
     ``blind`` is one whose version cannot be told from the drives that are there. ``tried`` is a version of which
@@ -42,15 +42,15 @@ class Stripes:
     ``unseen`` are drives that nobody has asked since the store was opened, and that may know better.
     """
 
-    def __init__(self, attendance: Attendance, drives: Drives, counts: Counts, *, trusts: bool = False) -> None:
-        label = attendance.label
+    def __init__(self, membership: Membership, drives: Drives, counts: Counts, *, trusts: bool = False) -> None:
+        label = membership.label
         self.layout = label.layout
         self.code = label.layout.code
         self.units = Units(label, drives, counts)
         self.unseen = set(range(len(drives))) - set(drives.up())
         self._trusts = trusts
-        self.known = [Known() for _ in self.layout.stripes]
-        self._attendance = attendance
+        self.known = [StripeState() for _ in self.layout.stripes]
+        self._membership = membership
         self._drives = drives
         self._counts = counts
         self._codec = erasure.Code(self.code.k, self.code.m)
@@ -153,8 +153,8 @@ class Stripes:
         known = self.known[number]
         here = self.reachable(number)
         records = dict(scanned) if scanned is not None else {at: self.units.records(number, at) for at in sorted(here)}
-        members = self._attendance.members
-        voters = believed(self.layout.stripes[number], members, self.code.k) & records.keys()
+        members = self._membership.members
+        voters = trusted_members(self.layout.stripes[number], members, self.code.k) & records.keys()
         if self._trusts and not voters:
             voters = set(records)
         clean = {at for at in voters if _is_clean(records[at])}
@@ -238,11 +238,11 @@ class Stripes:
         """Before another takes the place of a drive: where too few are left that are in, no others are believed."""
         for number, _ in self.layout.on_drive[drive]:
             others = [unit.drive for unit in self.layout.stripes[number] if unit.drive != drive]
-            if sum(not self._attendance.members[other].out for other in others) < self.code.k:
-                self._attendance.disbelieve_who_is_out()
+            if sum(not self._membership.members[other].out for other in others) < self.code.k:
+                self._membership.disbelieve_who_is_out()
                 return
 
-    def check(self, number: int) -> tuple[dict[int, Wrong], bool]:
+    def check(self, number: int) -> tuple[dict[int, UnitError], bool]:
         """Read all units and records of a stripe that should be there: what is wrong, and whether the code agrees."""
         known = self.known[number]
         with known.lock:
@@ -253,10 +253,10 @@ class Stripes:
             here = sorted(self.available(number))
             stored = [at for at in here if self.code.stored_bytes(at, version.length)]
             read = self.units.read_each(number, stored, version)
-            wrong = {at: found for at, found in read.items() if isinstance(found, Wrong)}
+            wrong = {at: found for at, found in read.items() if isinstance(found, UnitError)}
             for at in here:
                 if at not in wrong and not holds(self.units.records(number, at), version):
-                    wrong[at] = Wrong.DAMAGED
+                    wrong[at] = UnitError.DAMAGED
                     self._counts.add(damaged=1)
             known.holds = known.holds - wrong.keys()
             data = {at: found for at, found in read.items() if isinstance(found, bytes)}
@@ -281,7 +281,7 @@ class Stripes:
         self._leave_out(number, known.holds, [at for at, slots in records.items() if _is_clean(slots)])
         return True
 
-    def _next_generation(self, known: Known) -> int:
+    def _next_generation(self, known: StripeState) -> int:
         """Newer than all that was seen, and in the slot that what the stripe holds now does not lie in."""
         following = known.newest + 1
         if known.version is not None and following % 2 == known.version.slot:
@@ -315,7 +315,7 @@ class Stripes:
         order = [at for at in useful if at in keeps]
         order += [at for at in useful if at not in keeps and at in self.reachable(number)]
         units: dict[int, bytes] = {}
-        told: dict[int, Wrong] = {}
+        told: dict[int, UnitError] = {}
         while len(units) < len(needed):
             some = order[: len(needed) - len(units)]
             if not some:
@@ -329,7 +329,7 @@ class Stripes:
                         known.holds = known.holds | {at}
                 else:
                     told[at] = found
-                    if found is not Wrong.GONE:
+                    if found is not UnitError.GONE:
                         known.holds = known.holds - {at}
         return units, sum(map(len, units.values()))
 
@@ -367,8 +367,8 @@ class Stripes:
 
     def _tells(self, number: int, at: int, slots: Records) -> bool:
         """Whether a drive would have a record of a write that it took: not one that came in the place of another."""
-        member = self._attendance.members[self.layout.stripes[number][at].drive]
-        return _is_clean(slots) and (member.out != NEVER_IN or any(isinstance(slot, Version) for slot in slots))
+        member = self._membership.members[self.layout.stripes[number][at].drive]
+        return _is_clean(slots) and (member.out != NEVER_MEMBER or any(isinstance(slot, Version) for slot in slots))
 
     def _unseen(self, number: int) -> int:
         return sum(unit.drive in self.unseen for unit in self.layout.stripes[number])
@@ -385,15 +385,15 @@ class Stripes:
         ``k`` of the holders are in, those that left last would be believed, and know no better.
         """
         drives = [unit.drive for unit in self.layout.stripes[number]]
-        with self._attendance.lock:
-            self._attendance.leave_out_the_gone([drives[at] for at in lacking if at not in holders])
-            if sum(not self._attendance.members[drives[at]].out for at in holders) < self.code.k:
-                self._attendance.disbelieve_who_is_out()
+        with self._membership.lock:
+            self._membership.leave_out_the_gone([drives[at] for at in lacking if at not in holders])
+            if sum(not self._membership.members[drives[at]].out for at in holders) < self.code.k:
+                self._membership.disbelieve_who_is_out()
 
     def _require(self, number: int, positions: Collection[int], what: str) -> None:
         if len(positions) < self.code.k:
             gone = [unit.drive for at, unit in enumerate(self.layout.stripes[number]) if at not in positions]
-            names = ", ".join(self._attendance.members[drive].name for drive in gone)
+            names = ", ".join(self._membership.members[drive].name for drive in gone)
             raise TooFewDrives(
                 f"object {number} is written on {self.code.k} drives at least, and {len(positions)} of its stripe took "
                 f"it, {names} did not; {what}; bring drives back, or put spares in their place"
@@ -405,13 +405,13 @@ class Stripes:
         needed = self.needed(known.version) if known.version is not None and not known.blind else range(self.code.k)
         useful = {*needed, *range(self.code.k, self.code.units)}
         erased = sorted(set(useful) - set(available))
-        drives = [self._attendance.members[self.layout.stripes[number][at].drive].name for at in erased]
+        drives = [self._membership.members[self.layout.stripes[number][at].drive].name for at in erased]
         raise StripeLost(number, erased, drives, self.code.m, why)
 
 
 def _is_clean(slots: Records) -> bool:
     """Whether both records of a place could be read, so that the newer is the last of which there was one."""
-    return all(isinstance(slot, Version) or slot is Odd.EMPTY for slot in slots)
+    return all(isinstance(slot, Version) or slot is CorruptRecord.EMPTY for slot in slots)
 
 
 def holds(slots: Records, version: Version | None) -> bool:

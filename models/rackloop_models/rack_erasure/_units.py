@@ -8,20 +8,20 @@ from enum import Enum
 from functools import partial
 
 from rackloop.abilities.blocks import BLOCK_BYTES
-from rackloop_models.rack_erasure._drives import Drives, Gone, Unreadable
+from rackloop_models.rack_erasure._drives import Drives, DriveUnavailable, Unreadable
 from rackloop_models.rack_erasure._label import Label
 from rackloop_models.rack_erasure._layout import SLOTS
-from rackloop_models.rack_erasure._record import Odd, Version, Where, pack_record, read_record
+from rackloop_models.rack_erasure._record import CorruptRecord, Version, Where, pack_record, read_record
 from rackloop_models.rack_erasure._state import Counts
 
 _NOTHING = bytes(BLOCK_BYTES)
 _SCANNED_BYTES = 1 << 20
 
 # What the two slots of a place have a record of; None where it cannot be read.
-Records = tuple[Version | Odd | None, Version | Odd | None]
+Records = tuple[Version | CorruptRecord | None, Version | CorruptRecord | None]
 
 
-class Wrong(Enum):
+class UnitError(Enum):
     """Why a unit cannot be had from its drive."""
 
     GONE = "gone"
@@ -40,7 +40,7 @@ class Units:
         self._drives = drives
         self._counts = counts
 
-    def read(self, stripe: int, position: int, version: Version) -> bytes | Wrong:
+    def read(self, stripe: int, position: int, version: Version) -> bytes | UnitError:
         """What is stored of a unit of this version, or why it cannot be had."""
         unit = self._layout.stripes[stripe][position]
         stored = self._layout.code.stored_bytes(position, version.length)
@@ -48,23 +48,23 @@ class Units:
             raw = self._drives.read(
                 unit.drive, self._layout.unit_offset(unit.place, version.slot), BLOCK_BYTES + stored
             )
-        except Gone:
-            return Wrong.GONE
+        except DriveUnavailable:
+            return UnitError.GONE
         except Unreadable:
-            return self._noted(Wrong.UNREADABLE)
+            return self._noted(UnitError.UNREADABLE)
         found = read_record(raw[:BLOCK_BYTES], self._where(stripe, position))
-        if found is Odd.MISPLACED:
-            return self._noted(Wrong.MISPLACED)
-        if found is Odd.DAMAGED:
-            return self._noted(Wrong.DAMAGED)
+        if found is CorruptRecord.MISPLACED:
+            return self._noted(UnitError.MISPLACED)
+        if found is CorruptRecord.DAMAGED:
+            return self._noted(UnitError.DAMAGED)
         if found != version:
-            return self._noted(Wrong.STALE)
+            return self._noted(UnitError.STALE)
         data = raw[BLOCK_BYTES:]
         if zlib.crc32(data) != version.checksums[position]:
-            return self._noted(Wrong.DAMAGED)
+            return self._noted(UnitError.DAMAGED)
         return data
 
-    def read_each(self, stripe: int, positions: Sequence[int], version: Version) -> dict[int, bytes | Wrong]:
+    def read_each(self, stripe: int, positions: Sequence[int], version: Version) -> dict[int, bytes | UnitError]:
         """Units of a stripe, read at the same time."""
         read = self._drives.at_once([partial(self.read, stripe, at, version) for at in positions])
         return dict(zip(positions, read, strict=True))
@@ -105,7 +105,7 @@ class Units:
         unit = self._layout.stripes[stripe][position]
         try:
             raw = self._drives.read(unit.drive, self._layout.record_offset(unit.place, 0), SLOTS * BLOCK_BYTES)
-        except Gone:
+        except DriveUnavailable:
             return (None, None)
         except Unreadable:
             return self._one_by_one(stripe, position)
@@ -121,7 +121,7 @@ class Units:
             some = places[first : first + at_once]
             try:
                 raw = self._drives.read(number, self._layout.record_offset(first, 0), len(some) * each)
-            except Gone:
+            except DriveUnavailable:
                 found |= {stripe: (None, None) for stripe, _ in some}
             except Unreadable:
                 found |= {stripe: self.records(stripe, position) for stripe, position in some}
@@ -132,11 +132,11 @@ class Units:
 
     def _one_by_one(self, stripe: int, position: int) -> Records:
         unit = self._layout.stripes[stripe][position]
-        read: list[Version | Odd | None] = []
+        read: list[Version | CorruptRecord | None] = []
         for slot in range(SLOTS):
             try:
                 block = self._drives.read(unit.drive, self._layout.record_offset(unit.place, slot), BLOCK_BYTES)
-            except (Gone, Unreadable):
+            except (DriveUnavailable, Unreadable):
                 read.append(None)
             else:
                 read.append(read_record(block, self._where(stripe, position)))
@@ -153,13 +153,13 @@ class Units:
         def put(position: int) -> bool:
             try:
                 self._drives.write(self._layout.stripes[stripe][position].drive, pieces[position])
-            except Gone:
+            except DriveUnavailable:
                 return False
             return True
 
         stayed = self._drives.at_once([partial(put, at) for at in pieces])
         return [position for position, did in zip(pieces, stayed, strict=True) if did]
 
-    def _noted(self, wrong: Wrong) -> Wrong:
+    def _noted(self, wrong: UnitError) -> UnitError:
         self._counts.add(**{wrong.value: 1})
         return wrong

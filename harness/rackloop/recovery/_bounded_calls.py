@@ -1,4 +1,4 @@
-"""Calls of a system that may never return: made on a thread of their own, waited for no longer than agreed."""
+"""BoundedCalls of a system that may never return: made on a thread of their own, waited for no longer than agreed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rackloop.errors import DeadlineExceeded
 T = TypeVar("T")
 
 
-class Calls:
+class BoundedCalls:
     """One thread that makes the calls of one system, one after the other.
 
     A call that does not return within ``limit_s``, or by ``deadline``, raises DeadlineExceeded; the system is then
@@ -80,7 +80,7 @@ class Calls:
 class Pending(Generic[T]):
     """A call that was started."""
 
-    def __init__(self, calls: Calls, what: str, future: Future[T]) -> None:
+    def __init__(self, calls: BoundedCalls, what: str, future: Future[T]) -> None:
         self._calls = calls
         self._what = what
         self._future = future

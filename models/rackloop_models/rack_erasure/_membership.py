@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import RLock
 
-from rackloop_models.rack_erasure._drives import Drives, Gone
+from rackloop_models.rack_erasure._drives import Drives, DriveUnavailable
 from rackloop_models.rack_erasure._label import Label, Member, write_label
 from rackloop_models.rack_erasure._layout import Unit
 
 # A drive that was never in: no change has this number, the first being that of formatting.
-NEVER_IN = 1
+NEVER_MEMBER = 1
 # One that was left out, and is not to be believed however few are in.
 _DISBELIEVED = -1
 
 
-class Attendance:
+class Membership:
     """The members of a store, on the labels of its drives. Threads may share it."""
 
     def __init__(self, label: Label, drives: Drives) -> None:
@@ -48,9 +48,9 @@ class Attendance:
     def disbelieve_who_is_out(self) -> None:
         """Have drives that are out not be believed, however few are in."""
         with self.lock:
-            believed = {number: member for number, member in enumerate(self.members) if member.out > NEVER_IN}
-            if believed:
-                self._write({number: replace(member, out=_DISBELIEVED) for number, member in believed.items()})
+            trusted = {number: member for number, member in enumerate(self.members) if member.out > NEVER_MEMBER}
+            if trusted:
+                self._write({number: replace(member, out=_DISBELIEVED) for number, member in trusted.items()})
 
     def join(self, numbers: Sequence[int]) -> None:
         """These drives have everything as it is now, and are in again."""
@@ -66,7 +66,7 @@ class Attendance:
     def enter(self, number: int, member: Member) -> None:
         """Another drive has this number from now on, and nothing on it yet."""
         with self.lock:
-            self._write({number: replace(member, out=NEVER_IN)})
+            self._write({number: replace(member, out=NEVER_MEMBER)})
 
     def moved(self, number: int, server: str) -> None:
         """A drive is at another server now. Its label says so from the next change on."""
@@ -77,7 +77,7 @@ class Attendance:
 
     def repeat(self, number: int) -> None:
         """Have a drive that came back carry the label as it is now."""
-        with self.lock, suppress(Gone):
+        with self.lock, suppress(DriveUnavailable):
             self._drives.do(number, lambda blocks: write_label(blocks, self.label.for_drive(number)))
 
     def _write(self, members: dict[int, Member]) -> None:
@@ -86,7 +86,7 @@ class Attendance:
             self.repeat(number)
 
 
-def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[int]:
+def trusted_members(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[int]:
     """The positions of a stripe whose drives have a record of the last write of it, if it is not damaged.
 
     Where fewer than ``k`` are in, nothing was written since the last of ``k`` left, or those that are out would not be
@@ -95,5 +95,5 @@ def believed(units: Sequence[Unit], members: Sequence[Member], k: int) -> set[in
     out = [members[unit.drive].out or None for unit in units]
     left = sorted((float("inf") if change is None else change for change in out), reverse=True)
     since = left[k - 1]
-    least = max(since, NEVER_IN + 1)
+    least = max(since, NEVER_MEMBER + 1)
     return {position for position, change in enumerate(out) if change is None or change >= least}

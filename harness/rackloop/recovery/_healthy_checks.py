@@ -10,7 +10,7 @@ from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
 from rackloop.seed import Stream
 
 
-class Undamaged:
+class HealthyChecks:
     """The first ``blocks`` of the system of an oracle; what goes wrong is in ``result``."""
 
     def __init__(self, oracle: RecoveryOracle, result: RecoveryResult, blocks: int, chance: Stream) -> None:
