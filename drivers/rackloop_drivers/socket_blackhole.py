@@ -1,8 +1,8 @@
-"""The network cable of a simulated box, pulled: what is sent to it is lost on the way, and nobody is told.
+"""A socket filter that drops every packet, as a pulled network cable does.
 
-A socket whose cable is pulled acknowledges nothing and refuses nothing, so its clients meet what a real cable would
-leave them: connections that stall, and new ones that nobody answers. It is the kernel that drops the packets (a
-socket filter, ``SO_ATTACH_FILTER`` in socket(7)), which takes no privilege.
+A blocked socket acknowledges nothing and refuses nothing, so its clients meet what a real cable would leave them:
+connections that stall, and new ones without an answer. The kernel drops the packets (``SO_ATTACH_FILTER`` in
+socket(7)), which takes no privilege.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from contextlib import suppress
 from typing import Protocol
 
-__all__ = ["Plugged", "plug", "pull"]
+__all__ = ["Filterable", "block", "unblock"]
 
 # From asm-generic/socket.h; the socket module does not name them.
 _SO_ATTACH_FILTER = 26
@@ -24,7 +24,7 @@ _KEEP_NOTHING = ctypes.create_string_buffer(struct.pack("=HBBI", _BPF_RETURN, 0,
 _PROGRAM = struct.pack("@HP", 1, ctypes.addressof(_KEEP_NOTHING))
 
 
-class Plugged(Protocol):
+class Filterable(Protocol):
     """A socket, or what asyncio shows of one."""
 
     def setsockopt(self, level: int, optname: int, value: int | bytes, /) -> None:
@@ -32,15 +32,15 @@ class Plugged(Protocol):
         ...
 
 
-def pull(sock: Plugged) -> None:
-    """Lose every packet to ``sock`` from now on. A listening socket is asked for nothing any more, in silence.
+def block(sock: Filterable) -> None:
+    """Drop every packet to ``sock`` from now on, those of new connections to a listening socket as well.
 
     What the box itself sends still leaves; it has to keep silent by itself.
     """
     sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, _PROGRAM)
 
 
-def plug(sock: Plugged) -> None:
-    """Let packets come again; whoever still tries to send theirs gets through with the next attempt."""
-    with suppress(FileNotFoundError):  # it was plugged in
+def unblock(sock: Filterable) -> None:
+    """Let packets come again; clients that still retransmit get through with the next attempt."""
+    with suppress(FileNotFoundError):  # it was not blocked
         sock.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rackloop.errors import RackloopError
 from rackloop.slices import ask_for_short_slices
-from rackloop_drivers.fabric.flexfabric import Act, RackdMatrix, Rule, SwitchPeer
+from rackloop_drivers.fabric.flexfabric import LineFault, LineFaultRule, RackdMatrix, SwitchPeer
 
 
 def main() -> None:
@@ -50,14 +50,14 @@ async def _live() -> None:
 
 
 async def _mishear(peer: SwitchPeer, told: asyncio.StreamReader) -> None:
-    rules: dict[str, Rule] = {}
+    rules: dict[str, LineFaultRule] = {}
     while line := await told.readline():
         order = json.loads(line)
         if (rule := rules.pop(order["key"], None)) is not None:
-            peer.mischief.remove(rule)
+            peer.line_faults.remove(rule)
         if (given := order["rule"]) is not None:
-            rules[order["key"]] = rule = Rule(Act(given.pop("act")), **given)
-            peer.mischief.install(rule)
+            rules[order["key"]] = rule = LineFaultRule(LineFault(given.pop("act")), **given)
+            peer.line_faults.install(rule)
         _say({"done": order["key"]})
 
 

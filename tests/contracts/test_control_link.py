@@ -14,13 +14,13 @@ from rackloop.errors import LabError
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric import (
-    Act,
     Exchange,
     FlexFabric,
     FlexFabricSession,
+    LineFault,
+    LineFaultRule,
+    LineFaults,
     MemoryMatrix,
-    Mischief,
-    Rule,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
@@ -35,14 +35,14 @@ OTHER = PortMap.of([(1, 18), (2, 17)])
 SPARE_PORTS = (50, 51)
 
 
-def remaps_in_trouble(rule: Rule, seed: int, remaps: int, answer_within_s: float) -> tuple[int, int]:
+def remaps_in_trouble(rule: LineFaultRule, seed: int, remaps: int, answer_within_s: float) -> tuple[int, int]:
     """Remap to and fro while ``rule`` is in force; how many were acknowledged, and how many failed.
 
     Each that was acknowledged was made once; each that failed was made once or not at all.
     """
 
     async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=ONE), mischief=Mischief(stream(seed, "switch")))
+        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=ONE), line_faults=LineFaults(stream(seed, "switch")))
 
     async def serve(peer: SwitchPeer) -> tuple[str, int]:
         return await peer.serve_tcp()
@@ -75,28 +75,28 @@ def remaps_in_trouble(rule: Rule, seed: int, remaps: int, answer_within_s: float
     return acknowledged, failed
 
 
-async def install(peer: SwitchPeer, rule: Rule) -> None:
-    peer.mischief.install(rule)
+async def install(peer: SwitchPeer, rule: LineFaultRule) -> None:
+    peer.line_faults.install(rule)
 
 
-async def remove(peer: SwitchPeer, rule: Rule) -> None:
-    peer.mischief.remove(rule)
+async def remove(peer: SwitchPeer, rule: LineFaultRule) -> None:
+    peer.line_faults.remove(rule)
 
 
 @given(
-    act=st.sampled_from([Act.GARBLED, Act.LOST, Act.UNHEARD]),
+    act=st.sampled_from([LineFault.GARBLED, LineFault.LOST, LineFault.UNHEARD]),
     share=st.floats(0.05, 0.6),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_the_noise_a_remap_is_made_once_or_fails_clearly(act: Act, share: float, seed: int) -> None:
-    remaps_in_trouble(Rule(act, count=None, probability=share), seed, remaps=4, answer_within_s=0.02)
+def test_whatever_the_noise_a_remap_is_made_once_or_fails_clearly(act: LineFault, share: float, seed: int) -> None:
+    remaps_in_trouble(LineFaultRule(act, count=None, probability=share), seed, remaps=4, answer_within_s=0.02)
 
 
-@pytest.mark.parametrize("act", [Act.GARBLED, Act.LOST, Act.UNHEARD])
-def test_most_remaps_get_through_a_link_that_loses_one_line_in_ten(act: Act) -> None:
+@pytest.mark.parametrize("act", [LineFault.GARBLED, LineFault.LOST, LineFault.UNHEARD])
+def test_most_remaps_get_through_a_link_that_loses_one_line_in_ten(act: LineFault) -> None:
     acknowledged, failed = remaps_in_trouble(
-        Rule(act, count=None, probability=0.1), seed=5, remaps=20, answer_within_s=0.2
+        LineFaultRule(act, count=None, probability=0.1), seed=5, remaps=20, answer_within_s=0.2
     )
     assert acknowledged >= 18, f"{failed} of 20 remaps failed"
 

@@ -13,11 +13,11 @@ from rackloop.clock import RealClock
 from rackloop.errors import FabricError, NotConnected
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop_drivers.fabric.flexfabric import (
-    Act,
     FlexFabric,
     FlexFabricPhy,
+    LineFault,
+    LineFaultRule,
     RackdMatrix,
-    Rule,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
@@ -81,12 +81,12 @@ def test_power_loss_brings_the_saved_map_back(tmp_path: Path) -> None:
         assert fabric.boot_map(soon()) == CABLED
 
 
-@pytest.mark.parametrize("act", [Act.POWER_LOSS_BEFORE, Act.POWER_LOSS_AFTER])
-def test_power_loss_around_a_trigger_is_one_clear_error(tmp_path: Path, act: Act) -> None:
+@pytest.mark.parametrize("act", [LineFault.POWER_LOSS_BEFORE, LineFault.POWER_LOSS_AFTER])
+def test_power_loss_around_a_trigger_is_one_clear_error(tmp_path: Path, act: LineFault) -> None:
     with rack(tmp_path) as (_, thread, fabric):
 
         async def install(peer: SwitchPeer) -> None:
-            peer.mischief.install(Rule(act, match=":TRIG"))
+            peer.line_faults.install(LineFaultRule(act, match=":TRIG"))
 
         thread.call(install)
         with pytest.raises(FabricError, match="lost power or another controller"):

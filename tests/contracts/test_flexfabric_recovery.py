@@ -24,14 +24,14 @@ from rackloop.errors import (
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric import (
-    Act,
     Exchange,
     FlexFabric,
     FlexFabricPhy,
     FlexFabricSession,
+    LineFault,
+    LineFaultRule,
+    LineFaults,
     MemoryMatrix,
-    Mischief,
-    Rule,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
@@ -48,7 +48,7 @@ AFTER = PortMap.of([(1, 18), (3, 19)])
 @contextmanager
 def switch(boot_map: PortMap = BEFORE) -> Iterator[SwitchThread]:
     async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=boot_map), mischief=Mischief(stream(7, "switch")))
+        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=boot_map), line_faults=LineFaults(stream(7, "switch")))
 
     with SwitchThread(make) as thread:
         yield thread
@@ -70,21 +70,21 @@ def connect(url: str, token: int | None = None, answer_within_s: float = 0.1) ->
     return open_flexfabric(url, CLOCK, soon(), token, answer_within_s=answer_within_s)
 
 
-def install(thread: SwitchThread, *rules: Rule) -> None:
+def install(thread: SwitchThread, *rules: LineFaultRule) -> None:
     async def put(peer: SwitchPeer) -> None:
         for rule in rules:
-            peer.mischief.install(rule)
+            peer.line_faults.install(rule)
 
     thread.call(put)
 
 
 WIRES: dict[str, Callable[[SwitchThread], str]] = {"tcp": tcp, "serial": serial}
 ANSWER_TROUBLE = (
-    Rule(Act.UNHEARD),
-    Rule(Act.LOST),
-    Rule(Act.GARBLED),
-    Rule(Act.DOUBLED),
-    Rule(Act.LATE, delay_s=0.3),
+    LineFaultRule(LineFault.UNHEARD),
+    LineFaultRule(LineFault.LOST),
+    LineFaultRule(LineFault.GARBLED),
+    LineFaultRule(LineFault.DOUBLED),
+    LineFaultRule(LineFault.LATE, delay_s=0.3),
 )
 
 
@@ -98,10 +98,12 @@ def bench(request: pytest.FixtureRequest) -> Iterator[tuple[SwitchThread, FlexFa
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
 @pytest.mark.parametrize("line", [":TRIG", ":ROUT:LOAD", ":ROUT:GEN?", ":ROUT:MAP? (@"])
-def test_a_change_is_made_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule, line: str) -> None:
+def test_a_change_is_made_exactly_once(
+    bench: tuple[SwitchThread, FlexFabricSession], trouble: LineFaultRule, line: str
+) -> None:
     thread, session = bench
     fabric = FlexFabric(session)
-    install(thread, Rule(trouble.act, match=line, delay_s=trouble.delay_s))
+    install(thread, LineFaultRule(trouble.act, match=line, delay_s=trouble.delay_s))
     applied = fabric.apply(CHANGE, soon())
     assert applied.generation == 2
     assert fabric.live_map(soon()) == LiveMap(2, AFTER)
@@ -109,25 +111,27 @@ def test_a_change_is_made_exactly_once(bench: tuple[SwitchThread, FlexFabricSess
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
-def test_ports_are_opened_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule) -> None:
+def test_ports_are_opened_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: LineFaultRule) -> None:
     thread, session = bench
-    install(thread, Rule(trouble.act, match="ROUT:OPEN", delay_s=trouble.delay_s))
+    install(thread, LineFaultRule(trouble.act, match="ROUT:OPEN", delay_s=trouble.delay_s))
     assert FlexFabric(session).apply(Open(frozenset({1, 2})), soon()).generation == 2
     assert FlexFabric(session).live_map(soon()) == LiveMap(2, PortMap.of([(3, 19)]))
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
-def test_a_signal_is_dropped_exactly_once(bench: tuple[SwitchThread, FlexFabricSession], trouble: Rule) -> None:
+def test_a_signal_is_dropped_exactly_once(
+    bench: tuple[SwitchThread, FlexFabricSession], trouble: LineFaultRule
+) -> None:
     thread, session = bench
     phy = FlexFabricPhy(session)
-    install(thread, Rule(trouble.act, match="PHY:DROP", delay_s=trouble.delay_s))
+    install(thread, LineFaultRule(trouble.act, match="PHY:DROP", delay_s=trouble.delay_s))
     phy.drop([1], 0.001, soon(), request_id=77)
     assert phy.drop_counts([1, 2], soon()) == {1: 1, 2: 0}
 
 
 def test_doubled_answers_are_never_taken_for_the_next(bench: tuple[SwitchThread, FlexFabricSession]) -> None:
     thread, session = bench
-    install(thread, Rule(Act.DOUBLED, count=None))
+    install(thread, LineFaultRule(LineFault.DOUBLED, count=None))
     fabric = FlexFabric(session)
     for generation in range(2, 30):
         assert fabric.apply(CHANGE, soon()).generation == generation
@@ -137,18 +141,23 @@ def test_doubled_answers_are_never_taken_for_the_next(bench: tuple[SwitchThread,
 
 def test_two_troubles_in_a_row_are_overcome(bench: tuple[SwitchThread, FlexFabricSession]) -> None:
     thread, session = bench
-    install(thread, Rule(Act.UNHEARD, match=":TRIG"), Rule(Act.GARBLED, match="*IDN?"), Rule(Act.LOST, match=":TRIG"))
+    install(
+        thread,
+        LineFaultRule(LineFault.UNHEARD, match=":TRIG"),
+        LineFaultRule(LineFault.GARBLED, match="*IDN?"),
+        LineFaultRule(LineFault.LOST, match=":TRIG"),
+    )
     assert FlexFabric(session).apply(CHANGE, soon()).generation == 2
     assert FlexFabric(session).live_map(soon()) == LiveMap(2, AFTER)
 
 
-@pytest.mark.parametrize("act", [Act.POWER_LOSS_BEFORE, Act.POWER_LOSS_AFTER])
+@pytest.mark.parametrize("act", [LineFault.POWER_LOSS_BEFORE, LineFault.POWER_LOSS_AFTER])
 def test_power_loss_around_the_trigger_is_one_clear_error(
-    bench: tuple[SwitchThread, FlexFabricSession], act: Act
+    bench: tuple[SwitchThread, FlexFabricSession], act: LineFault
 ) -> None:
     thread, session = bench
     fabric = FlexFabric(session)
-    install(thread, Rule(act, match=":TRIG"))
+    install(thread, LineFaultRule(act, match=":TRIG"))
     with pytest.raises(FabricError, match="lost power or another controller") as caught:
         fabric.apply(CHANGE, soon())
     assert session.url in str(caught.value)
@@ -172,7 +181,7 @@ def test_a_change_takes_two_exchanges_and_says_when_its_trigger_was_written(
 def test_power_loss_in_the_middle_of_a_load_triggers_nothing(bench: tuple[SwitchThread, FlexFabricSession]) -> None:
     thread, session = bench
     fabric = FlexFabric(session)
-    install(thread, Rule(Act.POWER_LOSS_BEFORE, match=":ROUT:LOAD"))
+    install(thread, LineFaultRule(LineFault.POWER_LOSS_BEFORE, match=":ROUT:LOAD"))
     with pytest.raises(StaleGeneration):
         fabric.apply(CHANGE, soon(), on=LiveMap(1, BEFORE))
     assert fabric.live_map(soon()) == LiveMap(2, BEFORE)
@@ -183,7 +192,7 @@ def test_a_power_cut_that_boots_into_the_intended_map_counts_as_done() -> None:
     with switch() as thread:
         fabric = FlexFabric(connect(tcp(thread)))
         fabric.apply(CHANGE, soon())
-        install(thread, Rule(Act.POWER_LOSS_BEFORE, match=":TRIG"))
+        install(thread, LineFaultRule(LineFault.POWER_LOSS_BEFORE, match=":TRIG"))
         assert fabric.apply(Full(BEFORE), soon()).generation == 3
         assert fabric.live_map(soon()) == LiveMap(3, BEFORE)
         fabric.close()
@@ -193,7 +202,7 @@ def test_a_token_is_presented_again_after_power_loss(bench: tuple[SwitchThread, 
     thread, session = bench
     fabric = FlexFabric(session)
     fabric.take_lock(5, soon())
-    install(thread, Rule(Act.POWER_LOSS_BEFORE, match=":ROUT:MAP?"))
+    install(thread, LineFaultRule(LineFault.POWER_LOSS_BEFORE, match=":ROUT:MAP?"))
     fabric.live_map(soon())
 
     async def holder(peer: SwitchPeer) -> int:
@@ -208,7 +217,7 @@ def test_a_controller_that_was_replaced_while_away_is_told(bench: tuple[SwitchTh
     fabric = FlexFabric(session)
     fabric.take_lock(5, soon())
     other = FlexFabric(connect(tcp(thread), token=6))
-    install(thread, Rule(Act.LOST, match=":ROUT:LOAD"))
+    install(thread, LineFaultRule(LineFault.LOST, match=":ROUT:LOAD"))
     with pytest.raises(LockedOut, match="lease the rack again"):
         fabric.apply(CHANGE, soon())
     assert other.live_map(soon()) == LiveMap(1, BEFORE)
@@ -240,7 +249,7 @@ def test_a_serial_switch_that_is_off_is_silent() -> None:
 def test_a_stuck_port_is_named() -> None:
     with switch() as thread:
         fabric = FlexFabric(connect(tcp(thread)))
-        install(thread, Rule(Act.STUCK_PORT, match=":TRIG", port=2))
+        install(thread, LineFaultRule(LineFault.STUCK_PORT, match=":TRIG", port=2))
         with pytest.raises(FabricError, match=r"ports \[1, 2, 18\] did not follow"):
             fabric.apply(CHANGE, soon())
         thread.call(lambda peer: peer.stick(2, stuck=False))
@@ -276,7 +285,7 @@ def test_a_silent_box_is_a_deadline_exceeded() -> None:
 
 def test_a_switch_that_only_garbles_is_a_protocol_error(bench: tuple[SwitchThread, FlexFabricSession]) -> None:
     thread, session = bench
-    install(thread, Rule(Act.GARBLED, count=None))
+    install(thread, LineFaultRule(LineFault.GARBLED, count=None))
     with pytest.raises(ProtocolError, match="expected an answer, found"):
         FlexFabric(session).live_map(soon())
 

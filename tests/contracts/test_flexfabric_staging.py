@@ -7,7 +7,7 @@ import pytest
 from rackloop.abilities import LiveMap
 from rackloop.errors import FabricError
 from rackloop.portmap import Full
-from rackloop_drivers.fabric.flexfabric import Act, FlexFabric, Rule
+from rackloop_drivers.fabric.flexfabric import FlexFabric, LineFault, LineFaultRule
 from tests.contracts.test_flexfabric_recovery import (
     AFTER,
     ANSWER_TROUBLE,
@@ -24,13 +24,13 @@ from tests.deadlines import soon
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)
 @pytest.mark.parametrize("wire", sorted(WIRES))
-def test_what_was_staged_is_triggered_exactly_once(wire: str, trouble: Rule) -> None:
+def test_what_was_staged_is_triggered_exactly_once(wire: str, trouble: LineFaultRule) -> None:
     with switch() as thread:
         session = connect(WIRES[wire](thread))
         fabric = FlexFabric(session)
         staged = fabric.stage(CHANGE, soon())
         assert fabric.live_map(soon()) == LiveMap(1, BEFORE)
-        install(thread, Rule(trouble.act, match=":TRIG", delay_s=trouble.delay_s))
+        install(thread, LineFaultRule(trouble.act, match=":TRIG", delay_s=trouble.delay_s))
         assert fabric.trigger(staged, soon()).generation == 2
         assert fabric.live_map(soon()) == LiveMap(2, AFTER)
         session.close()
@@ -53,7 +53,7 @@ def test_a_port_that_did_not_follow_a_trigger_is_named_and_hinders_no_undo() -> 
         fabric = FlexFabric(connect(tcp(thread)))
         for _ in range(2):
             staged = fabric.stage(CHANGE, soon())
-            install(thread, Rule(Act.STUCK_PORT, match=":TRIG", port=2))
+            install(thread, LineFaultRule(LineFault.STUCK_PORT, match=":TRIG", port=2))
             with pytest.raises(FabricError, match=r"ports \[1, 2, 18\] did not follow"):
                 fabric.trigger(staged, soon())
             thread.call(lambda peer: peer.stick(2, stuck=False))

@@ -16,11 +16,11 @@ from rackloop.errors import BadInput, LockedOut, NotConnected
 from rackloop.portmap import Full, PortMap
 from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric import (
-    Act,
     FlexFabric,
+    LineFault,
+    LineFaultRule,
+    LineFaults,
     MemoryMatrix,
-    Mischief,
-    Rule,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
@@ -240,13 +240,15 @@ def test_a_power_cut_sets_the_power_on_event_of_the_serial_port(switch: SwitchTh
 
 def test_the_same_seed_misbehaves_the_same_way() -> None:
     def replay(seed: int) -> list[bytes]:
-        mischief = Mischief(stream(seed, "replay"))
-        mischief.install(Rule(Act.GARBLED, match="gen", count=None, probability=0.5))
-        mischief.install(Rule(Act.LOST, count=3, probability=0.3))
+        line_faults = LineFaults(stream(seed, "replay"))
+        line_faults.install(LineFaultRule(LineFault.GARBLED, match="gen", count=None, probability=0.5))
+        line_faults.install(LineFaultRule(LineFault.LOST, count=3, probability=0.3))
         heard = []
         for _ in range(100):
-            rule = mischief.verdict(b"ROUT:GEN?")
-            heard.append(mischief.garble(b"12345678\n") if rule and rule.act is Act.GARBLED else str(rule).encode())
+            rule = line_faults.verdict(b"ROUT:GEN?")
+            heard.append(
+                line_faults.garble(b"12345678\n") if rule and rule.act is LineFault.GARBLED else str(rule).encode()
+            )
         return heard
 
     assert replay(1) == replay(1)
@@ -254,23 +256,23 @@ def test_the_same_seed_misbehaves_the_same_way() -> None:
 
 
 def test_a_rule_strikes_as_often_as_it_says_and_while_it_is_in_force() -> None:
-    mischief = Mischief(stream(1, "rules"))
-    twice = Rule(Act.LOST, match="trig", count=2)
-    with mischief.rule(twice):
-        assert mischief.verdict(b"ROUT:GEN?") is None
-        assert [mischief.verdict(b":TRIG 5") for _ in range(3)] == [twice, twice, None]
-    always = Rule(Act.LATE, count=None, delay_s=1)
-    never = Rule(Act.LOST, count=None, probability=0)
-    with mischief.rule(never), mischief.rule(always):
-        assert mischief.verdict(b"*IDN?") is always
-    assert mischief.verdict(b"*IDN?") is None
+    line_faults = LineFaults(stream(1, "rules"))
+    twice = LineFaultRule(LineFault.LOST, match="trig", count=2)
+    with line_faults.rule(twice):
+        assert line_faults.verdict(b"ROUT:GEN?") is None
+        assert [line_faults.verdict(b":TRIG 5") for _ in range(3)] == [twice, twice, None]
+    always = LineFaultRule(LineFault.LATE, count=None, delay_s=1)
+    never = LineFaultRule(LineFault.LOST, count=None, probability=0)
+    with line_faults.rule(never), line_faults.rule(always):
+        assert line_faults.verdict(b"*IDN?") is always
+    assert line_faults.verdict(b"*IDN?") is None
 
 
 def test_noise_is_never_mistaken_for_text() -> None:
-    mischief = Mischief(stream(3, "noise"))
+    line_faults = LineFaults(stream(3, "noise"))
     for length in range(1, 60):
-        garbled = mischief.garble(b"5" * length + b"\n")
+        garbled = line_faults.garble(b"5" * length + b"\n")
         assert len(garbled) == length + 1
         assert garbled.endswith(b"\n")
         assert not garbled.isascii()
-        assert not mischief.noise(length).isascii()
+        assert not line_faults.noise(length).isascii()

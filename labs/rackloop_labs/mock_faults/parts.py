@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, Part, PartKind
-from rackloop_drivers.fabric.flexfabric import Act
+from rackloop_drivers.fabric.flexfabric import LineFault
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc
 from rackloop_drivers.rackd import RackdLink
@@ -144,7 +144,7 @@ class _ControlLink:
         self._switch = switch
 
     async def begin(self, key: str, fault: _ControlFault, _standing: Standing) -> None:
-        act = Act.UNHEARD if fault.kind == "lost" else Act.GARBLED
+        act = LineFault.UNHEARD if fault.kind == "lost" else LineFault.GARBLED
         rule = {"act": act, "match": fault.match, "count": None, "probability": fault.probability}
         await self._switch.mishear(key, rule)
 

@@ -14,7 +14,7 @@ from rackloop.errors import BadInput, RackloopError
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_hosts._line_server import LineServer
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS, Planned, PowerAct, plan_power
-from rackloop_labs.mock_hosts._root import HostFolder
+from rackloop_labs.mock_hosts._rootfs import HostFolder
 from rackloop_labs.mock_hosts._sandbox import Sandbox
 from rackloop_labs.mock_hosts._ssh_server import SshServer
 from rackloop_labs.mock_hosts._ssh_session import HostSession

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import asyncssh
 
-from rackloop_drivers.socket_blackhole import plug, pull
+from rackloop_drivers.socket_blackhole import block, unblock
 from rackloop_labs.mock_hosts._ssh_session import HostSession
 from rackloop_labs.mock_hosts._ssh_wire import SshConnection, SshWire
 
@@ -122,7 +122,7 @@ class SshServer:
                 self._listener = None
             return
         listener = self._listener or _bound(self.port)
-        (pull if self.is_cut else plug)(listener)
+        (block if self.is_cut else unblock)(listener)
         if self._listener is None:
             listener.listen(_BACKLOG)
             self._listener = listener

@@ -13,7 +13,7 @@ from typing import IO
 
 import asyncssh
 
-from rackloop_labs.mock_hosts._root import HOME, SEARCH_PATH
+from rackloop_labs.mock_hosts._rootfs import HOME, SEARCH_PATH
 from rackloop_labs.mock_hosts._sandbox import Sandbox, send
 from rackloop_labs.mock_hosts._streams import Channel, CommandInput, CommandOutput
 from rackloop_labs.mock_hosts._terminal import Terminal

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from rackloop_drivers.socket_blackhole import plug, pull
+from rackloop_drivers.socket_blackhole import block, unblock
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -31,13 +31,13 @@ class SshWire(asyncio.Transport):
 
     def cut(self) -> None:
         """Pull the cable."""
-        pull(self._socket)
+        block(self._socket)
         self._is_cut = True
 
     def join(self) -> None:
         """Plug it in again; what waited leaves."""
         self._is_cut = False
-        plug(self._socket)
+        unblock(self._socket)
         held, self._held = self._held, []
         self._transport.writelines(held)
         if self._ending is not None:

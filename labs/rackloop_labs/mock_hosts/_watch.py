@@ -15,7 +15,7 @@ from rackloop.errors import LabError, NotConnected
 from rackloop.lab import Lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.mock_hosts._kernel import Kernel
-from rackloop_labs.mock_hosts._rack_truth import RackTruth
+from rackloop_labs.mock_hosts._truth_events import RackTruth
 from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
 
 _ANSWER_S = 5.0

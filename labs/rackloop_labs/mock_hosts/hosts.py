@@ -21,10 +21,10 @@ from rackloop.native import find_binary
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
 from rackloop_labs.labd_control import LABD_SOCKET
+from rackloop_labs.mock_hosts._debounce import debounced
 from rackloop_labs.mock_hosts._host import MockHost
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS
-from rackloop_labs.mock_hosts._quiet import act_when_quiet
-from rackloop_labs.mock_hosts._root import HostFolder, remove
+from rackloop_labs.mock_hosts._rootfs import HostFolder, remove
 from rackloop_labs.mock_hosts._ssh_server import USER, SshServer
 from rackloop_labs.mock_hosts._sysfs import Sysfs
 from rackloop_labs.mock_hosts._watch import HostWatch
@@ -148,7 +148,7 @@ class MockServers(Mapping[str, MockHost]):
             for host in self._hosts.values():
                 await host.catch_up()
 
-        await act_when_quiet(self._changed, catch_up, quiet_s=_QUIET_S, most_s=_MOST_BEHIND_S)
+        await debounced(self._changed, catch_up, quiet_s=_QUIET_S, most_s=_MOST_BEHIND_S)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """What ``labd.sock`` answers of the servers' states, see ``docs/reference/mock-hosts.md``."""

@@ -6,7 +6,7 @@ import asyncio
 
 from rackloop.clock import VirtualClock
 from rackloop.seed import stream
-from rackloop_drivers.fabric.flexfabric import MemoryMatrix, Mischief
+from rackloop_drivers.fabric.flexfabric import LineFaults, MemoryMatrix
 from rackloop_drivers.fabric.flexfabric.peer.connection import Connection
 from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
 from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore
@@ -18,7 +18,7 @@ class Wire:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, matrix: MemoryMatrix | None = None) -> None:
         self.core = SwitchCore(matrix or MemoryMatrix(VirtualClock()), ControlLock(), keep_token=lambda _token: None)
-        self.mischief = Mischief(stream(1, "wire"))
+        self.line_faults = LineFaults(stream(1, "wire"))
         self.heard = b""
         self.hung_up: asyncio.Future[None] = loop.create_future()
         output = PacedLine(self._hear, loop, None)

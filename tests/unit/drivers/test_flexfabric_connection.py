@@ -11,7 +11,7 @@ import pytest
 from rackloop.abilities import LiveMap
 from rackloop.clock import VirtualClock
 from rackloop.portmap import PortMap
-from rackloop_drivers.fabric.flexfabric import Act, MemoryMatrix, Rule
+from rackloop_drivers.fabric.flexfabric import LineFault, LineFaultRule, MemoryMatrix
 from tests.unit.drivers.switch_wire import Wire
 
 
@@ -89,7 +89,7 @@ def test_lines_of_a_connection_that_was_cut_are_lost(runner: asyncio.Runner) -> 
 def test_the_connection_stays_for_an_answer_that_is_late(runner: asyncio.Runner) -> None:
     async def talk() -> None:
         wire = Wire(asyncio.get_running_loop())
-        wire.mischief.install(Rule(Act.LATE, delay_s=0.001))
+        wire.line_faults.install(LineFaultRule(LineFault.LATE, delay_s=0.001))
         wire.connection.feed(b"*OPC?\n")
         wire.connection.end()
         assert wire.heard == b""

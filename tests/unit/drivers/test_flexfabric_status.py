@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import ScpiError
 from rackloop_drivers.fabric.flexfabric.peer import status
 from rackloop_drivers.fabric.flexfabric.peer.control_lock import TRANSITIONS, ControlLock, LockEvent, LockState
 from rackloop_drivers.fabric.flexfabric.peer.status import Status
@@ -23,15 +23,15 @@ from rackloop_drivers.fabric.flexfabric.peer.status import Status
 )
 def test_an_error_sets_the_event_of_its_class_until_it_is_read(number: int, event: int) -> None:
     box = Status()
-    box.report(Refusal(number))
+    box.report(ScpiError(number))
     assert box.take_events() == event
     assert box.take_events() == 0
 
 
 def test_errors_come_out_in_order_and_then_none() -> None:
     box = Status()
-    box.report(Refusal(refusals.OUT_OF_RANGE, "port 161"))
-    box.report(Refusal(refusals.COMMAND_ERROR))
+    box.report(ScpiError(refusals.OUT_OF_RANGE, "port 161"))
+    box.report(ScpiError(refusals.COMMAND_ERROR))
     assert box.error_count() == 2
     assert (box.take_error().number, box.take_error().number, box.take_error().number) == (-222, -100, 0)
     assert box.take_error().text == "No error"
@@ -40,14 +40,14 @@ def test_errors_come_out_in_order_and_then_none() -> None:
 def test_a_full_queue_ends_in_an_overflow() -> None:
     box = Status()
     for _ in range(status.QUEUE_DEPTH + 5):
-        box.report(Refusal(refusals.COMMAND_ERROR))
+        box.report(ScpiError(refusals.COMMAND_ERROR))
     assert box.error_count() == 32
     numbers = [box.take_error().number for _ in range(33)]
     assert numbers == [-100] * 31 + [-350, 0]
 
 
 def test_a_detail_cannot_break_the_answer() -> None:
-    entry = Refusal(refusals.COMMAND_ERROR, 'a"b\n\x00' + "x" * 500).entry()
+    entry = ScpiError(refusals.COMMAND_ERROR, 'a"b\n\x00' + "x" * 500).entry()
     assert entry.text.startswith("Command error;a?b??x")
     assert len(entry.text) < 120
 
@@ -56,7 +56,7 @@ def test_the_status_byte_sums_up() -> None:
     box = Status()
     assert box.byte(message_available=False) == 0
     assert box.byte(message_available=True) == status.MESSAGE_AVAILABLE
-    box.report(Refusal(refusals.COMMAND_ERROR))
+    box.report(ScpiError(refusals.COMMAND_ERROR))
     assert box.byte(message_available=False) == status.ERRORS_WAITING
     box.event_enable = status.COMMAND_ERROR_EVENT
     assert box.byte(message_available=False) == status.ERRORS_WAITING | status.EVENT_SUMMARY
@@ -85,18 +85,18 @@ def test_the_lock_follows_its_table() -> None:
     assert lock.permits(None)
     lock.request(5)
     assert (lock.holder, lock.permits(5), lock.permits(None), lock.permits(4)) == (5, True, False, False)
-    with pytest.raises(Refusal):
+    with pytest.raises(ScpiError):
         lock.request(4)
     lock.request(5)
     lock.request(7)
     assert lock.holder == 7
     for other in (5, 8):
-        with pytest.raises(Refusal):
+        with pytest.raises(ScpiError):
             lock.release(other)
     lock.release(7)
     lock.release(7)
     assert (lock.holder, lock.highest, lock.permits(None)) == (0, 7, True)
-    with pytest.raises(Refusal):
+    with pytest.raises(ScpiError):
         lock.request(6)
     lock.request(7)
     lock.lose_power()

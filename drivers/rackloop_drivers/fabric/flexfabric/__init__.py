@@ -12,7 +12,7 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop_drivers.fabric.flexfabric._driver import FlexFabric, FlexFabricPhy, open_flexfabric
     from rackloop_drivers.fabric.flexfabric._session import Exchange, FlexFabricSession
-    from rackloop_drivers.fabric.flexfabric.peer.line_faults import Act, Mischief, Rule
+    from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault, LineFaultRule, LineFaults
     from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
     from rackloop_drivers.fabric.flexfabric.peer.memory_matrix import MemoryMatrix
     from rackloop_drivers.fabric.flexfabric.peer.rackd_matrix import RackdMatrix
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from rackloop_drivers.fabric.flexfabric.peer.switch_thread import SwitchThread
 
 __all__ = [
-    "Act",
     "Exchange",
     "FlexFabric",
     "FlexFabricPhy",
     "FlexFabricSession",
+    "LineFault",
+    "LineFaultRule",
+    "LineFaults",
     "MemoryMatrix",
-    "Mischief",
     "PortMatrix",
     "RackdMatrix",
-    "Rule",
     "SwitchPeer",
     "SwitchThread",
     "open_flexfabric",
@@ -38,16 +38,16 @@ __all__ = [
 __getattr__ = lazy_getattr(
     __name__,
     {
-        "Act": "peer.line_faults",
+        "LineFault": "peer.line_faults",
         "Exchange": "_session",
         "FlexFabric": "_driver",
         "FlexFabricPhy": "_driver",
         "FlexFabricSession": "_session",
         "MemoryMatrix": "peer.memory_matrix",
-        "Mischief": "peer.line_faults",
+        "LineFaults": "peer.line_faults",
         "PortMatrix": "peer.matrix",
         "RackdMatrix": "peer.rackd_matrix",
-        "Rule": "peer.line_faults",
+        "LineFaultRule": "peer.line_faults",
         "SwitchPeer": "peer.switch_peer",
         "SwitchThread": "peer.switch_thread",
         "open_flexfabric": "_driver",

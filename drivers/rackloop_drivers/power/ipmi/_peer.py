@@ -12,7 +12,7 @@ from rackloop_drivers.power._simulated import Chassis
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._commands import APPLICATION, CLOSE_SESSION, Commands, before_login
 from rackloop_drivers.power.ipmi._session import Session, open_session
-from rackloop_drivers.socket_blackhole import plug, pull
+from rackloop_drivers.socket_blackhole import block, unblock
 
 _MOST_SESSIONS = 16
 
@@ -55,7 +55,7 @@ class IpmiBmc(asyncio.DatagramProtocol):
     async def pull_cable(self, *, out: bool) -> None:
         """Pull its network cable, or plug it in again: while it is out it cannot be reached."""
         assert self._transport is not None, "it answers from __aenter__ on"  # noqa: S101
-        (pull if out else plug)(self._transport.get_extra_info("socket"))
+        (block if out else unblock)(self._transport.get_extra_info("socket"))
         self.is_pulled = out
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -14,7 +14,7 @@ from email.message import Message
 from email.parser import HeaderParser
 from http import HTTPStatus
 
-from rackloop_drivers.socket_blackhole import plug, pull
+from rackloop_drivers.socket_blackhole import block, unblock
 
 _BODY_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
@@ -95,7 +95,7 @@ class HttpsServer:
         listening = self._server.sockets if self._server is not None else ()
         open_writers = (writer for writer in self._connections.values() if not writer.is_closing())
         for sock in (*listening, *(writer.get_extra_info("socket") for writer in open_writers)):
-            (pull if out else plug)(sock)
+            (block if out else unblock)(sock)
         if not out:
             self._drop()
 

@@ -17,7 +17,7 @@ from rackloop_drivers.fabric.flexfabric.dialect import answers
 from rackloop_drivers.fabric.flexfabric.dialect import messages as m
 from rackloop_drivers.fabric.flexfabric.dialect import parameters as p
 from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import ScpiError
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ class Unit:
     """One request of a line as the switch reads it: understood, or refused; ``path`` is where the next is looked up."""
 
     request: m.Request | None
-    refusal: Refusal | None
+    refusal: ScpiError | None
     path: str
 
 
@@ -125,7 +125,7 @@ def _parse_line(line: bytes, port_count: int) -> tuple[Unit, ...]:
     try:
         text = line.decode("ascii")
     except UnicodeDecodeError:
-        return (Unit(None, Refusal(refusals.COMMAND_ERROR, "not ASCII"), ""),)
+        return (Unit(None, ScpiError(refusals.COMMAND_ERROR, "not ASCII"), ""),)
     units: list[Unit] = []
     path = ""
     for part in text.split(";"):
@@ -142,7 +142,7 @@ def _parse(text: str, path: str, port_count: int) -> Unit:
     header, *rest = text.split(maxsplit=1)
     match = _HEADER.fullmatch(header)
     if match is None:
-        return Unit(None, Refusal(refusals.COMMAND_ERROR, f"{header} is no header"), path)
+        return Unit(None, ScpiError(refusals.COMMAND_ERROR, f"{header} is no header"), path)
     name = match[2].upper()
     if name.startswith("*"):
         full, next_path = name, path
@@ -151,19 +151,19 @@ def _parse(text: str, path: str, port_count: int) -> Unit:
         next_path = full[: full.rfind(":") + 1]
     entry = _BY_HEADER.get(full)
     if entry is None or (match[1] and name.startswith("*")):
-        return Unit(None, Refusal(refusals.UNDEFINED_HEADER, header), path)
+        return Unit(None, ScpiError(refusals.UNDEFINED_HEADER, header), path)
     try:
         return Unit(_build(entry, rest[0] if rest else "", port_count), None, next_path)
-    except Refusal as refusal:
+    except ScpiError as refusal:
         return Unit(None, refusal, next_path)
 
 
 def _build(entry: _Entry, text: str, port_count: int) -> m.Request:
     given = p.split_parameters(text)
     if len(given) > len(entry.parameters):
-        raise Refusal(refusals.PARAMETER_NOT_ALLOWED, f"{entry.pattern} takes {len(entry.parameters)}")
+        raise ScpiError(refusals.PARAMETER_NOT_ALLOWED, f"{entry.pattern} takes {len(entry.parameters)}")
     if len(given) < entry.required or "" in given:
-        raise Refusal(refusals.MISSING_PARAMETER, f"{entry.pattern} needs {entry.required}")
+        raise ScpiError(refusals.MISSING_PARAMETER, f"{entry.pattern} needs {entry.required}")
     values = [kind.read(value, port_count) for kind, value in zip(entry.parameters, given, strict=False)]
     return entry.request(*values)
 

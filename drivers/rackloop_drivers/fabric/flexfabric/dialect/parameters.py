@@ -1,6 +1,6 @@
 """The kinds of parameter the switch's commands take: each reads its text and writes it back.
 
-Reading raises :class:`Refusal` with the SCPI number that fits: -100 where the text has the wrong shape, -222 where a
+Reading raises :class:`ScpiError` with the SCPI number that fits: -100 where the text has the wrong shape, -222 where a
 number is too small or too large, -224 where a port is named twice.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import ScpiError
 
 BIGGEST_NUMBER = 2**63 - 1
 LONGEST_OUTAGE_MS = 3_600_000
@@ -52,9 +52,9 @@ def split_parameters(text: str) -> list[str]:
             parts.append(text[start:at].strip())
             start = at + 1
         if not 0 <= depth <= 1:
-            raise Refusal(refusals.COMMAND_ERROR, "parentheses do not match")
+            raise ScpiError(refusals.COMMAND_ERROR, "parentheses do not match")
     if depth:
-        raise Refusal(refusals.COMMAND_ERROR, "parentheses do not match")
+        raise ScpiError(refusals.COMMAND_ERROR, "parentheses do not match")
     parts.append(text[start:].strip())
     return parts
 
@@ -62,17 +62,17 @@ def split_parameters(text: str) -> list[str]:
 def read_integer(text: str, low: int, high: int, what: str) -> int:
     """A whole number between ``low`` and ``high``, both included."""
     if _INTEGER.fullmatch(text) is None:
-        raise Refusal(refusals.COMMAND_ERROR, f"{what} {text} is no whole number")
+        raise ScpiError(refusals.COMMAND_ERROR, f"{what} {text} is no whole number")
     digits = text.lstrip("+-").lstrip("0")
     if len(digits) > _MOST_DIGITS or not low <= (value := int(text)) <= high:
-        raise Refusal(refusals.OUT_OF_RANGE, f"{what} {text} is not in {low}..{high}")
+        raise ScpiError(refusals.OUT_OF_RANGE, f"{what} {text} is not in {low}..{high}")
     return value
 
 
 def _channel_entries(text: str) -> list[str]:
     match = _CHANNELS.fullmatch(text)
     if match is None:
-        raise Refusal(refusals.COMMAND_ERROR, f"{text} is no channel list")
+        raise ScpiError(refusals.COMMAND_ERROR, f"{text} is no channel list")
     inside = match[1].strip()
     return [entry.strip() for entry in inside.split(",")] if inside else []
 
@@ -103,10 +103,10 @@ class Milliseconds:
     def read(self, text: str, port_count: int) -> float:  # noqa: ARG002 - same shape as its siblings
         """The number of milliseconds."""
         if _DECIMAL.fullmatch(text) is None:
-            raise Refusal(refusals.COMMAND_ERROR, f"{self.what} {text} is no number")
+            raise ScpiError(refusals.COMMAND_ERROR, f"{self.what} {text} is no number")
         value = float(text)
         if not 0 <= value <= LONGEST_OUTAGE_MS:
-            raise Refusal(refusals.OUT_OF_RANGE, f"{self.what} {text} is not in 0..{LONGEST_OUTAGE_MS} ms")
+            raise ScpiError(refusals.OUT_OF_RANGE, f"{self.what} {text} is not in 0..{LONGEST_OUTAGE_MS} ms")
         return value
 
     def write(self, value: float) -> str:
@@ -123,12 +123,12 @@ class Pairs:
         for entry in _channel_entries(text):
             low, bang, high = entry.partition("!")
             if not bang:
-                raise Refusal(refusals.COMMAND_ERROR, f"{entry} is no port pair")
+                raise ScpiError(refusals.COMMAND_ERROR, f"{entry} is no port pair")
             pairs.append((self._port(low, port_count), self._port(high, port_count)))
         try:
             return PortMap.of(pairs)
         except ValueError as error:
-            raise Refusal(refusals.ILLEGAL_VALUE, str(error)) from None
+            raise ScpiError(refusals.ILLEGAL_VALUE, str(error)) from None
 
     @staticmethod
     def _port(text: str, port_count: int) -> int:
@@ -155,7 +155,7 @@ class Ports:
                 break
         if len(set(ports)) != len(ports):
             twice = next(port for at, port in enumerate(ports) if port in ports[:at])
-            raise Refusal(refusals.ILLEGAL_VALUE, f"port {twice} named twice")
+            raise ScpiError(refusals.ILLEGAL_VALUE, f"port {twice} named twice")
         return tuple(ports)
 
     def write(self, value: tuple[int, ...]) -> str:

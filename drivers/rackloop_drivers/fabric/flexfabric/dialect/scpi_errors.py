@@ -49,7 +49,7 @@ class QueuedError:
     text: str
 
 
-class Refusal(Exception):
+class ScpiError(Exception):
     """The switch will not do what a command asks. ``number`` is its SCPI error number."""
 
     def __init__(self, number: int, detail: str = "") -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rackloop.clock import RealClock
 from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore, SwitchSession
-from rackloop_drivers.fabric.flexfabric.peer.line_faults import Act, Mischief, Rule
+from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault, LineFaultRule, LineFaults
 from rackloop_drivers.fabric.flexfabric.peer.line_reader import LineReader
 from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
 
@@ -20,7 +20,7 @@ class Switch(Protocol):
     """What a connection needs of the switch it belongs to."""
 
     core: SwitchCore
-    mischief: Mischief
+    line_faults: LineFaults
 
     def power_cycle(self) -> Awaitable[None]:
         """Cut the power and give it back at once."""
@@ -136,20 +136,20 @@ class Connection:
 
     async def _take(self, line: bytes, came_ns: int) -> None:
         session = self._session
-        rule = self._switch.mischief.verdict(line)
+        rule = self._switch.line_faults.verdict(line)
         if rule is None:
             if answer := await session.execute(line, came_ns):
                 self._send(session, answer)
             return
-        if rule.act is Act.UNHEARD:
+        if rule.act is LineFault.UNHEARD:
             return
-        if rule.act is Act.POWER_LOSS_BEFORE:
+        if rule.act is LineFault.POWER_LOSS_BEFORE:
             await self._switch.power_cycle()
             return
-        if rule.act is Act.STUCK_PORT and rule.port is not None:
+        if rule.act is LineFault.STUCK_PORT and rule.port is not None:
             await self._switch.core.matrix.stick(rule.port, stuck=True)
         answer = await session.execute(line, came_ns)
-        if rule.act is Act.POWER_LOSS_AFTER:
+        if rule.act is LineFault.POWER_LOSS_AFTER:
             await self._switch.power_cycle()
         elif answer:
             self._send_badly(session, answer, rule)
@@ -158,10 +158,10 @@ class Connection:
         if self._is_open and session is self._session:
             self._output.send(answer, delay_s)
 
-    def _send_badly(self, session: SwitchSession, answer: bytes, rule: Rule) -> None:
-        if rule.act is Act.GARBLED:
-            answer = self._switch.mischief.garble(answer)
-        elif rule.act is Act.DOUBLED:
+    def _send_badly(self, session: SwitchSession, answer: bytes, rule: LineFaultRule) -> None:
+        if rule.act is LineFault.GARBLED:
+            answer = self._switch.line_faults.garble(answer)
+        elif rule.act is LineFault.DOUBLED:
             answer += answer
-        if rule.act is not Act.LOST:
-            self._send(session, answer, rule.delay_s if rule.act is Act.LATE else 0.0)
+        if rule.act is not LineFault.LOST:
+            self._send(session, answer, rule.delay_s if rule.act is LineFault.LATE else 0.0)

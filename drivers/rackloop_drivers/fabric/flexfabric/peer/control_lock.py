@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_PROTECTED, Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_PROTECTED, ScpiError
 
 
 class LockState(Enum):
@@ -79,5 +79,5 @@ class ControlLock:
     def _follow(self, event: LockEvent, refusal: str) -> None:
         following = TRANSITIONS[self._state].get(event)
         if following is None:
-            raise Refusal(COMMAND_PROTECTED, refusal)
+            raise ScpiError(COMMAND_PROTECTED, refusal)
         self._state = following

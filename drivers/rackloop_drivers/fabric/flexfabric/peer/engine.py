@@ -18,7 +18,7 @@ from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric.dialect import codec
 from rackloop_drivers.fabric.flexfabric.dialect import messages as m
 from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import ScpiError
 from rackloop_drivers.fabric.flexfabric.peer import status
 from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
 from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
@@ -84,11 +84,11 @@ class SwitchSession:
 
     def overrun(self) -> None:
         """A line was longer than the input buffer."""
-        self._status.report(Refusal(refusals.BUFFER_OVERRUN))
+        self._status.report(ScpiError(refusals.BUFFER_OVERRUN))
 
     def fail(self) -> None:
         """A line ended in an error of the switch's own program."""
-        self._status.report(Refusal(refusals.SYSTEM_ERROR))
+        self._status.report(ScpiError(refusals.SYSTEM_ERROR))
 
     async def execute(self, line: bytes, asked_ns: int | None = None) -> bytes:
         """Carry out one line, which came at ``asked_ns``; returns the answer line, empty where nothing was asked.
@@ -109,20 +109,20 @@ class SwitchSession:
                 self._status.report(refusal)
         return ";".join(answers).encode("ascii") + b"\n" if answers else b""
 
-    async def _serve(self, request: m.Request) -> Refusal | None:
+    async def _serve(self, request: m.Request) -> ScpiError | None:
         lock = self._core.lock
         if isinstance(request, m.Acting) and not lock.permits(self._presented):
-            return Refusal(refusals.COMMAND_PROTECTED, f"token {lock.holder} holds the lock")
+            return ScpiError(refusals.COMMAND_PROTECTED, f"token {lock.holder} holds the lock")
         if not isinstance(request, m.Query):
             self._looked = None
         try:
             value = await self._HANDLERS[type(request)](self, request)
-        except Refusal as refusal:
+        except ScpiError as refusal:
             return refusal
         except StaleGeneration as stale:
-            return Refusal(refusals.SETTINGS_CONFLICT, str(stale))
+            return ScpiError(refusals.SETTINGS_CONFLICT, str(stale))
         except LabError as error:
-            return Refusal(refusals.HARDWARE_ERROR, str(error))
+            return ScpiError(refusals.HARDWARE_ERROR, str(error))
         if isinstance(request, m.Query):
             self._answers.append(codec.format_answer(request, value))
         return None
@@ -217,7 +217,7 @@ class SwitchSession:
         if self._staged is None:
             if request.generation is not None and request.generation != (now := await matrix.generation()):
                 raise StaleGeneration(f"generation is {now}, not {request.generation}")
-            raise Refusal(refusals.TRIGGER_IGNORED, "no map is staged on this connection")
+            raise ScpiError(refusals.TRIGGER_IGNORED, "no map is staged on this connection")
         staged, asked_ns = self._staged, self._asked_ns
         self._looked = await matrix.map(
             staged.pairs, full=staged.full, generation=request.generation, asked_ns=asked_ns

@@ -12,7 +12,7 @@ from rackloop.seed import Stream
 _SHARE_OF_NOISE = 0.25
 
 
-class Act(StrEnum):
+class LineFault(StrEnum):
     """What happens to a line and its answer. ``UNHEARD`` loses the line itself, ``LOST`` its answer."""
 
     UNHEARD = "unheard"
@@ -26,7 +26,7 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class LineFaultRule:
     """Misbehave on lines that contain ``match`` (upper or lower case): at most ``count`` times (None: always), each
     time with ``probability``. ``delay_s`` belongs to ``LATE``, ``port`` to ``STUCK_PORT``.
 
@@ -34,7 +34,7 @@ class Rule:
     A port gets stuck before the line is carried out and stays so until :meth:`SwitchPeer.stick` frees it.
     """  # noqa: D205
 
-    act: Act
+    act: LineFault
     match: str = ""
     count: int | None = 1
     probability: float = 1.0
@@ -42,16 +42,16 @@ class Rule:
     port: int | None = None
 
 
-class Mischief:
+class LineFaults:
     """The rules in force. The same stream, rules and lines give the same misbehaviour again."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._rules: list[Rule] = []
+        self._rules: list[LineFaultRule] = []
         self._left: dict[int, int | None] = {}
 
     @contextmanager
-    def rule(self, rule: Rule) -> Iterator[None]:
+    def rule(self, rule: LineFaultRule) -> Iterator[None]:
         """Have ``rule`` in force while the context lasts."""
         self.install(rule)
         try:
@@ -59,17 +59,17 @@ class Mischief:
         finally:
             self.remove(rule)
 
-    def install(self, rule: Rule) -> None:
+    def install(self, rule: LineFaultRule) -> None:
         """Put ``rule`` in force, after those that are."""
         self._rules.append(rule)
         self._left[id(rule)] = rule.count
 
-    def remove(self, rule: Rule) -> None:
+    def remove(self, rule: LineFaultRule) -> None:
         """Take ``rule`` away; one that is not in force is no error."""
         self._rules = [kept for kept in self._rules if kept is not rule]
         self._left.pop(id(rule), None)
 
-    def verdict(self, line: bytes) -> Rule | None:
+    def verdict(self, line: bytes) -> LineFaultRule | None:
         """The first rule that strikes this line, or None: behave."""
         if not self._rules:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_ERROR, QUEUE_OVERFLOW, QueuedError, Refusal
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_ERROR, QUEUE_OVERFLOW, QueuedError, ScpiError
 
 QUEUE_DEPTH = 32
 
@@ -42,13 +42,13 @@ class Status:
     def service_enable(self, mask: int) -> None:
         self._service_enable = mask & ~MASTER_SUMMARY
 
-    def report(self, refusal: Refusal) -> None:
+    def report(self, refusal: ScpiError) -> None:
         """Queue an error and set its event; a queue that is full ends in -350 (SCPI 21.8.1)."""
         self._events |= _EVENT_OF_HUNDREDS[-refusal.number // -COMMAND_ERROR]
         if len(self._errors) < QUEUE_DEPTH:
             self._errors.append(refusal.entry())
         else:
-            self._errors[-1] = Refusal(QUEUE_OVERFLOW).entry()
+            self._errors[-1] = ScpiError(QUEUE_OVERFLOW).entry()
 
     def note_completion(self) -> None:
         """Set the operation-complete event."""

@@ -13,7 +13,7 @@ from rackloop.errors import BadInput, NotConnected
 from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
 from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore
-from rackloop_drivers.fabric.flexfabric.peer.line_faults import Mischief
+from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFaults
 from rackloop_drivers.fabric.flexfabric.peer.matrix import PortMatrix
 from rackloop_drivers.fabric.flexfabric.peer.wires import PtyWire, Rfc2217Wire, TcpWire
 
@@ -34,10 +34,10 @@ class SwitchPeer:
         matrix: PortMatrix,
         *,
         state_path: Path | None = None,
-        mischief: Mischief | None = None,
+        line_faults: LineFaults | None = None,
         serial: str = "FF000001",
     ) -> None:
-        self.mischief = mischief or Mischief(stream(0, "flexfabric"))
+        self.line_faults = line_faults or LineFaults(stream(0, "flexfabric"))
         self._state_path = state_path
         self.core = SwitchCore(matrix, ControlLock(self._read_token()), serial=serial, keep_token=self._keep_token)
         self._wires: set[TcpWire] = set()

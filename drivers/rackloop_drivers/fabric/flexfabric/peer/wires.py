@@ -146,7 +146,7 @@ class PtyWire:
 
     def _write(self, data: bytes) -> None:
         if termios.tcgetattr(self._slave)[5] != self._speed:
-            data = self._switch.mischief.noise(len(data))
+            data = self._switch.line_faults.noise(len(data))
         if not self._unsent:
             data = data[self._send(data) :]
         if data:

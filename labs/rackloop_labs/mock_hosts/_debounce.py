@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 
-async def act_when_quiet(
+async def debounced(
     happened: asyncio.Event, act: Callable[[], Awaitable[None]], *, quiet_s: float, most_s: float
 ) -> None:
     """Await ``act`` after each burst of ``happened``, which is over once it was not set for ``quiet_s``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rackloop_labs.mock_hosts._quiet import act_when_quiet
+from rackloop_labs.mock_hosts._debounce import debounced
 
 NEVER_S = 1000.0
 SOON_S = 20.0
@@ -20,7 +20,7 @@ async def acts(bursts: list[int], *, quiet_s: float, most_s: float) -> int:
         count += 1
         acted.set()
 
-    following = asyncio.create_task(act_when_quiet(happened, act, quiet_s=quiet_s, most_s=most_s))
+    following = asyncio.create_task(debounced(happened, act, quiet_s=quiet_s, most_s=most_s))
     async with asyncio.timeout(SOON_S):
         for happenings in bursts:
             acted.clear()
@@ -52,7 +52,7 @@ def test_nothing_is_done_where_nothing_happens() -> None:
         async def act() -> None:
             acted.set()
 
-        following = asyncio.create_task(act_when_quiet(asyncio.Event(), act, quiet_s=0, most_s=0))
+        following = asyncio.create_task(debounced(asyncio.Event(), act, quiet_s=0, most_s=0))
         for _ in range(10):
             await asyncio.sleep(0)
         following.cancel()
