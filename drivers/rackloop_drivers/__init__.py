@@ -1,1 +1,1 @@
-"""Drivers: one ability on one kind of box, each beside the peer that speaks the box's bytes."""
+"""Drivers: one ability on one kind of box, each beside a peer that simulates the box on the wire."""

@@ -1,4 +1,4 @@
-"""Addresses of boxes as people write them."""
+"""Parser for the addresses of boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three ways to have a rack: mock, virtual, physical."""
+"""Labs: mock, virtual and physical racks."""
 
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab

@@ -1,4 +1,4 @@
-"""What a lab's process has to complain of, in a log that stays small however often a client provokes it."""
+"""The log of a lab's process, rate-limited so that no client can fill the disk."""
 
 from __future__ import annotations
 

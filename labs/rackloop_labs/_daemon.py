@@ -1,4 +1,4 @@
-"""Starting, finding and ending the process that is a mock lab."""
+"""Start, lookup and end of a mock lab's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Racks without a switch: their cables by number, and what their servers can do to their own links and drives."""
+"""Racks without a switch: their cables by number, and the PHYs and slots of their servers."""
 
 from __future__ import annotations
 

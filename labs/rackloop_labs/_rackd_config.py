@@ -1,4 +1,4 @@
-"""From a lab description to the configuration of the rackd that simulates it."""
+"""The configuration of the rackd that simulates a lab."""
 
 from __future__ import annotations
 

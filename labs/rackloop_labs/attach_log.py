@@ -1,4 +1,4 @@
-"""When drives came to server ports and went: from a switch's trigger to the first answered read, and what was lost."""
+"""The log of drives attaching to server ports: the switch's trigger to the first answered read, and detachments."""
 
 from __future__ import annotations
 

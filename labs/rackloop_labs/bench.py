@@ -1,4 +1,4 @@
-"""A rack that is up and open: every ability on everything in it, whichever of the three ways it is had."""
+"""A rack that is open: every ability on everything in it, for all three kinds of lab."""
 
 from __future__ import annotations
 

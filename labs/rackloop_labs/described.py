@@ -1,4 +1,4 @@
-"""That a mock lab which is up is the one that a description describes: another may have the same name."""
+"""The check that a mock lab which is up has the given description, not only its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the servers of a bench see, and whether that is what its description says."""
+"""The view of the servers of a bench, compared with its description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first lab description from what the servers of a live rack see. What nobody could find out is a comment in it.
+"""A draft lab description from what the servers of a live rack see; what cannot be found out is a comment in it.
 
 Sources of the by-path names that ports are told by: udev's path_id builtin.
 """

@@ -1,4 +1,4 @@
-"""What the servers of a bench and their management controllers wrote down, on the run's clock."""
+"""The logs of servers and their management controllers on the run's clock."""
 
 from __future__ import annotations
 

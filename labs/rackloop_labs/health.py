@@ -1,4 +1,4 @@
-"""The health of every server of a bench, all asked at once."""
+"""The health of every server of a bench, read in parallel."""
 
 from __future__ import annotations
 

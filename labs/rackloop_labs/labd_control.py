@@ -1,4 +1,4 @@
-"""The control socket of a mock lab: what happens to its servers that no power switch does, and what else is broken."""
+"""The control socket of a mock lab: states of its servers, and faults of its parts."""
 
 from __future__ import annotations
 

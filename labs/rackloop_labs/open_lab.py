@@ -1,4 +1,4 @@
-"""One way to a bench, whichever kind the lab is of."""
+"""Opening of a bench, for every kind of lab."""
 
 from __future__ import annotations
 

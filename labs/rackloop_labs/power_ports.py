@@ -1,4 +1,4 @@
-"""The power of a rack's servers and outlets, and its event logs, by the controllers and PDUs of its description."""
+"""The power ports and event logs of a rack, by the controllers and PDUs of its description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving drives between server ports, and watching each come to its first verified read."""
+"""Moves of drives between server ports, each timed to its first verified read."""
 
 from __future__ import annotations
 

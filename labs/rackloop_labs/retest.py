@@ -1,4 +1,4 @@
-"""Trying a drive that failed on another port, and another drive on its port."""
+"""Retests of a failed drive on another port, and of its port with another drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the servers of a lab are reached by SSH, whichever kind of lab it is."""
+"""SSH access to the servers of any kind of lab."""
 
 from __future__ import annotations
 

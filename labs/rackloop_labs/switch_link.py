@@ -1,4 +1,4 @@
-"""labd's end of the process that is the switch of a mock lab."""
+"""labd's end of the connection to the process that simulates the switch."""
 
 from __future__ import annotations
 

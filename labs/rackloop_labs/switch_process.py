@@ -1,4 +1,4 @@
-"""The process that is the switch of a mock lab: it speaks the switch's bytes, and asks rackd for what they mean.
+"""The process that simulates the switch of a mock lab, in front of rackd.
 
 Started by :mod:`rackloop_labs.switch_link`, never imported. It is a process of its own so that nothing else that labd
 simulates keeps a map change waiting. Standard input is its leash: it ends with it, however labd ends. The first line

@@ -1,4 +1,4 @@
-"""How I/O reaches a drive, and who else uses it. Each name is imported when asked for."""
+"""Block devices: how I/O reaches a drive, and what else uses it. Each name is imported when asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bytes lie in memory, for C code and the kernel to fill or to take them without a copy."""
+"""Addresses of bytes in memory, for C code and the kernel to fill or take without a copy."""
 
 from __future__ import annotations
 

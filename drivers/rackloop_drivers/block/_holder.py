@@ -1,4 +1,4 @@
-"""A drive of a server that is held there while it is written: rackprobe keeps it open, and says if it is the same."""
+"""A claim on a drive of a server: rackprobe keeps it open there while it is written, and checks its identity."""
 
 from __future__ import annotations
 

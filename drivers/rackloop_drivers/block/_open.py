@@ -1,4 +1,4 @@
-"""A drive as blocks, whichever lab it is in and however I/O reaches it: one door to the sessions."""
+"""Sessions with the drive of any lab that I/O reaches from this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lets a session write to a drive: the guard's permission, as long as it is open."""
+"""The guard's permission to write that a session holds while it is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be broken on purpose: drives of the simulated rack."""
+"""Parts that can be broken on purpose: drives of the simulated rack."""
 
 from rackloop_drivers.breakable._rackd import RackdBreakable, standing_by_drive
 

@@ -1,4 +1,4 @@
-"""What a drive says of itself. Each name is imported when asked for."""
+"""Drives: identity, health and other properties that they report. Each name is imported when asked for."""
 
 from __future__ import annotations
 

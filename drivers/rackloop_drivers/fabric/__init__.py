@@ -1,1 +1,1 @@
-"""Circuit switches and other ways to say which drive a server sees."""
+"""Fabrics: the circuit switch, and fixed cabling."""

@@ -1,4 +1,4 @@
-"""How a server is reached by SSH and who logs in there: data only."""
+"""SSH access to a server, data only: address, user, keys."""
 
 from __future__ import annotations
 

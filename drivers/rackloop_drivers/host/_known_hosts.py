@@ -1,4 +1,4 @@
-"""known_hosts: which key a server must have, as OpenSSH writes it down (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+"""known_hosts: the keys that servers must have, in OpenSSH's format (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
 
 from __future__ import annotations
 

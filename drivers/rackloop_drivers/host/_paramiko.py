@@ -1,4 +1,4 @@
-"""paramiko, without what it loads beside it to run the commands of OpenSSH's configuration files."""
+"""paramiko without the libraries that it loads to run commands of OpenSSH's configuration files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that runs on a server: lines in and out, its end, and how it is ended."""
+"""A command that runs on a server: lines in and out, its exit status, and its termination."""
 
 from __future__ import annotations
 

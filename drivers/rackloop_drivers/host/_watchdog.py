@@ -1,4 +1,4 @@
-"""What ends a server's commands once nobody here hears them: a session of its own, beside theirs, on each connection.
+"""A watchdog on the server that ends a connection's commands once the harness is gone.
 
 OpenSSH sends no signal to a command without a terminal when its client goes, so that a job which writes would write on.
 The watchdog reads lines that come every few seconds. At the end of its input, which is the end of the client or of

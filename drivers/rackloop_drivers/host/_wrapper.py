@@ -1,4 +1,4 @@
-"""What a server's shell makes of a command: a session of its own, with its beginning and end marked in its output.
+"""The shell wrapper of a command on a server: a session of its own, with its start and end marked in the output.
 
 The server's end of a channel must not close before ours has said the last word: what paramiko sends after it has
 answered a close makes OpenSSH end the whole connection, and nothing orders the two. So the shell tells the end of the

@@ -1,4 +1,4 @@
-"""How far a server's clocks are from the harness's."""
+"""The offsets of a server's clocks from the harness's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of ours, brought to the server it runs on."""
+"""Installation of Rackloop's own programs on servers."""
 
 from __future__ import annotations
 

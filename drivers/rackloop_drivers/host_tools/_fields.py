@@ -1,4 +1,4 @@
-"""Reading fields of the JSON that tools print, with one message where it is not what it should be."""
+"""Typed reading of fields of the JSON that tools print, with uniform error messages."""
 
 from __future__ import annotations
 

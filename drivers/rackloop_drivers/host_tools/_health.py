@@ -1,4 +1,4 @@
-"""Asking a server for its health: its drives and PHYs as in a survey, and what its kernel said, in one command."""
+"""The health of a server, in one command: its drives and PHYs as in a survey, and its kernel messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is broken on a server by commands there, and remembered there under the key of who did it."""
+"""Faults that commands on a server make, noted there under the key of the run that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``lsblk -J -O -b`` prints: which block devices there are, and who uses them."""
+"""Parser for ``lsblk -J -O -b``: the block devices of a server and their users."""
 
 from __future__ import annotations
 

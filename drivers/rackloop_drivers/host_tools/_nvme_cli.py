@@ -1,4 +1,4 @@
-"""What ``nvme id-ctrl``, ``id-ns`` and ``smart-log`` print with ``-o json``.
+"""Parser for ``nvme id-ctrl``, ``id-ns`` and ``smart-log`` with ``-o json``.
 
 Names of fields are nvme-cli's, their meaning is the NVM Express Base Specification's (Identify Controller, Identify
 Namespace, SMART / Health Information log).

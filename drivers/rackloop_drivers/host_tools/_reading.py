@@ -1,4 +1,4 @@
-"""What one tool says of one drive."""
+"""The output of one tool on one drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of what ``survey.sh`` prints."""
+"""Parser for the sections of ``survey.sh``'s output."""
 
 from __future__ import annotations
 

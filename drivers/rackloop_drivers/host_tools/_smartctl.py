@@ -1,4 +1,4 @@
-"""What ``smartctl -j -x`` prints of ATA and SCSI drives.
+"""Parser for ``smartctl -j -x`` of ATA and SCSI drives.
 
 Sources: smartctl(8) for the exit status, the drive database of smartmontools for the names of ATA attributes, ATA
 Command Set (ACS-4) for the PHY event counters, SPC and SBC for the error counter log and the defect lists.

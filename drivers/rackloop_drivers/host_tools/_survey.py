@@ -1,4 +1,4 @@
-"""Asking a server for its drives: one command, however many there are."""
+"""The drives of a server, in one command however many there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What udev and sysfs say of where a drive is plugged in, and of SAS PHYs.
+"""Parser for udev and sysfs: the location of a drive, and SAS PHYs.
 
 Sources: udev's path_id builtin for by-path names, Linux ``Documentation/scsi/scsi_transport_sas`` for the SAS
 classes, ``Documentation/PCI`` for slots.

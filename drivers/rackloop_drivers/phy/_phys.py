@@ -1,4 +1,4 @@
-"""The PHYs of a rack without a switch, as the ability that a switch has otherwise."""
+"""The PHYs of servers as the PHY control of a rack without a switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PHY that stays without signal until somebody enables it."""
+"""A fault: a PHY that is disabled until it is enabled again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can cut power: the simulated rack's own here, and each kind of real box in a package of its own."""
+"""Power ports: the simulated rack's own, accounts and power for simulated boxes; each kind of real box is a package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account on a box, on both ends of the wire: tried once by drivers, locked after failures by simulated boxes."""
+"""Accounts of boxes: drivers try one once, simulated boxes lock one after failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The power of a simulated rack, as its controllers and PDUs see it; their peers put it on the wire.
+"""The power of a simulated rack, for the peers of its controllers and PDUs.
 
 What feeds what: an outlet feeds a chassis, the chassis feeds the server. The server has power while both are on;
 who really switches it is a :class:`PowerSwitching`, in a mock rack rackd.

@@ -1,4 +1,4 @@
-"""Provisioning: servers made what tests expect, by Ansible."""
+"""Provisioning of servers by Ansible."""
 
 from rackloop_drivers.provision._inventory import SshReach, inventory, ssh_config
 from rackloop_drivers.provision._provisioner import HostTally, Provisioned, Provisioner

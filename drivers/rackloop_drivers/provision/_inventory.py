@@ -1,4 +1,4 @@
-"""What Ansible is told of a rack: its servers in groups, and how OpenSSH reaches them. Values in, values out."""
+"""Ansible's inventory of a rack: its servers in groups, and their SSH access. Values in, values out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From ansible-runner's events to what became of each task on each server. Values in, values out."""
+"""The outcomes of tasks on servers, from ansible-runner's events. Values in, values out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives taken out of servers without a hand on them: by the kernel, by the slot's power, by the enclosure."""
+"""Drives removed from servers by software: by the kernel, by the slot's power, by the enclosure."""
 
 from rackloop_drivers.slot._slot import HostSlot
 

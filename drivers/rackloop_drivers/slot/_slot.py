@@ -1,4 +1,4 @@
-"""The ways in which a drive is taken away from a server.
+"""The faults that remove a drive from a server.
 
 Sources: Linux ``Documentation/scsi`` and ``Documentation/PCI`` (``delete``, ``scan``, ``remove``, ``rescan``, slot
 ``power``), sg_ses(8) for ``devoff``, setpci(8) with the PCIe Link Control register for ``link_disabled``.

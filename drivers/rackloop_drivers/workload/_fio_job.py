@@ -1,4 +1,4 @@
-"""What fio is asked to do: typed jobs, and the job file they make."""
+"""fio jobs: typed options, and the job file they make."""
 
 from __future__ import annotations
 

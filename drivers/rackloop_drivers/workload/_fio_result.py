@@ -1,4 +1,4 @@
-"""What fio reports: its JSON as typed results."""
+"""fio's results: its JSON as typed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rackprobe says, as values: its JSON lines in, frozen dataclasses out."""
+"""rackprobe's results: its JSON lines as frozen dataclasses."""
 
 from __future__ import annotations
 

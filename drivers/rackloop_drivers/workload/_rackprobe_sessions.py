@@ -1,4 +1,4 @@
-"""Conversations with a rackprobe that goes on: remap, watch, swap."""
+"""Sessions with a running rackprobe: remap, watch, swap."""
 
 from __future__ import annotations
 

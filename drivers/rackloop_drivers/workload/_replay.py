@@ -1,4 +1,4 @@
-"""Requests replayed through real fio, each at its own moment."""
+"""Replay of requests through real fio, each at its own moment."""
 
 from __future__ import annotations
 

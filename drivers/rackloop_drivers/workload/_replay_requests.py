@@ -1,4 +1,4 @@
-"""The requests of a trace as a drive can take them: a stretch, at a speed, whole sectors, within the drive."""
+"""The requests of a trace, fitted to a drive: a stretch, at a speed, whole sectors, within the drive."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Looking at a rack: its cabling, its health, and what its logs say of one moment."""
+"""Inspection of a rack: its cabling, its health, and its logs on one time base."""

@@ -1,4 +1,4 @@
-"""Is my data back, all of it, and is it the right data? An oracle for any storage system that has an adapter."""
+"""An oracle for data recovery: whether any storage system with an adapter gives all data back, and the right data."""
 
 from rackloop.recovery._block_system import BlockSystem, StateSource
 from rackloop.recovery._campaign import Campaign

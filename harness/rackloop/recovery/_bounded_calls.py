@@ -1,4 +1,4 @@
-"""BoundedCalls of a system that may never return: made on a thread of their own, waited for no longer than agreed."""
+"""Calls of the system under test with a time limit, made on a thread of their own."""
 
 from __future__ import annotations
 

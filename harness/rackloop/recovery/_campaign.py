@@ -1,4 +1,4 @@
-"""Damages a system stripe by stripe, in every way a plan says, and judges what it gives back."""
+"""A recovery campaign: damage stripe by stripe by a plan, reads, and verdicts on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sectors that were read are, by name: the verdicts of rackprobe, many sectors at a time.
+"""Classification of sectors that were read, many at a time, with the verdicts of rackprobe.
 
 A sector is believed to be whole only when it is, byte for byte, the sector that its own header speaks of.
 """

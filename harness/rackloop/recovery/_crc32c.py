@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) by tables, for what a sector is made of rather than for its bytes one after the other.
+"""CRC-32C (Castagnoli) by tables of what each part of a sector adds.
 
 The CRC is linear over GF(2) but for a constant: that of a message is the exclusive or of what each of its bytes adds
 at its place. So the CRC of thousands of sectors is a few look-ups for each of them, in numpy and without a call a

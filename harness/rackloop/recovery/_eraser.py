@@ -1,4 +1,4 @@
-"""What makes units of stripes unreadable or wrong on purpose, and well again."""
+"""The interface that makes units of stripes unreadable or wrong on purpose, and mends them."""
 
 from __future__ import annotations
 

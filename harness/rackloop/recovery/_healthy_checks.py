@@ -1,4 +1,4 @@
-"""What a system has to do before anything of it is damaged: take blocks, give them back, and keep what was flushed."""
+"""The checks of a system before anything is damaged: write, read back, survive a power cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written, acknowledged, flushed and in flight, in order; and, of any block, what a read may bring back.
+"""The history of writes and flushes, and what a read of any block may return by it.
 
 A block is a register. Each write of it has a generation, and a beginning and an end on one count of events. A write
 *supersedes* another when it began after that one had ended and is certain: acknowledged, and, where power was cut

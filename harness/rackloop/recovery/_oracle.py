@@ -1,4 +1,4 @@
-"""Writes identified blocks through a system under test, reads them back, and knows what each may be."""
+"""The oracle: identified blocks written to a system under test, read back and judged by the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which units of which stripes to damage: all patterns of small codes, a sample of large ones with its coverage."""
+"""Damage patterns of stripes: all patterns of small codes, a covering sample of large ones."""
 
 from __future__ import annotations
 

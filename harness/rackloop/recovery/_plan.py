@@ -1,4 +1,4 @@
-"""What a campaign is to do, how far it is, and the stripes that it has under its hands."""
+"""The plan of a campaign, its progress, and the stripes that it damages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign found: the recovery correctness matrix, what was covered, and the verdict with its reasons."""
+"""The result of a campaign: the recovery correctness matrix, the coverage, and the verdict with its reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identified sector, made many at a time: 4 KiB that say which store, which place and which write they are of.
+"""The identified sector, made many at a time: 4 KiB that carry their store, address and generation.
 
 The format is rackprobe's (``docs/reference/rackprobe.md``), byte for byte, so either checks what the other wrote.
 """

@@ -1,4 +1,4 @@
-"""What a system under test is asked for, and what it says of itself.
+"""The interface of a system under test: the calls that an adapter offers, and its self-description.
 
 A system has blocks, numbered from 0 and all of one size, a multiple of 4096 bytes. It may be a file system, an object
 store or a block device: its adapter says what a block is. Beyond :class:`SystemUnderTest`, an adapter offers what the

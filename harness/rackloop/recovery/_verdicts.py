@@ -1,6 +1,7 @@
-"""From what was seen of a block and what might have been, whether the system did right. See the rules in
-``docs/reference/recovery-oracle.md``.
-"""  # noqa: D205
+"""The verdict on a block, from what was read and what the history allows.
+
+The rules are in ``docs/reference/recovery-oracle.md``.
+"""
 
 from __future__ import annotations
 

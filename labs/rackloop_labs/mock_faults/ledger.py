@@ -1,4 +1,4 @@
-"""The faults that stand in a mock rack by their keys, kept by labd and asked for on its control socket."""
+"""The active faults of a mock rack by key, kept by labd and served on its control socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each part of a mock rack breaks and is mended: in its simulated box, or in rackd."""
+"""The faults of each part of a mock rack: how its simulated box or rackd makes and ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands broken in a mock rack, asked of the two that keep it: labd, and rackd for the drives."""
+"""The fault registers of a mock rack: labd, and rackd for the drives."""
 
 from __future__ import annotations
 

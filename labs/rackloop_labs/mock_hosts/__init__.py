@@ -1,4 +1,4 @@
-"""The servers of a mock rack: sandboxes that answer as a server with these drives would.
+"""The servers of a mock rack: sandboxes that answer as servers with these drives.
 
 labd brings them up by :mod:`rackloop_labs.mock_hosts.hosts`. Nothing is loaded here: the emulated tools need no SSH.
 """

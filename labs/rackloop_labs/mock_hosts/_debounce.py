@@ -1,4 +1,4 @@
-"""Waiting for the end of a burst."""
+"""Debouncing: one action for a burst of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One mock server: its states, and what brings it from one to another."""
+"""A mock server: its states and the transitions between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel of one mock server has found and said."""
+"""The kernel of a mock server: its devices and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mock server's kernel says when its links and drives change, in the words of Linux 6.1.
+"""The kernel messages of a mock server about links and drives, in the words of Linux 6.1.
 
 The wording is that of the drivers ``ahci``/``libata``, ``mptsas``, ``sd``, ``pciehp`` and ``nvme``; recordings of a
 real kernel are in ``tests/transcripts``. Nothing here keeps state: a message is a text and a priority.

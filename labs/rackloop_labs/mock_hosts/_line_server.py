@@ -1,4 +1,4 @@
-"""A Unix socket in labd that answers JSON lines: what the emulated tools and the faults of servers speak."""
+"""A Unix socket in labd that answers JSON lines, for the emulated tools and the faults of servers."""
 
 from __future__ import annotations
 

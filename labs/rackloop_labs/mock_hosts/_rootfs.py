@@ -1,4 +1,4 @@
-"""The files of a mock server: what is its own and kept while the lab is up, and what it has of this machine."""
+"""The files of a mock server: its own, kept while the lab is up, and those of this machine."""
 
 from __future__ import annotations
 

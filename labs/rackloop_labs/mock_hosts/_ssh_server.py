@@ -1,4 +1,4 @@
-"""The SSH server of a mock server, on a port of its own: who gets in, and what a client meets while it is ill."""
+"""The SSH server of a mock server, on a port of its own: authentication, and faults that clients meet."""
 
 from __future__ import annotations
 

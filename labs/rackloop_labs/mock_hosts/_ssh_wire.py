@@ -1,4 +1,4 @@
-"""One connection of a client to a mock server, with a cable that can be pulled."""
+"""A client's TCP connection to a mock server, which can be blocked."""
 
 from __future__ import annotations
 

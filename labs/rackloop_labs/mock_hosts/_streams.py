@@ -1,4 +1,4 @@
-"""The bytes between a channel of SSH and the pipes of a command, each side held back where the other is slow."""
+"""Pumps with flow control between an SSH channel and the pipes of a command."""
 
 from __future__ import annotations
 

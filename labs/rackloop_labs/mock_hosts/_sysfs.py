@@ -1,4 +1,4 @@
-"""``/sys`` and ``/dev/disk`` of a mock server: folders on this machine, and the writes to them obeyed."""
+"""``/sys`` and ``/dev/disk`` of a mock server: folders on this machine, and the effects of writes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a mock server's /sys that tells of its drives: SCSI devices, NVMe controllers, block devices."""
+"""The drives in a mock server's /sys: SCSI devices, NVMe controllers, block devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a mock server's /sys that has nothing to do with its drives, for tools that look at the machine."""
+"""The parts of a mock server's /sys apart from its drives, for tools that look at the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a mock server's /sys that tells of its HBA ports: PCI functions, SCSI hosts, PHYs, expanders."""
+"""The HBA ports in a mock server's /sys: PCI functions, SCSI hosts, PHYs, expanders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pseudo-terminal of a mock server: its programs know it as one of their own ``/dev/pts``."""
+"""A pseudo-terminal of a mock server, which its programs see in their own ``/dev/pts``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From rackd's truth records to what the kernel of each mock server has found and said."""
+"""The devices and kernel messages of mock servers, derived from rackd's truth records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mock server has at one moment, as its kernel would know it: the emulated tools only render this."""
+"""A snapshot of a mock server as its kernel would know it, which the emulated tools render."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each mock server sees at the moment somebody asks, and what it can do to its links and drives."""
+"""Snapshots of each mock server on request, and its control over its links and drives."""
 
 from __future__ import annotations
 

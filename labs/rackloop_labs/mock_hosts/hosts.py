@@ -1,4 +1,4 @@
-"""Every server of a mock rack, kept by labd as rackd's power says."""
+"""The servers of a mock rack, kept by labd in step with rackd's power."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four ways to disaggregate a rack's storage: who decides where drives go, and the rules that must hold.
+"""Four designs for disaggregating a rack's storage: placement of drives, and the rules that must hold.
 
 Everything here is told the time and does no I/O: the same controllers run in virtual time and on a rack.
 """

@@ -1,4 +1,4 @@
-"""What happened in a rack, as the rules of a design read it afterwards. Times are seconds on one clock."""
+"""The history of a rack, for the rules of a design. Times are seconds on one clock."""
 
 from __future__ import annotations
 

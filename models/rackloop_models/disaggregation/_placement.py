@@ -1,4 +1,4 @@
-"""Which drive is at which server port, and moves between them."""
+"""The placement of drives at server ports, and moves between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long it takes to have a server's data again by copying them over the network.
+"""The time to restore a server's data by copies over the network.
 
 It is what the traditional approach costs: after a time in which nothing is heard of a server its drives are given up,
 and what was on them is read from its other copies and written elsewhere. With D drives of C bytes each, filled to a

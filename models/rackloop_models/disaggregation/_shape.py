@@ -1,4 +1,4 @@
-"""How many servers, ports and drives a design has, and whether they fit a switch."""
+"""The shape of a design: its servers, ports and drives, and whether they fit a switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drive model goes through: the experiments of drivesim, key for key as its document has them."""
+"""The experiments of drivesim, key for key as its document has them."""
 
 from __future__ import annotations
 

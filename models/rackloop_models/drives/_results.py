@@ -1,4 +1,4 @@
-"""What a drive model made of its experiments: drivesim's results, key for key."""
+"""The results of drivesim, key for key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engines this machine has, and the one that is taken."""
+"""The engines that this machine has, and the choice of one."""
 
 from __future__ import annotations
 

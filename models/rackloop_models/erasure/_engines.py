@@ -1,4 +1,4 @@
-"""What multiplies planes of bytes by matrices: ISA-L, as the system or the pyeclib wheel has it, or numpy."""
+"""Engines that multiply planes of bytes by matrices: ISA-L, from the system or the pyeclib wheel, or numpy."""
 
 from __future__ import annotations
 

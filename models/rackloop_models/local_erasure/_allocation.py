@@ -1,4 +1,4 @@
-"""Which sectors of the data are free: extents in order, with neighbours joined."""
+"""The free sectors of the data area: extents in order, with neighbours joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store on one drive refuses or cannot do, beside what every drive can answer."""
+"""The errors of a store on one drive, beside those that every drive can give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mounted store does while nobody asks it for anything: redundancy first, then all that is only in memory."""
+"""The idle work of a mounted store: redundancy first, then everything that is only in memory."""
 
 from __future__ import annotations
 

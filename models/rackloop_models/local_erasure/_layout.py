@@ -1,4 +1,4 @@
-"""What a drive is formatted with, and where on it everything lies."""
+"""The layout of a drive: its code, its replicas, and the regions of its sectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a store open: a mark in its superblock that tells one opening from every other."""
+"""The owner of an open store: a mark in its superblock that tells one opening from every other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where groups lie: room for whole groups that small ones do not waste, and that grows with what is written."""
+"""The allocator of sectors for groups, which small groups do not fragment and growing ones extend in place."""
 
 from __future__ import annotations
 

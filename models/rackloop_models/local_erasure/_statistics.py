@@ -1,4 +1,4 @@
-"""What a store has done since it was opened."""
+"""The counters of a store since it was opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The superblock: what a drive was formatted with, and who has it open."""
+"""The superblock: the layout that a drive was formatted with, and the store's owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the cache to the drive: data and redundancy together, or data first and redundancy in the background."""
+"""Write-back from the cache: data and redundancy together, or data first and redundancy in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage server: it serves whatever drives are attached to it, and asks nobody but their keys."""
+"""A storage server for any drives that are attached to it; it checks tokens with their keys alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capability tokens: who may do what with which blocks of a drive, checked with the drive's key and nothing else.
+"""Capability tokens: rights to blocks of a drive, checked with the drive's key alone.
 
 A token is a fixed 45 bytes of plain text and an HMAC-SHA256 over them under the drive's key (RFC 2104). Another
 drive has another key, so a token of one is worth nothing on another; a new key ends every token of the old one.

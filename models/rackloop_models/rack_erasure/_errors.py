@@ -1,4 +1,4 @@
-"""What a striped store raises, beside what the codec and the drives do."""
+"""The errors of a striped store, beside those of the codec and the drives."""
 
 from __future__ import annotations
 

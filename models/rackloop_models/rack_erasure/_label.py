@@ -1,4 +1,4 @@
-"""The label of a drive: which store it is of, which drive of it, and who the others are. Three copies a drive.
+"""The label of a drive: its store, its number in it, and the other members. Three copies a drive.
 
 A label has a change number, which grows each time a drive leaves or joins the store: the label with the highest says
 who is in it.

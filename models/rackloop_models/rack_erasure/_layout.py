@@ -1,4 +1,4 @@
-"""Which units lie where: the shape of a store, and the place of every stripe's units on its drives."""
+"""The shape of a store, and the places of every stripe's units on its drives."""
 
 from __future__ import annotations
 

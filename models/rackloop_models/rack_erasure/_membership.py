@@ -1,4 +1,4 @@
-"""Who of a store's drives is in: which have a record of all that was written, and which were left out of some of it."""
+"""The membership of a store's drives: members have a record of all writes, others were left out of some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do when a server fails: have others take its drives through the fabric, or rebuild them on spares."""
+"""The recovery from a failed server: other servers take its drives through the fabric, or spares are rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a striped store says of itself: how well it is, and what it has done."""
+"""The state of a striped store: its health and its counters."""
 
 from __future__ import annotations
 

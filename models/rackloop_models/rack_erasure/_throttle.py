@@ -1,4 +1,4 @@
-"""How fast a rebuild may go beside tenants: a token bucket whose rate gives way when they have to wait.
+"""The rate limit of a rebuild beside tenants: a token bucket whose rate falls when they have to wait.
 
 No library fits: those there are for Python limit calls to a fixed rate on a clock of their own.
 """

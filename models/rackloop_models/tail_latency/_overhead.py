@@ -1,4 +1,4 @@
-"""What the redundancy takes of a drive, by the sizes of the files on it: eq. 2 and Fig. 10 of the paper."""
+"""The capacity overhead of redundancy by file sizes: eq. 2 and Fig. 10 of the paper."""
 
 from __future__ import annotations
 

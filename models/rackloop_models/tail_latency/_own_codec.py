@@ -1,4 +1,4 @@
-"""How long Rackloop's own codec takes to decode on this machine."""
+"""The decoding time of Rackloop's own codec on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper prints, to be held against: Section 4 of the FAST 2017 paper on local erasure coding."""
+"""The published figures to compare with: Section 4 of the FAST 2017 paper on local erasure coding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read, from what drive, and what decoding takes: the terms of eq. 4-9."""
+"""The parameters of a read: its sectors, the drive, and the decoding; the terms of eq. 4-9."""
 
 from __future__ import annotations
 

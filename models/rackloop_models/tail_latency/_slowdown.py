@@ -1,5 +1,4 @@
-"""What local erasure coding takes of the speed of a workload that the drive holds up: Fig. 9 of the paper, in virtual
-time."""  # noqa: D205, D209
+"""The slowdown of drive-bound workloads by local erasure coding: Fig. 9 of the paper, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What updating a part of every group costs, by either method: Section 3.4, eq. 11 and Fig. 11 of the paper."""
+"""The costs of updating a part of every group, by either method: Section 3.4, eq. 11 and Fig. 11 of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Linux says of an md array (software RAID) in sysfs, and what it can be told there.
+"""Status and control of a Linux md array (software RAID) through sysfs.
 
 Source: the kernel's ``Documentation/admin-guide/md.rst`` and ``drivers/md``, held against a running kernel by the
 project's own tests. It is read by commands, here or on a host.

@@ -1,4 +1,4 @@
-"""Where the stripes of an md array lie on its drives."""
+"""The places of an md array's stripes on its drives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who uses a block device of this machine, as the kernel says in sysfs and procfs.
+"""The users of a block device of this machine, by sysfs and procfs.
 
 Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``proc(5)`` for mountinfo and swaps, and the prefixes that
 LVM, multipath-tools, mdadm and cryptsetup give to device-mapper UUIDs.

@@ -1,4 +1,4 @@
-"""Recognising a member of a ZFS pool: the kernel shows no holder for one, its label is all there is.
+"""Recognition of ZFS pool members by their labels; the kernel shows no holder for one.
 
 Source: "ZFS On-Disk Specification" (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array
 of uberblocks, each starting with the magic number in the byte order of the machine that wrote it.

@@ -1,4 +1,4 @@
-"""What a connection to an export is to whoever lies on it: blocks."""
+"""Blocks over a connection to an NBD export."""
 
 from __future__ import annotations
 

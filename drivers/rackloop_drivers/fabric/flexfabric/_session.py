@@ -1,4 +1,4 @@
-"""One controller's conversation with a switch: tagged lines, their answers, and the way back when one is lost."""
+"""A controller's session with the switch: tagged lines, their answers, and reconnection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's end of the wire: write and read with deadlines, by whatever road the URL names.
+"""The driver's end of the wire: reads and writes with deadlines, over any transport that a URL can name.
 
 ``tcp://HOST:PORT`` is a plain socket. Everything else is opened by pyserial: a device path, ``socket://HOST:PORT``,
 ``rfc2217://HOST:PORT``. Where pyserial has a file descriptor it is read and written directly, which takes a third

@@ -1,4 +1,4 @@
-"""A rack without a switch: every drive is cabled to its server for good."""
+"""Fixed cabling of a rack without a switch."""
 
 from rackloop_drivers.fabric.static._driver import StaticFabric
 

@@ -1,4 +1,4 @@
-"""What ipmitool prints, understood."""
+"""Parser for ipmitool's output."""
 
 from __future__ import annotations
 

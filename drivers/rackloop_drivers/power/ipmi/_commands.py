@@ -1,4 +1,4 @@
-"""What a simulated controller does with IPMI commands, once a client is let in."""
+"""The IPMI commands of a simulated controller, for clients that are logged in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller's end of an RMCP+ session: how it is opened (RAKP), and what a client proves by it."""
+"""The controller's end of an RMCP+ session: opening (RAKP) and authentication."""
 
 from __future__ import annotations
 

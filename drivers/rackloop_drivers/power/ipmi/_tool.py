@@ -1,4 +1,4 @@
-"""`ipmitool -I lanplus`, run for one controller: its password never on the command line, its errors in our tree."""
+"""`ipmitool -I lanplus` for one controller: the password never on the command line, its errors as Rackloop's."""
 
 from __future__ import annotations
 

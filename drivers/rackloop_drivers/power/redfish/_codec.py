@@ -1,4 +1,4 @@
-"""What a simulated controller and PDU say of themselves, as Redfish resources (DMTF DSP0266, DSP0268)."""
+"""The Redfish resources of a simulated controller and PDU (DMTF DSP0266, DSP0268)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every simulated Redfish service says of itself: its documents, its accounts and who is logged in (DSP0266)."""
+"""The resources of every simulated Redfish service: documents, accounts and sessions (DSP0266)."""
 
 from __future__ import annotations
 

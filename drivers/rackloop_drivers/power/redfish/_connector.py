@@ -1,4 +1,4 @@
-"""sushy's HTTP connector with a deadline: sushy logs in with several requests, and knows a time for each alone."""
+"""sushy's HTTP connector with a deadline over all requests of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 with JSON bodies over TLS, as much of it as a management controller serves."""
+"""An HTTP/1.1 server with JSON bodies over TLS, as far as a management controller needs one."""
 
 from __future__ import annotations
 

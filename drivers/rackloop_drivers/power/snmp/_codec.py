@@ -1,4 +1,4 @@
-"""Where the outlets are in the MIBs of APC (PowerNet-MIB) and CyberPower (CPS-MIB), and what their numbers say.
+"""The outlets in the MIBs of APC (PowerNet-MIB) and CyberPower (CPS-MIB), and the meanings of their integers.
 
 Both have the same tables, each in its own place.
 """

@@ -1,4 +1,4 @@
-"""The cabling check: what every server sees against what the description and the switch's map say it should.
+"""The cabling check: the view of every server against the description and the switch's map.
 
 Nothing here asks the rack: inventories come from :mod:`rackloop.abilities.inventory`, the map from the switch.
 """

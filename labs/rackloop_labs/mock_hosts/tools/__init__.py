@@ -1,4 +1,4 @@
-"""The storage tools of a mock server: each renders what the server has now as the real program would print it."""
+"""The storage tools of a mock server: each prints the server's snapshot as the real program would."""
 
 from rackloop_labs.mock_hosts.tools._tools import TOOLS, Tool
 

@@ -1,4 +1,4 @@
-"""The names that the tools take for a drive."""
+"""The device names that the tools accept."""
 
 from __future__ import annotations
 

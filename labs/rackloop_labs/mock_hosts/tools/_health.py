@@ -1,4 +1,4 @@
-"""What rackd counts of a drive, in the terms that the health logs of all three protocols share.
+"""A drive's counters in rackd, in the terms that the health logs of all three protocols share.
 
 What rackd does not know stays at one value: a temperature of 35 degrees Celsius, no time over a temperature limit, all
 of the spare blocks.

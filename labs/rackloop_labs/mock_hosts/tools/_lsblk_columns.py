@@ -1,4 +1,4 @@
-"""What each column of ``lsblk`` says of a drive."""
+"""The columns of ``lsblk`` for a drive."""
 
 from __future__ import annotations
 

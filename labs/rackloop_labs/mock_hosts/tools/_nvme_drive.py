@@ -1,4 +1,4 @@
-"""What an NVMe controller answers to Identify and in its logs, as ``nvme`` and ``smartctl`` both read it."""
+"""An NVMe controller's answers to Identify and Get Log Page, for ``nvme`` and ``smartctl``."""
 
 from __future__ import annotations
 

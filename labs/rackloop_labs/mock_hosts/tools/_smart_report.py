@@ -1,4 +1,4 @@
-"""What a run of ``smartctl`` finds, kept as the text and as the JSON document that smartctl 7.3 makes of it."""
+"""The report of a run of ``smartctl``, as text and as the JSON document of smartctl 7.3."""
 
 from __future__ import annotations
 

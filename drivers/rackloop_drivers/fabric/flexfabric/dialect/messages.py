@@ -1,4 +1,4 @@
-"""What a controller says to the switch: one frozen dataclass for each command and query of its protocol."""
+"""The messages to the switch: one frozen dataclass for each command and query of its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the switch refuses a command: the SCPI error numbers it uses, and the exception that carries one.
+"""The SCPI error numbers with which the switch refuses commands, and the exception that carries one.
 
 Numbers and texts are those of SCPI 1999.0, volume 2, chapter 21.8.
 """

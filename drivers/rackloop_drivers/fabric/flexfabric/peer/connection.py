@@ -1,4 +1,4 @@
-"""One controller's connection to the simulated switch, whatever wire it comes by."""
+"""A controller's connection to the simulated switch, over any wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control lock: who may change the switch, by fencing token. A table of what each request leads to."""
+"""The control lock of the switch, by fencing token: a state machine as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the simulated switch misbehaves when told to: rules with a verdict for each line, drawn from a seeded stream."""
+"""Faults of the simulated switch's line: rules with a verdict for each line, drawn from a seeded stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the switch's front end needs of the switching matrix behind it: the live map, the PHYs, the saved map."""
+"""The interface of the switching matrix behind the simulated front end: the live map, the PHYs, the saved map."""
 
 from __future__ import annotations
 

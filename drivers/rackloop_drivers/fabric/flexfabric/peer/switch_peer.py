@@ -1,4 +1,4 @@
-"""The reference switch, simulated: it speaks the switch's bytes on TCP and serial lines to whoever drives it."""
+"""The simulated switch: it speaks the switch's bytes on TCP and serial lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated switch on an event loop of its own, for callers that are not asynchronous themselves."""
+"""A simulated switch on an event loop of its own, for synchronous callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wires a controller may come by: TCP, RFC 2217 (a serial port over telnet) and a pseudo-terminal."""
+"""The wires of the simulated switch: TCP, RFC 2217 (a serial port over telnet) and a pseudo-terminal."""
 
 from __future__ import annotations
 
