@@ -117,7 +117,7 @@ def _sas_ports(lab: Lab) -> dict[tuple[str, str], str]:
 
 
 def _slot_of(lab: Lab, drive: Drive) -> tuple[str, str, str] | None:
-    """The name of a drive's slot, its server, and where the drive is there; None where nobody can tell."""
+    """The name of a drive's slot, its server, and where the drive is there; None where that is unknown."""
     if drive.attached is not None:
         server, port = drive.attached
         path = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")

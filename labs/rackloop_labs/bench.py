@@ -22,7 +22,7 @@ _RELEASE_S = 2.0
 
 
 class Bench(Protocol):
-    """What a lab gives whoever works on it. Close it when done; the lab stays up.
+    """The interface of an open lab. Close it when done; the lab stays up.
 
     ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from the server; ``host`` is the server
     by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
@@ -31,7 +31,7 @@ class Bench(Protocol):
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
     ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing. ``is_new`` says that the rack was
-    brought up for this bench, so that nobody before can have left anything on its servers.
+    brought up for this bench, so that no earlier run can have left anything on its servers.
     """
 
     @property

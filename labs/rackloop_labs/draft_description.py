@@ -53,7 +53,7 @@ class FoundServer:
 
 @dataclass(frozen=True)
 class _Port:
-    """An HBA port with what is there; ``number`` is the switch port it is wired to, None where nobody knows."""
+    """An HBA port with what is there; ``number`` is the switch port it is wired to, None where that is unknown."""
 
     name: str
     path: str
@@ -81,7 +81,7 @@ class DraftDescription:
 
     ``known`` is a description of the same rack, where there is one: names are taken from it, and, where it gives every
     port a path, ports and switch ports, so that drives can be put at the switch ports the map joins them to. Without
-    that nobody knows which server port is in which port of the switch, and drives are described as attached to the
+    that the wiring of server ports to the switch is unknown, and drives are described as attached to the
     server ports they are seen at. ``controller`` is the machine that the rack is worked on from.
     """
 
@@ -217,7 +217,7 @@ class DraftDescription:
         return [_Port(f"p{number}", path, drives=tuple(at[path])) for number, path in enumerate(sorted(at))]
 
     def _plugged(self, server: str, port: _Port, written: _Written, *, is_switched: bool) -> str | None:
-        """Write down what is plugged in at a port; returns its name, None where nobody can say where it is wired."""
+        """Write down what is plugged in at a port; returns its name, None where its wiring is unknown."""
         far = self.switch.live.peer_of(port.number) if self.switch and is_switched and port.number is not None else None
         if is_switched and far is None:
             what = f"at {server}.{port.name}, which the switch says is joined to nothing"

@@ -73,7 +73,7 @@ class LabdControl:
         return bool(self._request({"op": "mend", "resource": resource, "key": key}, deadline)["mended"])
 
     def standing(self, resource: str, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """What of a part is broken now, by key; what somebody broke without one has a name that begins with ``#``."""
+        """What of a part is broken now, by key; what was broken without one has a name that begins with ``#``."""
         answer = self._request({"op": "standing", "resource": resource}, deadline)
         return dict(answer["standing"][resource])
 

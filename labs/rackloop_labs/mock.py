@@ -105,7 +105,7 @@ class MockLab:
         """The bench of the running rack, its switch locked with the fencing ``token`` if one is given.
 
         Raises BadInput where it was brought up from another description.
-        ``working_for`` is what its servers know commands by; ``is_new`` says that nobody can have begun any before.
+        ``working_for`` is what its servers know commands by; ``is_new`` says that none can have begun before.
         """
         require_described(self.lab, self.state)
         return MockBench(self.lab, self.clock, self.state, token, on_exchange, working_for, is_new=is_new)
@@ -225,6 +225,6 @@ class MockBench:
 
 
 def _free_control(labd: LabdControl, deadline: Deadline) -> None:
-    """Mend the switch's control link: whoever takes the rack over could not reach the switch to heal it."""
+    """Mend the switch's control link: the next holder of the rack could not reach the switch to heal it."""
     for key in labd.standing(_CONTROL, deadline):
         labd.mend(_CONTROL, key, deadline)

@@ -76,7 +76,7 @@ class PhysicalBench:
         return HostPath(self.host(server), self._path(server, port), self.clock)
 
     def survey(self) -> list[DriveIdentity]:
-        """Every drive that a server sees; those that the map joins to no server are seen by nobody."""
+        """Every drive that a server sees; those that the map joins to no server are not seen."""
         seen = inventories(self, Deadline.after(self.clock, _SURVEY_S))
         return [drive.identity for inventory in seen.values() for drive in inventory.drives]
 
@@ -111,7 +111,7 @@ class PhysicalBench:
         raise NotSupported(f"{drive} is a real drive, and keeps no record of its requests")
 
     def lateness_s(self) -> None:
-        """Nobody knows: equipment keeps its own time."""
+        """Unknown: equipment keeps its own time."""
 
     def close(self) -> None:
         """End what still runs on servers, let go of the switch's lock and close every connection."""

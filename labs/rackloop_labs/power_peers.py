@@ -29,7 +29,7 @@ _MIBS = {PduDriver.APC: APC, PduDriver.CYBERPOWER: CYBERPOWER}
 class RackdSwitching:
     """The :class:`~rackloop_drivers.power.PowerSwitching` that is rackd: its truth is the truth of power.
 
-    Listeners hear of each change once, whoever asked rackd for it: from the truth log, or as soon as what was asked
+    Listeners hear of each change once: from the truth log, or as soon as what was asked
     for here is answered, whichever comes first. Both have the stamp of the change.
     """
 

@@ -70,7 +70,7 @@ class RackPower:
                 self.ports[str(Part.server(name))], self.event_logs[name] = self._controller(server.bmc, box)
 
     def close(self) -> None:
-        """Log out where somebody logged in."""
+        """Log out of boxes that were logged in to."""
         for service in self._services:
             service.close()
 

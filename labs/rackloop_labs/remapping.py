@@ -220,7 +220,7 @@ class Remapping:
     def _check(self, places: Sequence[ServerPort]) -> None:
         """Read through each port: once the switch has answered, a read of any other drive is wrong.
 
-        A port through which nothing came back is neither right nor wrong: nobody has read it.
+        A port through which nothing came back is neither right nor wrong: it was not read.
         """
         armed = {place: self._arm(place, self._at[place], _COMES_WITHIN_S) for place in places}
         for (server, _), number in armed.items():
@@ -246,7 +246,7 @@ class Remapping:
 
 
 def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
-    """A drive of its own for each of these servers that the baseline joins to nobody, the slowest stacks first.
+    """A drive of its own for each of these servers that the baseline joins to no server, the slowest stacks first.
 
     Servers for which none is left are absent. Only scratch drives on ports of the switch are spared.
     """
@@ -261,7 +261,7 @@ def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
 def _came_late(
     place: ServerPort, outcome: workload.VerifiedRead | workload.GaveUp, took_s: float
 ) -> ProductFailed | LabError:
-    """What is to be said of a drive that was not verified in time: who was asked and answered wrong, or nobody was."""
+    """The error for a drive that was not verified in time: the product's where reads were answered, else the lab's."""
     name = ".".join(place)
     if isinstance(outcome, workload.VerifiedRead):
         return ProductFailed(

@@ -28,7 +28,7 @@ class Holder:
 
     It holds ``node`` (O_EXCL) from when it is made until it is closed, or the connection ends. ``name`` is the name
     under ``/dev/disk/by-id`` that leads to the drive as long as it is there, and to no other. Raises LabError with
-    every reason where the drive is not ``identity``, is used by somebody or has no such name; ToolError where rackprobe
+    every reason where the drive is not ``identity``, is in use or has no such name; ToolError where rackprobe
     cannot run there.
     """
 

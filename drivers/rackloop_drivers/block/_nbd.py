@@ -82,7 +82,7 @@ class NbdExport:
         return self.uri
 
     def usage(self) -> BlockUsage:
-        """Nobody: a simulated drive is mounted nowhere, and NBD would not tell."""
+        """None: a simulated drive is mounted nowhere, and NBD would not tell."""
         return BlockUsage()
 
     def claim_exclusive(self) -> Claim | None:

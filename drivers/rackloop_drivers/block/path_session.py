@@ -88,7 +88,7 @@ class PathSession:
             raise self._failed("flush", 0, error) from error
 
     def close(self) -> None:
-        """Close the node; nobody may be reading or writing."""
+        """Close the node; no read or write may be under way."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

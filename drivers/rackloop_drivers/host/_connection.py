@@ -39,7 +39,7 @@ _NO_PRINT = logging.NullHandler()
 class Connection:
     """A transport that is logged in, and the jump host's under it. Several threads may use it.
 
-    ``label`` is what commands that run over it are known by on the server; whoever runs any gives it one.
+    ``label`` is what commands that run over it are known by on the server; their caller sets it.
     """
 
     label = ""

@@ -37,7 +37,7 @@ class _Line:
 class KnownHosts:
     """The lines of a known_hosts file: names in the clear or hashed, ``[host]:port``, and ``@revoked`` keys.
 
-    Patterns with ``*`` and certificate authorities vouch for nobody here.
+    Patterns with ``*`` and certificate authorities are ignored.
     """
 
     def __init__(self, path: Path) -> None:

@@ -177,7 +177,7 @@ class LocalProcess:
                 self._popen.stdin.close()
 
     def _collect(self, stderr: IO[bytes]) -> None:
-        """Take standard error as it comes, so that nobody's silence can stop the command."""
+        """Take standard error as it comes, so that a full pipe cannot stop the command."""
         with stderr:
             while chunk := os.read(stderr.fileno(), _CHUNK_BYTES):
                 self._stderr += chunk

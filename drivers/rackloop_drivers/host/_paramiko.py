@@ -10,10 +10,10 @@ _LOADING = Lock()
 
 
 def load_paramiko() -> None:
-    """Import paramiko; nobody here reads such files, and what runs their commands takes as long as all the rest.
+    """Import paramiko without what runs such commands: it is not used here, and takes half of the import's time.
 
     A None among the loaded modules is how Python is told that there is no such module (the import statement's
-    reference, 5.3.1), which paramiko is content with. Whoever wants the module afterwards gets it.
+    reference, 5.3.1), which paramiko is content with. Later imports of the module get it.
     """
     with _LOADING:
         if "paramiko" in sys.modules:

@@ -43,7 +43,7 @@ class SshProcess:
 
     What the leader leaves behind in its group is killed when it ends; a daemon that means to stay makes a session of
     its own. A command that a signal N ended has the status 128 + N. Bytes that are not UTF-8 are replaced. One
-    thread may read lines while others write, wait or kill. What it prints is taken while somebody reads or waits;
+    thread may read lines while others write, wait or kill. What it prints is taken while a caller reads or waits;
     with 2 MiB not taken it has to wait.
     """
 

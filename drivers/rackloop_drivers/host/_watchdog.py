@@ -71,7 +71,7 @@ at_the_end
 class Watchdog:
     """The watchdog of one connection. Made before any command runs over it, it watches until :meth:`dismiss`.
 
-    Where it ends by itself, as when somebody on the server killed it, the connection is closed: nothing runs unwatched.
+    Where it ends by itself, as when it was killed on the server, the connection is closed: nothing runs unwatched.
     """
 
     def __init__(self, server: str, connection: Connection, deadline: Deadline) -> None:

@@ -63,8 +63,8 @@ class HostFaults:
     The server keeps a note of each fault below ``/var/lib/rackloop/faults``, written before anything is broken and
     removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its
     note is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``:
-    somebody has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs root
-    on the server.
+    an operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs
+    root on the server.
     """
 
     def __init__(self, host: Host, resource: str, breaking: Breaking) -> None:
@@ -82,7 +82,7 @@ class HostFaults:
         """Break it, having made a note; nothing where ``key`` stands.
 
         Raises NotSupported for another kind, and where this thing cannot be broken so; BadInput for a key or a
-        parameter that makes no sense; GuardRefused for a drive that somebody uses; ToolError where a tool is missing
+        parameter that makes no sense; GuardRefused for a drive that is in use; ToolError where a tool is missing
         on the server; LabError where the server did not do it.
         """
         if fault.get("kind") not in self.kinds:

@@ -16,7 +16,7 @@ class Login:
     """The account that all drivers of one box share: a box that refused it is not asked again.
 
     ``where`` names the box in messages. Controllers lock an account after a few failures, and with it everybody
-    out; so whoever logs in waits for its :meth:`turn`, and says :meth:`refused` when the box does not want it.
+    out; so each login waits for its :meth:`turn`, and calls :meth:`refused` when the box does not accept it.
     """
 
     def __init__(self, where: str, user: str | None, password: Secret | None) -> None:
@@ -111,7 +111,7 @@ class Account:
         return False
 
     def succeed(self) -> None:
-        """Somebody logged in: forget earlier failures."""
+        """Note a successful login: earlier failures are forgotten."""
         self.failures = 0
         self._locked_until_ns = 0
 

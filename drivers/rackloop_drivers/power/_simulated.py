@@ -31,7 +31,7 @@ class PowerSwitching(Protocol):
         ...
 
     def follow(self, listener: PowerListener) -> None:
-        """Have ``listener(target, on)`` called on the event loop at each change, whoever made it."""
+        """Have ``listener(target, on)`` called on the event loop at each change."""
         ...
 
 

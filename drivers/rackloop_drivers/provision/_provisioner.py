@@ -119,7 +119,7 @@ class Provisioner:
 def _end_leftovers(folder: Path) -> None:
     """End what has ``folder`` on its command line: connections that ssh keeps open, and workers of a killed Ansible.
 
-    Each of those leads a session of its own, so that whoever ended Ansible did not end them.
+    Each of those leads a session of its own, so that the end of Ansible did not end them.
     """
     mark = os.fsencode(folder)
     for entry in Path("/proc").iterdir():

@@ -158,7 +158,7 @@ class RackdControl:
         return self.request("disturbances", deadline)
 
     def subscribe(self) -> TruthStream:
-        """The truth records from now on, over a connection of their own, so that a slow reader holds nobody up."""
+        """The truth records from now on, over a connection of their own, so that a slow reader delays no request."""
         return TruthStream(self.path, self._clock)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class RackdLink(asyncio.Protocol):
     def ask(self, op: str, **fields: Any) -> asyncio.Future[dict[str, Any]]:
         """Send what :meth:`request` asks and return at once; the future gives and raises what that does.
 
-        Rackd takes the requests of a link in their order. An answer that nobody waits for is forgotten.
+        Rackd takes the requests of a link in their order. An answer without a waiter is dropped.
         """
         if self.is_lost:
             raise NotConnected(f"rackd cannot be asked for {op}: it has ended; start it again")

@@ -110,7 +110,7 @@ class FioResult:
 
     ``started_ns`` is when fio was started, on the run's clock; a series' time t is ``started_ns + t * 1e9``, off
     by at most ``time_error_s``. ``verify_err`` is how many blocks did not verify; they are in ``total_err`` too.
-    ``failed`` has what ``total_err`` was at each status report that nobody took by ``progress``, and at the end. Both
+    ``failed`` has what ``total_err`` was at each status report that was not taken by ``progress``, and at the end. Both
     are known once fio has ended.
     """
 

@@ -18,7 +18,7 @@ class BoundedCalls:
     """One thread that makes the calls of one system, one after the other.
 
     A call that does not return within ``limit_s``, or by ``deadline``, raises DeadlineExceeded; the system is then
-    asked nothing more, for nobody knows what it is still doing. A call made from within a call is part of that one.
+    asked nothing more: what it is still doing is unknown. A call made from within a call is part of that one.
     """
 
     def __init__(self, limit_s: float, deadline: Deadline) -> None:

@@ -283,7 +283,7 @@ class Campaign:
         return True
 
     def _expect_loud(self, hits: Sequence[Hit], found: Sequence[Judged], what: str) -> None:
-        """Nobody can give the blocks of more than m lost units."""
+        """Expect an error for blocks of more than m lost units."""
         told = {one.observation.block for one in found}
         for hit in hits:
             blocks = hit.stripe.addresses[: self._within(hit.stripe)]

@@ -9,7 +9,7 @@ from rackloop.recovery._system import Place, Stripe
 
 
 class Eraser(Protocol):
-    """Damages the places it is told, beneath the system. Whoever damages mends: the oracle always calls ``mend``.
+    """Damages places beneath the system. ``mend`` undoes it, and the oracle always calls it.
 
     ``erase``: reading any of these bytes fails aloud, until they are written again or ``mend``. ``corrupt``: reading
     them brings other bytes and no error, until then. Both add to what is damaged already. After ``mend`` they read as

@@ -69,7 +69,7 @@ class Coverage:
             self.absent.append(kind)
 
     def cover(self, kind: str, item: str) -> None:
-        """Note that something was tried. What nobody wanted does not count."""
+        """Note that something was tried. It counts only where it was wanted."""
         if item in self.wanted.get(kind, ()):
             self.covered[kind].add(item)
 

@@ -115,7 +115,7 @@ class MockHost:
         return self._ssh.is_cut
 
     def pull_cable(self, *, out: bool) -> None:
-        """Pull its network cable or plug it in: while it is out nobody reaches it, and it goes on by itself."""
+        """Pull its network cable or plug it in: while it is out the server cannot be reached, and goes on by itself."""
         if out != self._ssh.is_cut:
             (self._ssh.cut if out else self._ssh.join)()
 
@@ -169,7 +169,7 @@ class MockHost:
         await asyncio.to_thread(self._watch.halt, self.name)
 
     async def _notice_end(self, sandbox: Sandbox) -> None:
-        """A sandbox that ends by itself is a crash, as when somebody in it calls reboot(2)."""
+        """A sandbox that ends by itself is a crash, as when a program in it calls reboot(2)."""
         await sandbox.wait()
         async with self._changing:
             if sandbox is self._sandbox:

@@ -175,7 +175,7 @@ class Kernel:
                 self._say(t_ns, told(drive, lba, is_write=is_write))
 
     def timed_out(self, t_ns: int, place: Place, offset: int, after_s: float, *, is_write: bool) -> None:
-        """Nobody answered a request to a place; it is told of the drive that was there last."""
+        """Log that a request to a place was not answered, as of the drive that was there last."""
         if (drive := self._last_at.get(place)) is not None:
             self._say(t_ns, says.timed_out(drive, offset, after_s, is_write=is_write))
 

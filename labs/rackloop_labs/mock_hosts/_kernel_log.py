@@ -78,12 +78,12 @@ def detached(drive: AttachedDrive) -> Iterator[Message]:
 
 
 def found_again(drive: AttachedDrive) -> Iterator[Message]:
-    """A drive that somebody asked the kernel to look for: its slot has nothing to tell."""
+    """A drive that the kernel was asked to look for: its slot has nothing to tell."""
     yield from _nvme_found(drive) if drive.protocol == "nvme" else attached(drive)
 
 
 def removed(drive: AttachedDrive) -> Iterator[Message]:
-    """A drive that somebody asked the kernel to forget."""
+    """A drive that the kernel was asked to forget."""
     if drive.protocol != "nvme":
         yield Message(f"sd {drive.hctl}: [{drive.kernel_name}] Synchronizing SCSI cache", _NOTICE)
 
@@ -150,7 +150,7 @@ def device_error(drive: AttachedDrive, lba: int, *, is_write: bool) -> Iterator[
 
 
 def timed_out(drive: AttachedDrive, offset: int, after_s: float, *, is_write: bool) -> Iterator[Message]:
-    """A request that nobody answered."""
+    """A request that was not answered."""
     if drive.protocol == "nvme":
         yield Message(f"nvme {drive.kernel_name}: I/O 0 QID 1 timeout, aborting", _WARNING)
     else:

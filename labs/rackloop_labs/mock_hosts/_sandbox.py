@@ -101,7 +101,7 @@ class Sandbox:
         await self._signal_all(signal.SIGCONT)
 
     async def wait(self) -> None:
-        """Return when the server has ended, whoever ended it."""
+        """Return when the server has ended."""
         await self._process.wait()
 
     async def end(self) -> None:

@@ -65,7 +65,7 @@ class SshServer:
         self._accept_or_not()
 
     def pause(self) -> None:
-        """Answer nothing any more: the kernel still accepts connections, and nobody reads them."""
+        """Answer nothing any more: the kernel still accepts connections, which are not read."""
         self._is_paused = True
         self._accept_or_not()
         for wire in self._wires:
@@ -115,7 +115,7 @@ class SshServer:
         self._place.close()
 
     def _listen(self) -> None:
-        """Listen where somebody may connect, and where nobody shall even be refused."""
+        """Listen for clients, or block the port so that they are not even refused."""
         if not self._is_open and not self.is_cut:
             if self._listener is not None:
                 self._listener.close()

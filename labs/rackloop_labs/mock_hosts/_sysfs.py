@@ -147,7 +147,7 @@ class Sysfs:
                 put(top / path, entry)
 
     def _put(self, path: Path, entry: Entry, *, is_obeyed: bool = False) -> None:
-        """Write a file or a link in one step, so that nobody finds half of it.
+        """Write a file or a link in one step, so that no reader finds half of it.
 
         What a server wrote stays until it ``is_obeyed``: the kernel acts on every write.
         """

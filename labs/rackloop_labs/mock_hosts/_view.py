@@ -27,7 +27,7 @@ class HbaPort:
     """A port of the server's HBA, a PCI function of its own.
 
     ``index`` is its place among the server's ports, ``sas_address`` 16 hexadecimal digits, ``phy_resets`` how often
-    the link was lost. ``is_enabled`` is False while somebody on the server has its link disabled, ``is_present`` while
+    the link was lost. ``is_enabled`` is False while its link is disabled on the server, ``is_present`` while
     its function was removed from the PCI bus, ``is_slot_on`` while the slot of the NVMe drive in it is switched off.
     ``last_protocol`` is that of what was found there last, which says what kind of HBA the port is.
     """

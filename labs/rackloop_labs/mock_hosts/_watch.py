@@ -99,7 +99,7 @@ class HostWatch:
 
     @contextmanager
     def kernel(self, server: str) -> Iterator[Kernel]:
-        """The server's kernel, up to date and nobody else's while the block lasts."""
+        """The server's kernel, up to date and locked while the block lasts."""
         with self._lock:
             self._catch_up()
             yield self._truth.kernels[server]

@@ -50,7 +50,7 @@ _MOST_BEHIND_S = 30.0
 async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -> AsyncIterator[MockServers]:
     """Every server of ``lab``, booted, each in a sandbox with SSH of its own, for as long as the context lasts.
 
-    They live in ``directory``, the lab's, where rackd's sockets are; their power is rackd's, whoever switches it.
+    They live in ``directory``, the lab's, where rackd's sockets are; their power is rackd's.
     Raises ToolError where bubblewrap or util-linux is missing, LabError where a sandbox cannot be made.
     """
     async with contextlib.AsyncExitStack() as stack:

@@ -104,7 +104,7 @@ def _evenly(drives: dict[str, int], room: dict[str, int], count: int) -> list[st
 class Heartbeats:
     """Gives a server up that was not heard of for ``patience_s`` and did not answer ``misses`` questions in a row.
 
-    Silence alone is not enough: who was kept from listening for a while hears nobody, and has asked in vain once at
+    Silence alone is not enough: a member that could not listen for a while hears none, and has asked in vain once at
     most. Times are the caller's.
     """
 

@@ -70,7 +70,7 @@ _Found = dict[Trial, tuple[Result, ...]]
 
 
 def _unwatched(_over: int, _of: int) -> None:
-    """A progress that nobody looks at."""
+    """A progress callback that does nothing."""
 
 
 def _figures(sim: DriveSim) -> list[Measurement[float]]:

@@ -209,7 +209,7 @@ class Drive:
 
     @contextmanager
     def _asking(self, first: int, count: int) -> Iterator[None]:
-        """While sectors are read that somebody waits for: what is to be written to them is, and before what is not."""
+        """While sectors are read for a caller: what is to be written to them is, and before what is not."""
         if self._behind is not None:
             self._behind.settle(first * SECTOR_BYTES, count * SECTOR_BYTES)
         with self.ahead.giving_way():

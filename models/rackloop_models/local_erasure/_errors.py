@@ -17,7 +17,7 @@ class UnknownSuperblock(BadInput):
 
 
 class StoreInUse(BadInput):
-    """Somebody else has the store open, or has taken it since it was opened here."""
+    """Another process has the store open, or has taken it since it was opened here."""
 
 
 class NoSuchFile(BadInput):

@@ -27,7 +27,7 @@ class IdleWork:
     def step(self) -> bool:
         """Do a little, where it is time to; whether there is more to be done at once.
 
-        A few groups at a time: whoever comes meanwhile waits for no more than those. Raises as the store does.
+        A few groups at a time: a request that comes meanwhile waits for no more than those. Raises as the store does.
         """
         files, now_ns = self._files, self._files.clock.now_ns()
         is_idle = now_ns - files.asked_ns >= self._idle_ns

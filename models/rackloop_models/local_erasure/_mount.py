@@ -187,7 +187,7 @@ def _read_ahead(directory: Path) -> None:
 
 
 def _clean_up(directory: Path) -> None:
-    """Unmount what nobody serves any more at a mount point."""
+    """Unmount a file system without a server from a mount point."""
     try:
         # Not what the kernel may remember: it is to ask.
         os.statvfs(directory)
@@ -197,7 +197,7 @@ def _clean_up(directory: Path) -> None:
 
 
 def unmount(directory: Path) -> None:
-    """Have nothing be mounted at ``directory``, also where nobody answers there. Raises LabError, ToolError."""
+    """Have nothing be mounted at ``directory``, also where its server is gone. Raises LabError, ToolError."""
     try:
         done = subprocess.run(("fusermount3", "-u", "-z", str(directory)), capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def unmount(directory: Path) -> None:
 
 
 def is_mounted(directory: Path) -> bool:
-    """Whether anything is mounted there, also where nobody serves it any more."""
+    """Whether anything is mounted there, also where its server is gone."""
     try:
         return directory.is_mount()
     except OSError:

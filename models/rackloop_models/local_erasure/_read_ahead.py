@@ -144,7 +144,7 @@ class ReadAhead:
 
     @contextmanager
     def giving_way(self) -> Iterator[None]:
-        """While somebody waits for the drive: nothing more is read ahead meanwhile than what is under way."""
+        """While a caller waits for the drive: nothing more is read ahead meanwhile than what is under way."""
         with self._changed:
             self._asking += 1
         try:

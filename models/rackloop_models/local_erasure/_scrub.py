@@ -31,7 +31,7 @@ class ScrubReport:
 
     ``repaired_sectors`` were unreadable and have been written again, ``corrected_sectors`` had other bytes than their
     redundancy says and were the only ones in their group. ``mismatches`` are groups whose sectors and redundancy do
-    not belong together, and nobody can say which is wrong; their bytes are left as they are. ``unrecoverable`` groups
+    not belong together, and which is wrong cannot be told; their bytes are left as they are. ``unrecoverable`` groups
     have more unreadable sectors than redundancy. ``protected_groups`` were unprotected and are not any more.
     """
 

@@ -172,7 +172,7 @@ class LocalStore:
             return self._held(self._volume.table.named(name))
 
     def remove(self, name: str) -> None:
-        """Remove a file; whoever has it open gets NoSuchFile from now on. Raises NoSuchFile."""
+        """Remove a file; those who have it open get NoSuchFile from now on. Raises NoSuchFile."""
         with self._opened():
             file = self._volume.table.named(name)
             self._volume.begin()

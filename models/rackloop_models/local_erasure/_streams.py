@@ -94,7 +94,7 @@ class Streams:
         return [future for future in futures if future is not None]
 
     def give_up(self, stream: Stream) -> None:
-        """Nobody reads on."""
+        """End the stream: nothing more is read."""
         self._volume.drive.ahead.give_up(stream)
 
     def _is_to_read(self, group: Group) -> bool:

@@ -106,7 +106,7 @@ class Superblock:
         return mine
 
     def released(self, drive: Drive) -> None:
-        """Mark the store as open by nobody."""
+        """Mark the store as closed."""
         replace(self, generation=self.generation + 1, owner=None).write(drive)
 
     def require_mine(self, drive: Drive) -> None:

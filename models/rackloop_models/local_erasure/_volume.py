@@ -153,7 +153,7 @@ class Volume:
         Superblock.read(self.drive)
 
     def close(self) -> None:
-        """Flush, and have nobody own the store."""
+        """Flush, and release the store."""
         self.flush()
         self._require_mine()
         self.superblock.released(self.drive)

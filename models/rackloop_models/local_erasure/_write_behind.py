@@ -13,7 +13,7 @@ class WriteBehind:
 
     To those who come after a power cut they are no other than writes that the drive has in a cache of its own: nothing
     of them is sure before ``drain`` has returned and the drive was flushed. One that fails is kept, and everything
-    behind it; it is tried again by whoever calls next, and raises there when it fails again: none is lost as long as
+    behind it; it is tried again by the next call, and raises there when it fails again: none is lost as long as
     there is anybody to write it. Any thread may call.
     """
 

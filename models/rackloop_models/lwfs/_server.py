@@ -68,10 +68,10 @@ class _Attached:
 
 
 class StorageServer:
-    """Reads and appends records on the drives attached to it, for whoever bears a token. Threads may share it.
+    """Reads and appends records on the drives attached to it, for bearers of tokens. Threads may share it.
 
     ``wall_s`` gives the seconds since 1970, for tokens that end. A token is checked here with the key that was read
-    when the drive was attached, which took exactly one read; nothing else is read for it, and nobody is asked.
+    when the drive was attached, which took exactly one read; nothing else is read for it.
     Methods that take a drive raise NotHere where it is not attached, and TokenRefused.
     """
 

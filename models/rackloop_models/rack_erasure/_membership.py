@@ -33,7 +33,7 @@ class Membership:
     def leave_out_the_gone(self, others: Collection[int] = ()) -> None:
         """Have all drives that can be reached say that the rest are out, before something is written without them.
 
-        And that ``others`` are, which can be reached and lack something. Whoever opens the store later does not
+        And that ``others`` are, which can be reached and lack something. A later opening of the store does not
         believe those then.
         """
         with self.lock:

@@ -39,7 +39,7 @@ class StripeState:
 class Stripes:
     """The stripes of a store by number, each with one object of the same number. Threads may share them.
 
-    ``unseen`` are drives that nobody has asked since the store was opened, and that may know better.
+    ``unseen`` are drives that were not asked since the store was opened, and that may know better.
     """
 
     def __init__(self, membership: Membership, drives: Drives, counts: Counts, *, trusts: bool = False) -> None:
@@ -57,7 +57,7 @@ class Stripes:
 
     @property
     def may_be_old(self) -> bool:
-        """Whether drives that nobody has asked are so many of a stripe that it may have been written on them alone."""
+        """Whether drives that were not asked are so many of a stripe that it may have been written on them alone."""
         return any(self._unseen(number) >= self.code.k for number in range(len(self.known)))
 
     def reachable(self, number: int) -> set[int]:
@@ -379,7 +379,7 @@ class Stripes:
         return len({*needed, *range(self.code.k, self.code.units)}.intersection(positions)) >= len(needed)
 
     def _leave_out(self, number: int, holders: Collection[int], lacking: Iterable[int] = ()) -> None:
-        """Before it is said what a stripe holds: have nobody believed later who does not hold it.
+        """Before a stripe's content is acknowledged: distrust the drives that do not hold it.
 
         Drives that are gone are out then, and those at ``lacking`` positions that are no ``holders``. Where fewer than
         ``k`` of the holders are in, those that left last would be believed, and know no better.

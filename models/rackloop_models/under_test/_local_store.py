@@ -31,7 +31,7 @@ class LocalStoreUnderTest:
 
     ``blocks`` is the size of the file in sectors; it is made where there is none. A repair is a scrub. The store is
     healthy where no group of the file is unprotected and the last scrub left nothing damaged: it does not look at
-    sectors that nobody reads, and so reports no damage by itself. It says that it covers no silent corruption.
+    sectors that are not read, and so reports no damage by itself. It says that it covers no silent corruption.
     """
 
     def __init__(

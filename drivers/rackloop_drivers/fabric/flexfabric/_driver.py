@@ -41,7 +41,7 @@ def open_flexfabric(
     ``url`` is ``tcp://HOST:PORT``, a device path, ``socket://HOST:PORT`` or ``rfc2217://HOST:PORT``.
     ``answer_within_s`` is how long an answer may stay away before it counts as lost.
 
-    Raises :class:`~rackloop.errors.NotConnected` (nobody there), :class:`~rackloop.errors.DeadlineExceeded`
+    Raises :class:`~rackloop.errors.NotConnected` (no answer), :class:`~rackloop.errors.DeadlineExceeded`
     (silent), :class:`~rackloop.errors.ProtocolError` (noise, or another box) or
     :class:`~rackloop.errors.LockedOut` (a higher token was granted).
     """

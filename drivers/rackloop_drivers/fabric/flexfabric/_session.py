@@ -186,7 +186,7 @@ class FlexFabricSession:
     def _fenced(self, command: m.Request) -> tuple[m.Request, ...]:
         """The command behind the session's token: the switch leaves out what follows one that is too low.
 
-        Otherwise somebody stale would be let in by whoever had the lock meanwhile and gave it back.
+        Otherwise a stale controller would be let in once another had taken the lock and released it.
         """
         if self.token is None or not isinstance(command, m.Acting):
             return m.ClearStatus(), command

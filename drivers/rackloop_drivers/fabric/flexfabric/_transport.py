@@ -157,7 +157,7 @@ def open_transport(url: str, deadline: Deadline, baud: int) -> Transport:
     """Open the wire to a switch.
 
     Raises :class:`~rackloop.errors.BadInput` for a URL nothing can open, :class:`~rackloop.errors.NotConnected`
-    where nobody answers. ``socket://`` and ``rfc2217://`` connect within pyserial's own time-outs (5 s and 3 s).
+    where there is no answer. ``socket://`` and ``rfc2217://`` connect within pyserial's own time-outs (5 s and 3 s).
     """
     if url.startswith("tcp://"):
         return _open_tcp(url, deadline)

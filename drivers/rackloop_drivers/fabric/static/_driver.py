@@ -17,7 +17,7 @@ class StaticFabric:
     """The cables of a rack that has no switch. ``cabling`` is what joins what, by numbers of the cables' ends.
 
     The live map and the boot map are the cabling, at generation 0 for ever. ``signals`` says of ends whether they have
-    a signal, where somebody can be asked. Whatever needs a switch raises :class:`~rackloop.errors.NotSupported`.
+    a signal, where that is known. Whatever needs a switch raises :class:`~rackloop.errors.NotSupported`.
     """
 
     def __init__(self, cabling: PortMap, signals: _Signals | None = None) -> None:

@@ -89,7 +89,7 @@ def session_service() -> Resource:
 
 
 def session(number: int, user: str) -> Resource:
-    """Somebody who is logged in."""
+    """A session: a user who is logged in."""
     return resource(f"{SESSIONS}/{number}", "Session.v1_6_0.Session", f"Session {number}", UserName=user)
 
 

@@ -107,7 +107,7 @@ class _Transport(udp.UdpAsyncioTransport):  # type: ignore[misc]
 
 
 def _is_of_tree(error: Exception) -> bool:
-    """Whether it was raised while the outlets were asked, and not by a message that nobody can read."""
+    """Whether it was raised while the outlets were asked, and not by a message that cannot be decoded."""
     above = traceback.extract_tb(error.__traceback__)[1:]
     return any(frame.filename == __file__ for frame in above)
 

@@ -24,7 +24,7 @@ class Query(Request, Generic[T]):
 
 @dataclass(frozen=True)
 class Acting(Request):
-    """A command that changes the switch: refused while somebody else holds the control lock."""
+    """A command that changes the switch: refused while another controller holds the control lock."""
 
 
 class Identify(Query[BoxIdentity]):

@@ -8,7 +8,7 @@ from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_PROTE
 
 
 class LockState(Enum):
-    """Whether somebody holds the lock."""
+    """Whether the lock is held."""
 
     FREE = auto()
     HELD = auto()

@@ -102,7 +102,7 @@ class Rfc2217Wire(TcpWire):
 
 
 class PtyWire:
-    """The switch's serial port on a pseudo-terminal: one connection that outlives whoever opens it.
+    """The switch's serial port on a pseudo-terminal: one connection that outlives its clients.
 
     The line runs at ``baud``, 8N1. Who opens the terminal at another speed reads noise. ``is_paced`` says whether
     bytes take their time on it.
