@@ -1,31 +1,28 @@
-"""Lazy exports of a package: a public name is imported from its private module when it is first asked for.
+"""Lazy exports: a package imports a public name from its private module when the name is first asked for.
 
-For packages that much of what uses them wants little of. The names stand once, as imports under ``TYPE_CHECKING``:
-type checkers read them there, and so does the package when it is asked for one.
+For packages whose users want few of their names at a time. The imports under ``TYPE_CHECKING`` in the package's
+``__init__`` say where each name is defined, to type checkers and to this module alike.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 
-def lazy_getattr(package: str, modules: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """The ``__getattr__`` (PEP 562) of ``package``.
-
-    ``modules`` says which of its modules has each public name, where the package's own source does not.
-    """
+def lazy_getattr(package: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` (PEP 562) of ``package``."""
 
     def look_up(name: str) -> Any:
-        module = (_imports_for_checkers(package) if modules is None else modules).get(name)
-        if module is None:
+        home = None if name.startswith("__") else _homes(package).get(name)
+        if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(module if modules is None else f"{package}.{module}"), name)
+        value = getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -33,14 +30,15 @@ def lazy_getattr(package: str, modules: Mapping[str, str] | None = None) -> Call
 
 
 @cache
-def _imports_for_checkers(package: str) -> Mapping[str, str]:
-    """The module that each name under ``if TYPE_CHECKING:`` of a package comes from."""
-    source = Path(str(sys.modules[package].__file__)).read_bytes()
+def _homes(package: str) -> dict[str, str]:
+    """The module of each name that ``package`` imports under ``TYPE_CHECKING``."""
+    source = Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8")
+    tests = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    checked = [node for node in tests if ast.unparse(node.test) == "TYPE_CHECKING"]
     return {
-        alias.name: str(node.module)
-        for block in ast.parse(source).body
-        if isinstance(block, ast.If)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+        alias.name: str(imported.module)
+        for block in checked
+        for imported in block.body
+        if isinstance(imported, ast.ImportFrom)
+        for alias in imported.names
     }

@@ -40,29 +40,4 @@ __all__ = [
     "write_trace",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "FORMATS": "_recognise",
-        "MAX_MALFORMED": "_trace",
-        "Clock": "_format",
-        "Format": "_format",
-        "Malformed": "_lines",
-        "MalformedLine": "_lines",
-        "Op": "_columns",
-        "Origin": "_format",
-        "Trace": "_trace",
-        "columns": "_columns",
-        "WrittenReport": "_write",
-        "format_for": "_write",
-        "open_trace": "_trace",
-        "write_trace": "_write",
-        "Gaps": "_statistics_result",
-        "HeatMap": "_statistics",
-        "Statistics": "_statistics_result",
-        "TraceMeter": "_statistics",
-        "TraceProfile": "_profile",
-        "read_statistics": "_statistics_result",
-        "synthesize": "_synthetic",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

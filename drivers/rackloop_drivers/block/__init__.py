@@ -14,13 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport", "open_blocks"]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "BlockTopology": "device_path",
-        "DevicePath": "device_path",
-        "HostPath": "_host",
-        "NbdExport": "_nbd",
-        "open_blocks": "_open",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

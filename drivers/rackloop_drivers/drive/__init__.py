@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["HostDrive", "RackdDrive", "survey"]
 
-__getattr__ = lazy_getattr(__name__, {"HostDrive": "_host", "RackdDrive": "_rackd", "survey": "_rackd"})
+__getattr__ = lazy_getattr(__name__)

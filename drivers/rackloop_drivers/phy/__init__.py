@@ -16,6 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["HostPhy", "HostPhys", "PhySwitchedOff", "PhyVia"]
 
-__getattr__ = lazy_getattr(
-    __name__, {"HostPhy": "_host_phy", "HostPhys": "_phys", "PhySwitchedOff": "_switched_off", "PhyVia": "_host_phy"}
-)
+__getattr__ = lazy_getattr(__name__)

@@ -32,18 +32,4 @@ __all__ = [
     "RackdPowerPort",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "Account": "_login",
-        "Chassis": "_simulated",
-        "EventKind": "_simulated",
-        "LoggedEvent": "_simulated",
-        "Login": "_login",
-        "MemorySwitching": "_simulated",
-        "Outlets": "_simulated",
-        "PowerListener": "_simulated",
-        "PowerSwitching": "_simulated",
-        "RackdPowerPort": "_rackd",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

@@ -18,14 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["RackdControl", "RackdLink", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream"]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "RackdControl": "_control",
-        "RackdLink": "_link",
-        "RackdRefused": "_control",
-        "RecordedIo": "_control",
-        "RecordedRequest": "_control",
-        "TruthStream": "_control",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

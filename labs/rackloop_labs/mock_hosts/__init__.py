@@ -14,7 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LineServer", "MockHost", "Reply", "pci_address"]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {"LineServer": "_line_server", "MockHost": "_host", "Reply": "_line_server", "pci_address": "_view"},
-)
+__getattr__ = lazy_getattr(__name__)

@@ -22,16 +22,4 @@ __all__ = [
     "parse_md",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "LocalStoreUnderTest": "_local_store",
-        "MdArray": "_md",
-        "MdMember": "_md",
-        "MdStatus": "_md",
-        "MdSystem": "_md_system",
-        "StripedStoreUnderTest": "_striped_store",
-        "md_stripe": "_md_layout",
-        "parse_md": "_md",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

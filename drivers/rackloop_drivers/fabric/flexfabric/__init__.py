@@ -35,21 +35,4 @@ __all__ = [
     "open_flexfabric",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "LineFault": "peer.line_faults",
-        "Exchange": "_session",
-        "FlexFabric": "_driver",
-        "FlexFabricPhy": "_driver",
-        "FlexFabricSession": "_session",
-        "MemoryMatrix": "peer.memory_matrix",
-        "LineFaults": "peer.line_faults",
-        "PortMatrix": "peer.matrix",
-        "RackdMatrix": "peer.rackd_matrix",
-        "LineFaultRule": "peer.line_faults",
-        "SwitchPeer": "peer.switch_peer",
-        "SwitchThread": "peer.switch_thread",
-        "open_flexfabric": "_driver",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

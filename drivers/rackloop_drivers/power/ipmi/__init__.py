@@ -13,7 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["IpmiBmc", "IpmiEventLog", "IpmiPowerPort", "Ipmitool"]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {"IpmiBmc": "_peer", "IpmiEventLog": "_driver", "IpmiPowerPort": "_driver", "Ipmitool": "_tool"},
-)
+__getattr__ = lazy_getattr(__name__)

@@ -22,15 +22,4 @@ __all__ = [
     "serve_tls",
 ]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "RedfishBmc": "_peer",
-        "RedfishEventLog": "_driver",
-        "RedfishOutlet": "_driver",
-        "RedfishPdu": "_peer",
-        "RedfishPowerPort": "_driver",
-        "RedfishService": "_service",
-        "serve_tls": "_certificate",
-    },
-)
+__getattr__ = lazy_getattr(__name__)

@@ -14,15 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["APC", "CYBERPOWER", "ApcOutlet", "CyberPowerOutlet", "OutletMib", "SnmpAgent", "SnmpPdu"]
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        "APC": "_codec",
-        "CYBERPOWER": "_codec",
-        "ApcOutlet": "_driver",
-        "CyberPowerOutlet": "_driver",
-        "OutletMib": "_codec",
-        "SnmpAgent": "_agent",
-        "SnmpPdu": "_peer",
-    },
-)
+__getattr__ = lazy_getattr(__name__)
