@@ -49,7 +49,7 @@ class RealClock:
 
 
 class VirtualClock:
-    """A clock for tests: it stands still until somebody sleeps on it or advances it."""
+    """A clock for tests: it stands still until a caller sleeps on it or advances it."""
 
     def __init__(self, start_ns: int = 0, epoch: datetime | None = None) -> None:
         self._now_ns = start_ns

@@ -1,4 +1,4 @@
-"""Where the files that users start from lie: lab descriptions, test plans, playbooks, sample traces."""
+"""The places of the files that users start from: lab descriptions, test plans, playbooks, sample traces."""
 
 from __future__ import annotations
 

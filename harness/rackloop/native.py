@@ -1,4 +1,4 @@
-"""Where the native programs drivesim, hosttool, rackd and rackprobe lie, and the one native library."""
+"""The places of the native programs drivesim, hosttool, rackd and rackprobe, and of the one native library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of tests and of faults: what each is when nobody says, what it means, and what it may be.
+"""Parameters of tests and of faults: default, meaning and permitted values of each.
 
 A test file declares its own by calling the functions here, with constants alone: plans are checked against what the
 file says without running it. ``PARAMETERS = {"remaps": whole(400, "map changes", most=100_000)}``.

@@ -31,7 +31,7 @@ def open_leased(
 
     The holder of the whole rack holds the switch's lock from the first; the holder of a part takes it for each act, and
     finds a mock lab only where `lab up` left it running, since it is not its to take down. Raises as :func:`open_lab`,
-    HigherToken where the switch has granted a token that the lab's store never gave. With ``above``, whoever has the
+    HigherToken where the switch has granted a token that the lab's store never gave. With ``above``, the holder of the
     whole rack goes above that number, and, where the switch's lock is free, above the one that it has granted.
     """
     whole = held.parts.whole

@@ -9,8 +9,6 @@ from tests.meta.tree import ROOT, check, files, project, shown
 
 CLAUSE = re.compile(r"(What|Which|Who|Whose|Where|When|How|Why|That)\b")
 NOBODY = re.compile(r"\b(somebody|nobody|whoever)\b", re.IGNORECASE)
-# Source roots whose docstrings are still to be rewritten.
-UNFINISHED = {"fixtures", "harness", "labs"}
 ROOTS = {*project()["tool"]["hatch"]["build"]["dev-mode-dirs"], "playbooks", "testplans"}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -32,6 +30,6 @@ def test_docstrings_are_plain_english() -> None:
     check(
         f"{shown(path)}: {line}"
         for path in files(".py")
-        if path.relative_to(ROOT).parts[0] in ROOTS - UNFINISHED
+        if path.relative_to(ROOT).parts[0] in ROOTS
         for line in riddles(path.read_text(encoding="utf-8"))
     )

@@ -1,4 +1,4 @@
-"""What is read and done on any server by commands: surveys by lsblk, nvme-cli and smartmontools, programs, faults."""
+"""Commands on any server: surveys by lsblk, nvme-cli and smartmontools, delivered programs, faults."""
 
 from rackloop_drivers.host_tools._clock import kernel_clock
 from rackloop_drivers.host_tools._delivery import deliver

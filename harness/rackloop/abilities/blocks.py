@@ -1,4 +1,4 @@
-"""What a store lies on: bytes that can be read and written in whole blocks, in memory, in a file, or counted.
+"""Bytes that are read and written in whole blocks, on which stores lie: in memory, in a file, or counted.
 
 Systems under test that the harness plays itself are built on these. Sessions with drives are such blocks too
 (``rackloop_drivers.block``).

@@ -1,4 +1,4 @@
-"""What a server sees of a rack: its drives with every identifier they report, and the PHYs of its HBAs."""
+"""The inventory of a server: its drives with every identifier that they report, and the PHYs of its HBAs."""
 
 from __future__ import annotations
 

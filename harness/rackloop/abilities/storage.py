@@ -58,7 +58,7 @@ class Sanitizer(Protocol):
 
 @dataclass(frozen=True)
 class BlockUsage:
-    """Who else uses a block device: each entry a sentence part such as ``mounted at /srv``; empty means nobody."""
+    """The other users of a block device: each entry a sentence part such as ``mounted at /srv``; empty means none."""
 
     claims: tuple[str, ...] = ()
     is_boot_drive: bool = False
@@ -66,11 +66,11 @@ class BlockUsage:
 
 @runtime_checkable
 class Claim(Protocol):
-    """A device that is held for one writer: nobody else can claim it until this is closed.
+    """A device that is held for one writer: no other can claim it until this is closed.
 
     ``require`` returns where it is still held and still what was claimed. It raises GuardRefused, which names
     ``drive_id``, where another drive answers by now, or where ``descriptor``, an open one of this machine, is none of
-    it; LabError where nobody can tell.
+    it; LabError where that cannot be told.
     """
 
     def require(self, drive_id: str, descriptor: int | None = None) -> None: ...
@@ -90,7 +90,7 @@ class BlockDevice(Protocol):
     def claim_exclusive(self) -> Claim | None:
         """Claim the device for one writer (O_EXCL), or None where nothing can claim it (NBD).
 
-        Raises LabError when somebody else holds it, or when it is not the drive that it was bound to.
+        Raises LabError when another writer holds it, or when it is not the drive that it was bound to.
         """
         ...
 
@@ -144,8 +144,8 @@ class WritableDrive:
     def require(self, descriptor: int | None = None) -> None:
         """Return where the drive may be written now, through ``descriptor`` if one is given.
 
-        Raises GuardRefused where another drive is there by now, LabError once closed and where whoever holds the drive
-        is gone, BadInput on an object the guard did not make.
+        Raises GuardRefused where another drive is there by now, LabError once closed and where the process that holds
+        the drive is gone, BadInput on an object the guard did not make.
         """
         if not getattr(self, "_is_open", None):
             if not hasattr(self, "_is_open"):
@@ -156,7 +156,7 @@ class WritableDrive:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether the device is held exclusively where the I/O is, so that whoever writes cannot claim it again."""
+        """Whether the device is held exclusively where the I/O is, so that the writer cannot claim it again."""
         return self._claim is not None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the clauses of several contracts share: a deadline that is far enough, and an error that must come."""
+"""Helpers of several contracts' clauses: a deadline that is far enough, and an error that must come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.BlockDevice` owes its callers. Nothing is written to the device."""
+"""The contract of every :class:`~rackloop.abilities.BlockDevice` with its callers. Nothing is written to the device."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def tells_the_probe_where_it_is(make: BlockDeviceFactory) -> None:
 
 
 def says_who_uses_it(make: BlockDeviceFactory) -> None:
-    """Each claim of ``usage`` is a part of a sentence; a device that nobody uses has none."""
+    """Each claim of ``usage`` is a part of a sentence; an unused device has none."""
     claims = make().usage().claims
     assert all(claim.strip() for claim in claims), f"empty claims: {claims}"
 
 
 def is_claimed_once(make: BlockDeviceFactory) -> None:
-    """While one holds the claim nobody else gets it; once it is closed, the next one does."""
+    """While one holds the claim no other gets it; once it is closed, the next one does."""
     first = make().claim_exclusive()
     if first is None:
         raise NotSupported("nothing on this machine can claim this device for itself")

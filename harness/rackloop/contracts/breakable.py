@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Breakable` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.Breakable` with its callers.
 
 The arm gives drivers of the same part, one fault of the part, and the truth of the equipment, asked by another way than
 the driver. Each clause mends what it broke. On a real arm the part has to be one that may be broken at any moment.

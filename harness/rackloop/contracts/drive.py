@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Drive` owes its callers. Nothing is written to the drive."""
+"""The contract of every :class:`~rackloop.abilities.Drive` with its callers. Nothing is written to the drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Executor` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.Executor` with its callers.
 
 Needs a POSIX ``sh``, ``cat``, ``grep``, ``head``, ``printf`` and ``sleep`` where the commands run, and ``/proc``.
 """
@@ -43,7 +43,7 @@ def gives_standard_input_and_its_end(make: ExecutorFactory) -> None:
 
 
 def carries_large_streams_all_ways_at_once(make: ExecutorFactory) -> None:
-    """No stream waits for another: a MiB on each, and input that nobody reads."""
+    """No stream waits for another: a MiB on each, and input that is never read."""
     text = "x" * _LARGE_BYTES
     zeros = f"head -c {_LARGE_BYTES} /dev/zero"
     with closing(make()) as executor:

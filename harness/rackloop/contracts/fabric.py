@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Fabric` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.Fabric` with its callers.
 
 Each call of the factory opens one more connection to the same switch; a factory that can give only one raises
 :class:`~rackloop.errors.NotSupported` for the second. The clauses map and unmap the switch's last eight ports, one of

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Host` owes its callers, besides what :mod:`rackloop.contracts.executor` says.
+"""The contract of every :class:`~rackloop.abilities.Host` with its callers, besides that of an executor.
 
 Needs what that contract needs where the commands run, and ``ls``, ``mktemp``, ``setsid``, ``stat`` and ``wc``.
 """
@@ -95,7 +95,7 @@ def fails_what_runs_when_the_connection_is_lost(server: Server) -> None:
 
 
 def ends_what_a_lost_connection_left(server: Server) -> None:
-    """A command that nobody can hear any more does not go on once the server is reached again."""
+    """A command whose connection was lost does not go on once the server is reached again."""
     with closing(server.host()) as host:
         process = host.start(("sh", "-c", 'sleep 1000 & echo "$!"; wait'))
         child = process.read_line(soon())

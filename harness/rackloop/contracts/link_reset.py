@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.LinkReset` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.LinkReset` with its callers.
 
 The factory gives the reset of a box together with at least two ports that have a signal, and what counts their resets.
 """

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.PhyControl` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.PhyControl` with its callers.
 
 The factory gives the control of a box together with at least two ports that are mapped, not to each other, and whose
 signal may be lost at any moment. Each call opens one more connection to the same box.

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.PowerPort` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.PowerPort` with its callers.
 
 The factory may be called several times and gives drivers of the same outlet; each clause leaves the outlet as it was.
 On a real arm the outlet has to feed something that may lose its power at any moment.

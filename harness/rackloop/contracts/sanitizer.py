@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.Sanitizer` owes its callers. What the drive holds is lost."""
+"""The contract of every :class:`~rackloop.abilities.Sanitizer` with its callers. What the drive holds is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SanitizerArm:
 
 
 def offers_methods_that_stay(arm: SanitizerArm) -> None:
-    """At least one method, none twice, and the same whoever asks."""
+    """At least one method, none twice, and the same at every call."""
     methods = arm.make().methods(soon())
     assert methods, "the drive offers no method"
     assert len(set(methods)) == len(methods), f"a method is offered twice: {methods}"

@@ -1,4 +1,4 @@
-"""What every :class:`~rackloop.abilities.SystemEventLog` owes its callers.
+"""The contract of every :class:`~rackloop.abilities.SystemEventLog` with its callers.
 
 On a real arm ``provoke`` does something the controller takes note of, such as cycling the power of a spare server.
 """

@@ -232,7 +232,7 @@ class ReachesNothing(BreakPart):
     """Breaks what controls the rack and carries none of its I/O."""
 
     def radius(self, _lab: Lab, _request: FaultRequest) -> Parts:
-        """Nobody but the harness may notice."""
+        """The harness alone may notice."""
         return Parts()
 
 

@@ -1,6 +1,6 @@
 """Evidence from many clocks on one time base: how far each clock is from the run's, and one sorted timeline.
 
-A clock that somebody else keeps is read between two stamps of the run's clock, so what it showed is known to lie
+A foreign clock is read between two stamps of the run's clock, so what it showed is known to lie
 between them (Marzullo, Owicki: "Maintaining the Time in a Distributed System", 1983: intersect the intervals).
 """
 

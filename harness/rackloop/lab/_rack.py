@@ -30,7 +30,7 @@ class LabKind(StrEnum):
 
 
 class Quarantine(Description):
-    """When a part that keeps failing is used no more, until somebody or a passed retest lifts it."""
+    """The rule that takes a failing part out of service, until an operator or a passed retest lifts it."""
 
     failures: Annotated[int, whole(1, 1000)] = 3
     """How many tests it has to fail."""

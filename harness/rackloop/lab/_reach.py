@@ -1,4 +1,4 @@
-"""What a part of a rack reaches through its cables: at the ends of circuits, behind expanders, fed by outlets."""
+"""The reach of a part through its cables: the ends of circuits, drives behind expanders, what outlets feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a lab's state lives on this machine: its store, its endpoints, its log, and whether it is up."""
+"""The state of a lab on this machine: its store, its endpoints, its log, and whether it is up."""
 
 from __future__ import annotations
 
@@ -135,9 +135,9 @@ class LabState:
         """Take a lock of the lab for as long as the returned descriptor stays open; None where another process has it.
 
         ``labd`` is held by the process that is the lab while it is up, ``run`` by the one run that may work on it.
-        The lock is the kernel's (flock), so it ends with its holder however that ends. Somebody who asks whether it is
-        held keeps it for a moment, which is waited out. Raises BadInput where the directory cannot be written, or its
-        file system knows no locks.
+        The lock is the kernel's (flock), so it ends with its holder however that ends. A process that asks whether it
+        is held keeps it for a moment, which is waited out. Raises BadInput where the directory cannot be written, or
+        its file system knows no locks.
         """
         lock = self.directory / f"{what}.lock"
         try:

@@ -1,4 +1,4 @@
-"""What must hold between the parts of a lab description: one plug a port, one drive an identifier, no dead ends."""
+"""Consistency of a lab description's parts: one plug a port, one drive an identifier, no dead ends."""
 
 from __future__ import annotations
 

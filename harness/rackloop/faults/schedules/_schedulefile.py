@@ -113,7 +113,7 @@ class WrittenChoice(Description):
 
 
 class WrittenSchedule(Description):
-    """A schedule: ``steps`` that somebody wrote, or ``random`` faults that a seed draws."""
+    """A schedule: written ``steps``, or ``random`` faults that a seed draws."""
 
     schedule: Name = "unnamed"
     """The schedule's name, which reports carry."""

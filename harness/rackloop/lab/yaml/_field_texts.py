@@ -1,6 +1,6 @@
-"""What the string below each field of a model says of it.
+"""The strings below the fields of a model, which describe them.
 
-It is read from the source when somebody asks, for a message or a schema. pydantic's ``use_attribute_docstrings`` reads
+They are read from the source when asked for, for a message or a schema. pydantic's ``use_attribute_docstrings`` reads
 it for every model at every start.
 """
 

@@ -1,4 +1,4 @@
-"""Where the files users write are found by name."""
+"""The places where users' files are found by name."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class JournalledFabric(FabricFilter):
 
 
 class JournalledPhyControl(PhyFilter):
-    """A PhyControl whose drops are waited out by whoever undoes them: the signal comes back by itself.
+    """A PhyControl whose drops are waited out when they are undone: the signal comes back by itself.
 
     ``fabric`` tells which ports had a signal before; only these are waited for.
     """
