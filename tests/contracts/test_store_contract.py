@@ -35,10 +35,10 @@ ME = Holder.here()
 HOLD = """
 import sys
 from rackloop.clock import RealClock
+from rackloop.lab import WHOLE_RACK, Parts
 from rackloop.safety.leases import Leases, holding
 from rackloop.safety.store import open_store
-from tests.parts import parts
-with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), parts(whole=True)) as held:
+with holding(Leases(open_store(sys.argv[1], RealClock()), "lab"), Parts([WHOLE_RACK])) as held:
     print(held.lease.id, flush=True)
     sys.stdin.read()
 """
