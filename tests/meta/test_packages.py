@@ -165,6 +165,39 @@ def test_an_unrequired_import_is_found(tmp_path: Path) -> None:
     assert [found.split(": ")[1] for found in unrequired_imports([path], {"numpy"})] == ["imports no_such_package"]
 
 
+def absent_names(paths: Iterable[Path], inits: Iterable[Path]) -> Iterator[str]:
+    """Imports of names that a package does not have; behind a lazy ``__getattr__`` mypy takes any name to be there."""
+    known: dict[str, set[str]] = {}
+    for init in inits:
+        package = init.parent
+        beside = {path.stem for path in package.glob("*.py")} | {path.name for path in package.iterdir()}
+        root = next(folder for folder in package.parents if not (folder / "__init__.py").exists())
+        known[".".join(package.relative_to(root).parts)] = exports(init)[0] | beside
+    for path in paths:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and node.module in known:
+                for name in sorted({alias.name for alias in node.names} - known[node.module]):
+                    if not name.startswith("__"):
+                        yield f"{shown(path)}:{node.lineno}: {node.module} has no {name}"
+
+
+def test_imported_names_exist() -> None:
+    check(absent_names(files(".py"), INITS))
+
+
+def test_an_absent_name_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "rackloop" / "lab"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    lazily = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from rackloop.lab._rack import Rack\n"
+    (package / "__init__.py").write_text(f"{lazily}__getattr__ = lazy_getattr(__name__)\n")
+    user = tmp_path / "user.py"
+    user.write_text("from rackloop.lab import Rack, yaml, Shelf\n")
+    (package / "yaml").mkdir()
+    found = list(absent_names([user], [package / "__init__.py"]))
+    assert [told.split(": ", 1)[1] for told in found] == ["rackloop.lab has no Shelf"]
+
+
 def test_no_package_imports_a_private_module_of_another() -> None:
     check(private_imports(PACKAGES, NAMES))
 
