@@ -114,7 +114,7 @@ class DraftDescription:
             f"# pdus: {FILL_IN} the power distribution units, and each server's outlet",
             *(["", "expanders:", *written.expanders] if written.expanders else []),
             "",
-            "# scratch is false for every drive: nobody can find out whether a byte on it is worth keeping. Change it",
+            "# scratch is false for every drive: whether a byte on it is worth keeping cannot be read. Change it",
             "# to true only for drives that tests may erase.",
             *(
                 [f"# {FILL_IN} the drives that no server is joined to: map them and discover again."]

@@ -105,7 +105,7 @@ def test_every_two_drives_of_a_raid6_may_fail_and_a_third_is_loud(md: MdGuest) -
     assert result.is_exhaustive
     # Nothing else is left out: neither a pattern nor a return from three drives lost.
     assert sorted(result.not_covered) == [
-        "loss of power: nobody cuts it",
+        "loss of power: it is not cut",
         "shortened stripes: there are none here",
         "silent corruption: not asked for",
     ]

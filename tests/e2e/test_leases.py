@@ -71,7 +71,7 @@ def test_a_run_waits_for_the_rack_and_a_part_needs_a_rack_that_is_up(rackloop: C
     assert rackloop("lab", "release", "mock", lease["id"]).status == 0
     ended = waiting.end()
     assert ended.status == 0, ended
-    rackloop("lab", "release", "mock", lease["id"]).refused(2, "nobody holds one")
+    rackloop("lab", "release", "mock", lease["id"]).refused(2, "none is held")
 
     part = rackloop("run", rackloop.plan(IDENTITY), "--lab", "mock", "--servers", "srv1", "--out", "part")
     assert part.status == 3, part

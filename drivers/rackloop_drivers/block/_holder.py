@@ -57,7 +57,7 @@ class Holder:
             try:
                 self._process.write_line(json.dumps({"op": "check"}))
             except ToolError as error:
-                raise LabError(f"whoever held {self._node} is gone; ask the guard again") from error
+                raise LabError(f"the process that held {self._node} is gone; ask the guard again") from error
             reasons = self._answer("checked", Deadline.after(self._clock, _CHECK_S))["reasons"]
         if reasons:
             raise GuardRefused(drive_id, [str(reason) for reason in reasons])

@@ -152,7 +152,7 @@ class Answers:
         identity = replace(reading.identity, identifiers={**reading.identity.identifiers, **found})
         disk = self._disks.get(name)
         if disk is None:
-            raise LabError(f"{self.host}:/dev/{name}: lsblk does not list it, so nobody can tell who uses it")
+            raise LabError(f"{self.host}:/dev/{name}: lsblk does not list it, so its users are unknown")
         return SeenDrive(
             device=f"/dev/{name}",
             identity=identity,

@@ -34,7 +34,7 @@ switch_on() {
     if by_smp "$1" enable; then smp smp_phy_control "$1" --op=lr; else echo 1 >"$class/$1/enable"; fi
 }
 
-# 0 is yes, 1 is no, 2 is that nobody could tell.
+# 0 is yes, 1 is no, 2 is unknown.
 is_disabled() {
     if by_smp "$1" enable; then
         told=$(smp smp_discover "$1" --list 2>/dev/null) || return 2
@@ -46,7 +46,7 @@ is_disabled() {
 }
 
 cannot_tell() {
-    echo "nobody could tell whether $1 is disabled: look at what smp_discover and negotiated_linkrate say" >&2
+    echo "cannot tell whether $1 is disabled: look at what smp_discover and negotiated_linkrate say" >&2
     exit 3
 }
 

@@ -197,7 +197,7 @@ class RemapSession(_Session):
             case "uevent":
                 self.uevents.append((event["t_ns"], event["action"], event["devname"]))
             case _:
-                raise ProtocolError(f"rackprobe said {event}, which nobody asked for")
+                raise ProtocolError(f"rackprobe said {event}, which was not asked for")
 
 
 class Watch(_Session):

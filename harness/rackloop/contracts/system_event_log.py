@@ -60,7 +60,7 @@ def knows_the_time(arm: EventLogArm) -> None:
     """The controller's clock has a time zone and does not go back."""
     log = arm.make()
     first, second = log.now(soon()), log.now(soon())
-    assert first.tzinfo is not None, "a time of which nobody knows where"
+    assert first.tzinfo is not None, "a time without a time zone"
     assert first <= second
 
 

@@ -171,7 +171,7 @@ _ALL = (
     ),
     FaultKind(
         "bmc_unreachable",
-        "a server's management controller answers nobody",
+        "a server's management controller answers no request",
         _SERVER,
         mechanisms.ReachesNothing(mechanisms.of_controller, "unreachable"),
     ),

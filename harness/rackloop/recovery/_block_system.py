@@ -65,4 +65,4 @@ class BlockSystem:
 
     def recovery_state(self) -> RecoveryState:
         """What the source of states says, unknown without one."""
-        return self._state.recovery_state() if self._state else RecoveryState(Health.UNKNOWN, "nobody was asked")
+        return self._state.recovery_state() if self._state else RecoveryState(Health.UNKNOWN, "it was not asked")

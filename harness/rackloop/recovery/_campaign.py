@@ -125,7 +125,7 @@ class Campaign:
         if not plan.corruptions:
             result.not_covered.append("silent corruption: not asked for")
         if self._cut_power is None:
-            result.not_covered.append("loss of power: nobody cuts it")
+            result.not_covered.append("loss of power: it is not cut")
         result.not_covered += result.coverage.left_out()
 
     def _compare(self, stripes: Sequence[Stripe]) -> None:

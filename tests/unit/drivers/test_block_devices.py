@@ -64,7 +64,7 @@ def test_fio_is_not_given_a_list_of_files(image: Path) -> None:
 
 def test_a_file_has_one_holder_at_a_time(image: Path) -> None:
     claim = DevicePath(image).claim_exclusive()
-    with pytest.raises(LabError, match="somebody holds its lock"):
+    with pytest.raises(LabError, match="another process holds its lock"):
         DevicePath(image).claim_exclusive()
     claim.close()
     DevicePath(image).claim_exclusive().close()
@@ -119,4 +119,4 @@ def test_a_drive_without_a_zfs_label(image: Path) -> None:
 
 def test_a_drive_that_cannot_be_read_is_in_use_for_all_anybody_knows(tmp_path: Path) -> None:
     (claim,) = DevicePath(tmp_path)._zfs_claims([("sda", 0)])
-    assert "nobody can tell whether it carries a ZFS label" in claim
+    assert "it is unknown whether it carries a ZFS label" in claim

@@ -309,7 +309,7 @@ def test_a_switch_that_has_seen_a_higher_token_says_so_and_no_tokens_are_burnt(r
     acting = journalled(rack.equipment(mine), rack.recorder(mine))
     way_out = f"heal bench --above {foreign}`" if holds else "heal bench`"
     with pytest.raises(
-        HigherToken, match=f"lower than {foreign}, which the switch has granted.*See that nobody works on it.*{way_out}"
+        HigherToken, match=f"lower than {foreign}, which the switch has granted.*See that it is not in use.*{way_out}"
     ):
         acting.fabric.apply(Open(frozenset({1})), soon())
     assert mine.leases.last_token() <= before + 2

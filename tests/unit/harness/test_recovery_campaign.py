@@ -44,7 +44,7 @@ def test_a_right_store_passes_every_pattern() -> None:
     heard: list[Progress] = []
     store = CodedStore()
     result = judged(store, SectorEraser(store.drives), PLAN, progress=heard.append)
-    assert (result.verdict, result.reasons, result.not_covered) == (Verdict.PASS, (), ["loss of power: nobody cuts it"])
+    assert (result.verdict, result.reasons, result.not_covered) == (Verdict.PASS, (), ["loss of power: it is not cut"])
     assert result.is_exhaustive
     assert (
         len(result.coverage.covered["patterns"]) == 21 + 15

@@ -167,7 +167,7 @@ def test_what_is_odd_and_right_passes(make: type[CodedStore]) -> None:
     store = make()
     result = judged(store, SectorEraser(store.drives), PLAN)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
-    assert result.not_covered == ["loss of power: nobody cuts it"]
+    assert result.not_covered == ["loss of power: it is not cut"]
 
 
 def test_rebuilds_of_who_never_says_healthy_are_not_covered() -> None:

@@ -139,6 +139,6 @@ def test_a_process_that_lives_is_given_time_for_its_heartbeat_and_not_for_ever(t
 def test_a_lease_that_nobody_holds_is_not_found(tmp_path: Path) -> None:
     with (
         closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
-        pytest.raises(BadInput, match="no lease '1a2b' of lab lab is held; nobody holds one"),
+        pytest.raises(BadInput, match="no lease '1a2b' of lab lab is held; none is held"),
     ):
         Leases(store, "lab").find("1a2b")

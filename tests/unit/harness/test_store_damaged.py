@@ -33,7 +33,7 @@ def test_leases_that_cannot_be_read_say_what_to_do_and_that_helps(tmp_path: Path
     break_the_leases(path)
     with closing(open_store(path, VirtualClock())) as store:
         for ask in (Leases(store, "lab").held, lambda: Leases(store, "lab").request(WHOLE, Holder.here())):
-            with pytest.raises(StoreDamaged, match=r"see that nobody does, move the store away first, and heal again"):
+            with pytest.raises(StoreDamaged, match=r"see that none does, move the store away first, and heal again"):
                 ask()
     for part in tmp_path.glob("store.sqlite*"):
         part.rename(tmp_path / f"damaged.{part.name}")

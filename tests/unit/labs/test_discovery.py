@@ -139,7 +139,7 @@ def test_a_port_that_does_not_follow_the_baseline_is_told(bench: Any) -> None:
     assert check_cabling(bench, soon(bench)) == []
     with pytest.raises(LabError) as caught:
         require_cabling(bench)
-    assert "switch port 1: joined to nothing, at the baseline to 21; it is stuck, or somebody maps" in str(caught.value)
+    assert "switch port 1: joined to nothing, at the baseline to 21; it is stuck, or another" in str(caught.value)
     assert "switch port 21: joined to nothing, at the baseline to 1" in str(caught.value)
 
 

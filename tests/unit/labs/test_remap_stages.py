@@ -87,7 +87,7 @@ def test_of_a_real_rack_only_harness_and_probe_can_be_held_to_be_late() -> None:
     seen = timeline(remap_stages(APPLIED, [], read(5 * MS, 4 * MS, waited_ns=700 * US, idle_ns=100 * US)))
     assert seen.latency_error_s == pytest.approx(830e-6)
     assert seen.law_s is None
-    with pytest.raises(LabError, match="nobody saw the stage executed of generation 7"):
+    with pytest.raises(LabError, match="the stage executed of generation 7 was not seen"):
         assert seen.attach_s
 
 

@@ -83,7 +83,7 @@ class DevicePath:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            raise LabError(f"{self.path} cannot be claimed: somebody holds its lock") from error
+            raise LabError(f"{self.path} cannot be claimed: another process holds its lock") from error
         return PathClaim(self.path, fd)
 
     def _zfs_claims(self, starts: list[tuple[str, int]]) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class DevicePath:
                     if zfs_label_at(node.fileno(), start)
                 )
         except OSError as error:
-            return (f"nobody can tell whether it carries a ZFS label: it cannot be read ({error.strerror})",)
+            return (f"it is unknown whether it carries a ZFS label: it cannot be read ({error.strerror})",)
 
     def _stat(self) -> os.stat_result:
         try:

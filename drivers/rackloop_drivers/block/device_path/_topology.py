@@ -184,7 +184,7 @@ class BlockTopology:
         try:
             return path.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError as error:
-            raise LabError(f"cannot read {path}: {error.strerror}; nobody can tell what is mounted") from error
+            raise LabError(f"cannot read {path}: {error.strerror}; what is mounted is unknown") from error
 
     @staticmethod
     def _text(path: Path) -> str:

@@ -120,7 +120,7 @@ def play(
     for name in schedule.pause:
         if name not in known:
             raise BadInput(
-                f"schedule {schedule.name} pauses while {name!r}, and nobody says when; {guess(name, known)}"
+                f"schedule {schedule.name} pauses while {name!r}, which no condition tells; {guess(name, known)}"
             )
     player = _Player(
         schedule, breaking, clock, taking, [known[name] for name in schedule.pause], on_begin or (lambda _i, _s: None)

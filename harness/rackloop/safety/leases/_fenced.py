@@ -95,7 +95,7 @@ def unknown_token(error: HigherToken, lab: str) -> HigherToken:
     return HigherToken(
         error.seen,
         f". The store of lab {lab} never gave that number: it replaced another store, or another leases the rack as "
-        f"well. See that nobody works on it, then run `rackloop heal {lab}{above}`, which goes above it",
+        f"well. See that it is not in use, then run `rackloop heal {lab}{above}`, which goes above it",
         error.code,
         highest=error.highest,
         holder=error.holder,

@@ -245,7 +245,7 @@ class Leases:
         held = {lease.id: lease for lease in self.held()}
         if lease_id in held:
             return held[lease_id]
-        known = f"held are {', '.join(held)}" if held else "nobody holds one"
+        known = f"held are {', '.join(held)}" if held else "none is held"
         raise BadInput(f"no lease {lease_id!r} of lab {self.lab} is held; {known}")
 
     def fresh_token(self, lease: Lease, above: int = 0) -> int:

@@ -52,8 +52,8 @@ def _require_first(lab: Lab, store: Store) -> None:
         first, owner = _first(claim, mine)
     except (OSError, ValueError) as error:
         raise LabError(
-            f"cannot tell which store lab {lab.name} has on this machine: {error}; look at {claim}, and have whoever "
-            "made it, or root, delete what is no file of Rackloop's"
+            f"cannot tell which store lab {lab.name} has on this machine: {error}; look at {claim}, and have its "
+            "owner, or root, delete what is no file of Rackloop's"
         ) from error
     if first != mine:
         raise BadInput(

@@ -161,6 +161,6 @@ class Store:
                 raise StoreDamaged(
                     f"lab store {self.name} is damaged ({error}); `rackloop heal` undoes what can still be read and "
                     "restores the baseline; then move it away. Where heal itself ends with this, it cannot tell "
-                    "whether anybody works on the lab: see that nobody does, move the store away first, and heal again"
+                    "whether a run works on the lab: see that none does, move the store away first, and heal again"
                 ) from error
             raise LabError(f"lab store {self.name}: {error}; nothing may be done to the lab without it") from error
