@@ -65,12 +65,25 @@ def run_processes(directory: Path, environment: Mapping[str, str]) -> Iterator[R
         process.stdin.close()
 
 
+_LOADED = (
+    "rackloop_fixtures.planned_session",
+    "rackloop_fixtures.fixtures",
+    "rackloop_fixtures.rack.faults",
+    "rackloop_fixtures.rack.labels",
+    "rackloop_fixtures.rack.rack",
+    "rackloop_fixtures.rack.start",
+    "rackloop_fixtures.session.plan_plugin",
+    "rackloop_fixtures.supervision.health_checked",
+    "rackloop_fixtures.supervision.run_services",
+)
+
+
 def _serve() -> None:
     from rackloop_cli.main import main
 
     # Loaded before anything is forked, what comes with the first test that wants a rack as well.
-    for name in ("plugin", "fixtures", "_crew", "_start", "_rack", "_labels", "_faults", "_watched"):
-        import_module(f"rackloop_fixtures.{name}")
+    for name in _LOADED:
+        import_module(name)
 
     told = os.fdopen(os.dup(1), "w")
     silent = os.open(os.devnull, os.O_RDWR)

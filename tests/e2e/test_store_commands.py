@@ -173,7 +173,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(rack: CommandLine, store: Store
     assert store("format", "d03", "--codeword", "1023", "--ph", "0.005").status == 0
     refused = {
         ("mock", "format", "d03"): (2, "d03 carries a store with 0 files; --overwrite to lose them"),
-        ("mock", "format", "d03", "--overwrite", "--ph", "1"): (2, "probabilities lie between 0 and 1"),
+        ("mock", "format", "d03", "--overwrite", "--ph", "1"): (2, "ph: expected a probability above 0 and below 1"),
         ("mock", "format", "d04", "--files", "100000000"): (2, "take a larger drive, fewer files"),
         ("mock", "format", "d99"): (2, "lab mock has no drive 'd99'; did you mean"),
         ("mock", "format", "d20"): (2, "drive d20 may not be written: the description does not mark it scratch"),
