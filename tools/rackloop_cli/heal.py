@@ -14,7 +14,7 @@ from rackloop.safety.leases import Leases, LeaseTerms, leased
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Journal
 from rackloop.units import counted
-from rackloop_cli.lab.maintenance import in_maintenance
+from rackloop_cli.shared.lab_session import in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
 from rackloop_labs import open_leased

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from rackloop.drive_identifiers import IDENTIFIERS
 from rackloop.lab._profile_fields import ProfileName, Timing
 from rackloop.lab._profiles import Profile, load_profile
+from rackloop.lab._secret_reference import SecretReference
 from rackloop.lab.yaml import (
     Description,
     Endpoint,
@@ -21,7 +22,6 @@ from rackloop.lab.yaml import (
     Nguid,
     Outlet,
     Scalar,
-    SecretReference,
     ServerPort,
     Size,
     Text,

@@ -181,10 +181,10 @@ def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work:
 def test_servers_that_somebody_works_on_are_not_provisioned(work: Work) -> None:
     console = Console(record=True, width=200)
     work.maintain(SRV2, D02)
-    out: dict[Part, OutOfService] = lab_maintenance.in_maintenance(work.lab, work.store)
+    out: dict[Part, OutOfService] = lab_session.in_maintenance(work.lab, work.store)
     assert all(one.state is State.MAINTENANCE for one in out.values())
     assert list(lab_provision._in_service(work.lab, out, console).servers) == ["srv1"]
     assert "left alone: server srv2 is in maintenance since" in console.export_text()
     work.maintain(SRV1)
     with pytest.raises(BadInput, match="server srv1 is in maintenance since"):
-        lab_provision._in_service(work.lab, lab_maintenance.in_maintenance(work.lab, work.store), console)
+        lab_provision._in_service(work.lab, lab_session.in_maintenance(work.lab, work.store), console)

@@ -12,11 +12,12 @@ from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of, wired_at
+from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of
 from rackloop.safety.leases import Holder
 from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfServiceStore, State
 from rackloop.safety.store import Store, open_lab_store
 from rackloop.safety.undo import ActRecorder, Journal, undoing
+from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs.bench_view import BenchInService
 
@@ -118,20 +119,6 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
 def out_of_service(lab: Lab, store: Store) -> list[dict[str, Any]]:
     """The parts of ``lab`` that are out of service, as ``lab status --json`` prints them."""
     return [_as_json(out) for out in OutOfServiceStore(store, lab.name).standing().values()]
-
-
-def in_maintenance(lab: Lab, store: Store) -> dict[Part, OutOfService]:
-    """The parts of ``lab`` in maintenance, with who, why and since when."""
-    standing = OutOfServiceStore(store, lab.name).standing()
-    return {part: out for part, out in standing.items() if out.state is State.MAINTENANCE}
-
-
-def refuse_in_maintenance(lab: Lab, parts: Parts, out: Mapping[Part, OutOfService]) -> None:
-    """Raise BadInput, with who, why and since when, where one of ``parts``, or what is at their ports, is out."""
-    shared = {Part.drive(name) for name, drive in lab.drives.items() if drive.expander is not None}
-    reached = parts | (wired_at(lab, parts.switch_ports) - shared)
-    for part in sorted(filter(reached.reaches, out)):
-        raise BadInput(f"{out[part]}; leave it alone, or end that: rackloop lab maintain {lab.name} {part.name} --end")
 
 
 def _as_json(out: OutOfService) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from rackloop.safety.leases import Leases, LeaseTerms, leased
 from rackloop.safety.maintenance import OutOfService
 from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
-from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
+from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab, LabState, Parts
+from rackloop.errors import BadInput
+from rackloop.lab import Lab, LabState, Part, Parts, wired_at
+from rackloop.safety.maintenance import OutOfService, OutOfServiceStore, State
+from rackloop.safety.store import Store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
-from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.bench_view import BenchInService
@@ -38,3 +40,17 @@ def acting(lab: Lab, clock: Clock, wanted: Parts, purpose: str, *, is_journalled
         # A port named by hand is meant to be disturbed.
         recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))
         yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment
+
+
+def in_maintenance(lab: Lab, store: Store) -> dict[Part, OutOfService]:
+    """The parts of ``lab`` in maintenance, with who, why and since when."""
+    standing = OutOfServiceStore(store, lab.name).standing()
+    return {part: out for part, out in standing.items() if out.state is State.MAINTENANCE}
+
+
+def refuse_in_maintenance(lab: Lab, parts: Parts, out: Mapping[Part, OutOfService]) -> None:
+    """Raise BadInput, with who, why and since when, where one of ``parts``, or what is at their ports, is out."""
+    shared = {Part.drive(name) for name, drive in lab.drives.items() if drive.expander is not None}
+    reached = parts | (wired_at(lab, parts.switch_ports) - shared)
+    for part in sorted(filter(reached.reaches, out)):
+        raise BadInput(f"{out[part]}; leave it alone, or end that: rackloop lab maintain {lab.name} {part.name} --end")

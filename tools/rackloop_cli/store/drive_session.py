@@ -14,8 +14,7 @@ from rackloop.names import guess, quoted
 from rackloop.safety import NOT_SCRATCH, Guard
 from rackloop.safety.leases import HeldLease, LeaseTerms, holding, leases_of
 from rackloop.safety.store import open_lab_store
-from rackloop_cli.lab.maintenance import in_maintenance, refuse_in_maintenance
-from rackloop_cli.shared.lab_session import running_bench
+from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance, running_bench
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_drivers.block import NbdExport
 from rackloop_labs import Bench

@@ -13,7 +13,6 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import with_info_plain_validator_function
 
-from rackloop.lab._secret import EnvironmentSecret, FileSecret, Secret, VaultSecret
 from rackloop.names import NAME, guess, kind_of
 from rackloop.units import parse_quantity, parse_size
 
@@ -30,8 +29,6 @@ _FALSE = frozenset({"false", "no", "off"})
 _HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _NOT_IN_A_PATH = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _SEPARATORS = str.maketrans("", "", ":-")
-_SECRET_KEYS = ("env", "file", "vault")
-_SECRET_HOW = "keep it elsewhere and write {env: NAME}, {file: PATH} or {vault: {file: PATH, key: NAME}}"  # noqa: S105 - advice
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +151,8 @@ def _seconds(value: object, _info: ValidationInfo) -> float:
     return seconds
 
 
-def _file(value: object, info: ValidationInfo) -> Path:
+def path_of(value: object, info: ValidationInfo) -> Path:
+    """The path that ``value`` names, from the folder of the file that it stands in."""
     text = text_of(value, "a file name")
     # Paths end up in configurations of other programs, where a line's end or a quote would begin another setting.
     if not text or _NOT_IN_A_PATH.search(text):
@@ -189,29 +187,6 @@ def _server_port(value: object, _info: ValidationInfo) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _secret(value: object, info: ValidationInfo) -> Secret:
-    if isinstance(value, str):  # never quote it: messages end up in logs
-        raise wrong(f"a secret must not stand in this file; {_SECRET_HOW}")
-    if not isinstance(value, dict) or len(value) != 1:
-        raise wrong(f"expected where the secret is kept, found {kind_of(value)}; {_SECRET_HOW}")
-    [(key, where)] = value.items()
-    match key:
-        case "env":
-            if not re.fullmatch(
-                r"[A-Za-z_][A-Za-z0-9_]*", name := text_of(where, "the name of an environment variable")
-            ):
-                raise wrong("expected the name of an environment variable after env, such as RACK_BMC_PASSWORD")
-            return EnvironmentSecret(name)
-        case "file":
-            return FileSecret(_file(where, info))
-        case "vault":
-            if not isinstance(where, dict) or set(where) != {"file", "key"}:
-                raise wrong("expected {file: PATH, key: NAME} after vault, both keys and no other")
-            return VaultSecret(_file(where["file"], info), text_of(where["key"], "the name of a key in the vault"))
-        case _:
-            raise wrong(f"unknown key {kind_of(key)}; {guess(key, _SECRET_KEYS)}; {_SECRET_HOW}")
-
-
 # libpq knows password, sslpassword and the like, and reads %70assword as the first. A host has no @ behind it.
 _PASSWORD_IN_STORE = re.compile(
     r"postgresql://(?:[^:?]*:.*@|[^?]*\?(?:.*&)?[^=&]*(?:password|%)[^=&]*=)", re.IGNORECASE
@@ -229,30 +204,6 @@ def _store(value: object, _info: ValidationInfo) -> str:
 
 
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
-_SECRET_SCHEMA = {
-    "oneOf": [
-        {
-            "type": "object",
-            "properties": {"env": {"type": "string"}},
-            "required": ["env"],
-            "additionalProperties": False,
-        },
-        {"type": "object", "properties": {"file": _PATH_SCHEMA}, "required": ["file"], "additionalProperties": False},
-        {
-            "type": "object",
-            "properties": {
-                "vault": {
-                    "type": "object",
-                    "properties": {"file": _PATH_SCHEMA, "key": {"type": "string"}},
-                    "required": ["file", "key"],
-                    "additionalProperties": False,
-                }
-            },
-            "required": ["vault"],
-            "additionalProperties": False,
-        },
-    ]
-}
 
 Name = Annotated[str, matching(_NAME, "a name of letters, digits, '_' and '-', a letter first, 32 at most")]
 Text = Annotated[
@@ -274,8 +225,7 @@ Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadeci
 Eui64 = Annotated[str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits")]
 Nguid = Annotated[str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits")]
 Store = Annotated[str, Scalar(_store, {"type": "string", "pattern": "^(sqlite|postgresql://.+)$"})]
-File = Annotated[Path, Scalar(_file, _PATH_SCHEMA)]
+File = Annotated[Path, Scalar(path_of, _PATH_SCHEMA)]
 Endpoint = Annotated[str, Scalar(_endpoint, {"type": "string", "examples": ["auto", "switch.lab.example:5025"]})]
 Outlet = Annotated[tuple[str, int], Scalar(_outlet, {"type": "string", "examples": ["pdu1/1"]})]
 ServerPort = Annotated[tuple[str, str], Scalar(_server_port, {"type": "string", "examples": ["srv1/p0"]})]
-SecretReference = Annotated[Secret, Scalar(_secret, _SECRET_SCHEMA)]
