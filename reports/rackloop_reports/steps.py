@@ -54,12 +54,14 @@ def _of_acts(test: TestRecord, run: RunRecord) -> list[Json]:
     for remap in test.remaps:
         remaps[remap.generation].append(remap)
     exchanges = sorted(test.exchanges, key=lambda exchange: exchange.started_ns)
-    steps = [_act_step(act, within, remaps, run) for act, within in _share_out(test.acts, exchanges, run)]
-    if len(steps) > MOST_ACTS:
-        half = MOST_ACTS // 2
-        left_out = len(steps) - 2 * half
-        between = _step(f"... {left_out} acts more: see the attachments", steps[half]["start"], steps[-half]["start"])
-        steps = [*steps[:half], between, *steps[-half:]]
+    shared = _share_out(test.acts, exchanges, run)
+    half = MOST_ACTS // 2
+    first, last = (shared, []) if len(shared) <= MOST_ACTS else (shared[:half], shared[-half:])
+    steps = [_act_step(act, within, remaps, run) for act, within in [*first, *last]]
+    if last:
+        left_out = len(shared) - len(steps)
+        begins, ends = (run.wall_ms(act.announced_ns) for act, _ in (shared[half], shared[-half]))
+        steps.insert(half, _step(f"... {left_out} acts more: see the attachments", begins, ends))
     is_ok = all(act.error is None for act in test.acts)
     return [_step(f"{TITLE} ({len(test.acts)} acts)", steps[0]["start"], steps[-1]["stop"], steps, is_ok=is_ok)]
 
