@@ -8,7 +8,8 @@ each step stands on the one before it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rackloop.abilities import (
@@ -25,7 +26,15 @@ from rackloop.clock import Deadline
 from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, StaleGeneration
 from rackloop.lab import Part, PartKind
 from rackloop.portmap import Full, PortMap, disturbed_ports
-from rackloop.record.acts import MendPart, RestoreBootMap, RestorePower, SettleSignal, inverse_ports, touched_ports
+from rackloop.record.acts import (
+    InverseAct,
+    MendPart,
+    RestoreBootMap,
+    RestorePower,
+    SettleSignal,
+    inverse_ports,
+    touched_ports,
+)
 from rackloop.safety.undo._journal import Entry, Journal
 
 _POLL_S = 5e-3
@@ -92,18 +101,17 @@ def undo(
     harmless. Errors of the bench and of tools are collected, not raised, except where the journal itself refuses.
     """
     newest_first = sorted(entries, key=lambda entry: entry.id, reverse=True)
-    left: dict[int, str] = {}
-    ways_in = [entry for entry in newest_first if _is_way_in(entry.resource)]
-    others = [entry for entry in newest_first if not _is_way_in(entry.resource)]
-    _mend_all(ways_in, equipment.breakable, deadline, left, check)
-    _restore_power(newest_first, equipment, deadline, left, check)
-    _mend_all(others, equipment.breakable, deadline, left, check)
+    undoing = _Undoing(newest_first, equipment, journal.boot_id, deadline, dark, hidden, check)
+    undoing.mend(ways_in=True)
+    undoing.restore_power()
+    undoing.mend(ways_in=False)
     check()
-    _restore_boot_map(newest_first, equipment, deadline, left, hidden)
+    undoing.restore_boot_map()
     check()
-    _restore_map(newest_first, equipment, deadline, left, hidden)
+    undoing.restore_map()
     check()
-    _settle(newest_first, equipment, journal.boot_id, deadline, left, dark)
+    undoing.settle()
+    left = undoing.left
     done = tuple(entry for entry in newest_first if entry.id not in left and _circuit_ports(entry).isdisjoint(hidden))
     if done:
         journal.undone(done)
@@ -129,148 +137,168 @@ def wait_for_signal(fabric: Fabric, ports: Sequence[int], deadline: Deadline) ->
     return deadline.sooner(_SIGNAL_S).poll(dark, operator.not_, every_s=_POLL_S)
 
 
-def _is_way_in(resource: str) -> bool:
-    """Whether a breakable part is how something else is reached: the switch's control link, a BMC, a network."""
-    return Part.of_resource(resource).kind in _WAYS_IN
+@dataclass
+class _Undoing:
+    """The steps of one undo, of ``entries`` newest first. ``left`` says of those that could not be undone why."""
 
+    entries: Sequence[Entry]
+    equipment: Equipment
+    boot_id: str
+    deadline: Deadline
+    dark: Collection[int]
+    hidden: Collection[int]
+    check: Callable[[], None]
+    left: dict[int, str] = field(default_factory=dict)
 
-def _mend_all(
-    entries: Sequence[Entry],
-    breakable: Mapping[str, Breakable],
-    deadline: Deadline,
-    left: dict[int, str],
-    check: Callable[[], None],
-) -> None:
-    """Mend what the inverses of ``entries``, newest first, mend; those that could not be are put into ``left``.
+    def mend(self, *, ways_in: bool) -> None:
+        """Mend the parts that are broken: those by which others are reached, or all others."""
+        for resource, entries in self._by_resource(MendPart).items():
+            if (Part.of_resource(resource).kind in _WAYS_IN) is ways_in:
+                self.check()
+                with self._problems_of(entries, resource):
+                    self._mend(resource, entries)
 
-    ``check`` is called before each part is touched, and what it raises goes on.
-    """
-    by_resource: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.inverses(MendPart):
-            by_resource.setdefault(entry.resource, []).append(entry)
-    for resource, its_entries in by_resource.items():
-        check()
+    def restore_power(self) -> None:
+        """Give each power port the state back that it had before the first of its entries."""
+        for name, entries in self._by_resource(RestorePower).items():
+            self.check()
+            (act,) = entries[-1].inverses(RestorePower)
+            with self._problems_of(entries, f"power port {name}"):
+                self._set_power(name, on=act.on)
+
+    def restore_boot_map(self) -> None:
+        """Give the switch its power-on map back."""
+        changed = [entry for entry in self.entries if entry.inverses(RestoreBootMap)]
+        if not changed:
+            return
+        (act,) = changed[-1].inverses(RestoreBootMap)
+        wanted, fabric, deadline = act.pairs.without(self.hidden), self.equipment.fabric, self.deadline
+        with self._problems_of(changed, "power-on map of the switch"):
+            if fabric.boot_map(deadline) != wanted:
+                live = fabric.live_map(deadline)
+                apply_full(fabric, live, wanted, deadline)
+                fabric.save_boot_map(deadline)
+                apply_full(fabric, fabric.live_map(deadline), live.pairs, deadline)
+
+    def restore_map(self) -> None:
+        """Give the ports whose circuits were changed theirs back, all in one change."""
+        changed = [entry for entry in self.entries if entry.map_changes]
+        if not changed:
+            return
+        with self._problems_of(changed, "port map"):
+            wrong, reason = self._apply_restored(changed)
+            if wrong:
+                did_not = f"ports {_listed(wrong)} did not take their circuits back{reason}"
+                problem = f"{did_not}; look for a stuck or unplugged port"
+                self.left.update((entry.id, problem) for entry in changed if wrong & _map_ports(entry))
+
+    def settle(self) -> None:
+        """End what takes signals away, or wait it out, until the signals are back."""
+        deadline = self.deadline
+        waiting = {entry.id: act for entry in self.entries for act in entry.inverses(SettleSignal)}
+        if not waiting:
+            return
+        ends_ns = {entry.id: self._end_ns(entry) for entry in self.entries if entry.id in waiting}
+        soon_ns = deadline.clock.now_ns() + WORTH_ENDING_NS
+        going_on = [entry for entry in self.entries if ends_ns.get(entry.id, 0) > soon_ns]
         try:
-            _mend(resource, its_entries, breakable, deadline, left)
+            if going_on and isinstance(self.equipment.phy, SignalRestorer):
+                # Those that were taken down, also where nothing was joined to them that would come up again.
+                dropped = (touched_ports(entry.what, entry.inverses(SettleSignal)) for entry in going_on)
+                self.equipment.phy.restore(frozenset[int]().union(*dropped), deadline)
+                ends_ns = {}
+            for number, end_ns in ends_ns.items():
+                if end_ns >= deadline.at_ns:
+                    seconds = (end_ns - deadline.clock.now_ns()) / 1e9
+                    ports = _listed(waiting.pop(number).ports)
+                    self.left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
+            deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
+            ports_of = {number: act.ports.difference(self.dark) for number, act in waiting.items()}
+            awaited = sorted(set[int]().union(*ports_of.values()))
+            down = set(wait_for_signal(self.equipment.fabric, awaited, deadline))
         except RackloopError as error:
-            left.update((entry.id, f"{resource}: {error}") for entry in its_entries)
+            self.left.update(
+                (number, f"signal of ports {_listed(act.ports)}: {error}") for number, act in waiting.items()
+            )
+            return
+        for number, its_ports in ports_of.items():
+            if without := down & its_ports:
+                ports = _listed(without)
+                self.left[number] = f"ports {ports} have no signal; look at the cables and at what they lead to"
 
+    def _by_resource(self, kind: type[InverseAct]) -> dict[str, list[Entry]]:
+        """The entries with an inverse act of this kind, by what they were done to."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            if entry.inverses(kind):
+                found.setdefault(entry.resource, []).append(entry)
+        return found
 
-def _mend(
-    resource: str,
-    entries: Sequence[Entry],
-    breakable: Mapping[str, Breakable],
-    deadline: Deadline,
-    left: dict[int, str],
-) -> None:
-    part = breakable.get(resource)
-    if part is None:
-        raise LabError("the lab has no such part that could be mended any more; mend it by hand")
-    for entry in entries:
-        for act in entry.inverses(MendPart):
-            part.mend(act.key, deadline)
-    standing = part.standing(deadline)
-    for entry in entries:
-        if kept := [act.key for act in entry.inverses(MendPart) if act.key in standing]:
-            fault = standing[kept[0]].get("kind", "fault")
-            left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"
-
-
-def _restore_power(
-    entries: Sequence[Entry],
-    equipment: Equipment,
-    deadline: Deadline,
-    left: dict[int, str],
-    check: Callable[[], None],
-) -> None:
-    by_name: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.inverses(RestorePower):
-            by_name.setdefault(entry.resource, []).append(entry)
-    for name, its_entries in by_name.items():
-        check()
-        (act,) = its_entries[-1].inverses(RestorePower)
+    @contextmanager
+    def _problems_of(self, entries: Sequence[Entry], what: str) -> Iterator[None]:
+        """Leave ``entries``, because of the error of the bench or of a tool that the block ends with."""
         try:
-            _set_power(name, equipment, deadline, on=act.on)
+            yield
         except RackloopError as error:
-            left.update((entry.id, f"power port {name}: {error}") for entry in its_entries)
+            self.left.update((entry.id, f"{what}: {error}") for entry in entries)
 
+    def _mend(self, resource: str, entries: Sequence[Entry]) -> None:
+        part = self.equipment.breakable.get(resource)
+        if part is None:
+            raise LabError("the lab has no such part that could be mended any more; mend it by hand")
+        for entry in entries:
+            for act in entry.inverses(MendPart):
+                part.mend(act.key, self.deadline)
+        standing = part.standing(self.deadline)
+        for entry in entries:
+            if kept := [act.key for act in entry.inverses(MendPart) if act.key in standing]:
+                fault = standing[kept[0]].get("kind", "fault")
+                self.left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"
 
-def _set_power(name: str, equipment: Equipment, deadline: Deadline, *, on: bool) -> None:
-    port = equipment.power.get(name)
-    if port is None:
-        raise LabError("the lab has no power port of this name any more; switch it by hand")
-    if port.is_on(deadline) == on:
-        return
-    if on:
-        port.turn_on(deadline)
-    else:
-        port.turn_off(deadline)
-    if port.is_on(deadline) != on:
-        raise LabError(f"was told to turn {'on' if on else 'off'} and did not; look at the outlet")
+    def _set_power(self, name: str, *, on: bool) -> None:
+        port, deadline = self.equipment.power.get(name), self.deadline
+        if port is None:
+            raise LabError("the lab has no power port of this name any more; switch it by hand")
+        if port.is_on(deadline) == on:
+            return
+        if on:
+            port.turn_on(deadline)
+        else:
+            port.turn_off(deadline)
+        if port.is_on(deadline) != on:
+            raise LabError(f"was told to turn {'on' if on else 'off'} and did not; look at the outlet")
 
+    def _apply_restored(self, changed: Sequence[Entry]) -> tuple[frozenset[int], str]:
+        """The ports that have not what they should after the restored map was applied, and what the switch said."""
+        fabric, deadline = self.equipment.fabric, self.deadline
 
-def _restore_boot_map(
-    entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
-) -> None:
-    changed = [entry for entry in entries if entry.inverses(RestoreBootMap)]
-    if not changed:
-        return
-    (act,) = changed[-1].inverses(RestoreBootMap)
-    wanted, fabric = act.pairs.without(hidden), equipment.fabric
-    try:
-        if fabric.boot_map(deadline) != wanted:
+        def attempt() -> tuple[frozenset[int], str]:
             live = fabric.live_map(deadline)
-            apply_full(fabric, live, wanted, deadline)
-            fabric.save_boot_map(deadline)
-            apply_full(fabric, fabric.live_map(deadline), live.pairs, deadline)
-    except RackloopError as error:
-        left.update((entry.id, f"power-on map of the switch: {error}") for entry in changed)
+            wanted = _restored(live.pairs, changed).without(self.hidden)
+            reason = ""
+            try:
+                apply_full(fabric, live, wanted, deadline)
+            except StaleGeneration:
+                raise
+            except FabricError as error:
+                reason = f" ({error})"
+            return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
 
+        # A switch that has just been given power needs its time before it answers.
+        may_be_booting = any(entry.inverses(RestorePower) for entry in self.entries)
+        transient = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
+        return deadline.retry(attempt, *transient, every_s=_POLL_S)
 
-def _restore_map(
-    entries: Sequence[Entry], equipment: Equipment, deadline: Deadline, left: dict[int, str], hidden: Collection[int]
-) -> None:
-    changed = [entry for entry in entries if entry.map_changes]
-    if not changed:
-        return
-    # A switch that has just been given power needs its time before it answers.
-    may_be_booting = any(entry.inverses(RestorePower) for entry in entries)
-    try:
-        wrong, reason = _apply_restored(changed, equipment.fabric, deadline, hidden, may_be_booting=may_be_booting)
-    except RackloopError as error:
-        left.update((entry.id, f"port map: {error}") for entry in changed)
-        return
-    if wrong:
-        problem = f"ports {_listed(wrong)} did not take their circuits back{reason}; look for a stuck or unplugged port"
-        left.update((entry.id, problem) for entry in changed if wrong & _map_ports(entry))
+    def _end_ns(self, entry: Entry) -> int:
+        """The moment at which the disturbance of ``entry`` ends by itself.
 
-
-def _apply_restored(
-    entries: Sequence[Entry],
-    fabric: Fabric,
-    deadline: Deadline,
-    hidden: Collection[int],
-    *,
-    may_be_booting: bool,
-) -> tuple[frozenset[int], str]:
-    """The ports that have not what they should after the restored map was applied, and what the switch said to it."""
-
-    def attempt() -> tuple[frozenset[int], str]:
-        live = fabric.live_map(deadline)
-        wanted = _restored(live.pairs, entries).without(hidden)
-        reason = ""
-        try:
-            apply_full(fabric, live, wanted, deadline)
-        except StaleGeneration:
-            raise
-        except FabricError as error:
-            reason = f" ({error})"
-        return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
-
-    transient = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
-    return deadline.retry(attempt, *transient, every_s=_POLL_S)
+        One whose moment was lost with its process, or with the boot, was made by now at the latest.
+        """
+        began_ns = entry.acted_ns if entry.boot_id == self.boot_id else None
+        if began_ns is None:
+            began_ns = self.deadline.clock.now_ns()
+        lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(SettleSignal))
+        return began_ns + round(lasts_ms * 1e6)
 
 
 def _restored(live: PortMap, entries: Iterable[Entry]) -> PortMap:
@@ -292,51 +320,6 @@ def _map_ports(entry: Entry) -> frozenset[int]:
 def _circuit_ports(entry: Entry) -> frozenset[int]:
     """The ports whose circuits the inverse of ``entry`` gives back, live or at power-on."""
     return _map_ports(entry).union(*(act.pairs.ports() for act in entry.inverses(RestoreBootMap)))
-
-
-def _settle(
-    entries: Sequence[Entry],
-    equipment: Equipment,
-    boot_id: str,
-    deadline: Deadline,
-    left: dict[int, str],
-    dark: Collection[int],
-) -> None:
-    waiting = {entry.id: act for entry in entries for act in entry.inverses(SettleSignal)}
-    if not waiting:
-        return
-    ends_ns = {entry.id: _end_ns(entry, boot_id, deadline) for entry in entries if entry.id in waiting}
-    going_on = [entry for entry in entries if ends_ns.get(entry.id, 0) > deadline.clock.now_ns() + WORTH_ENDING_NS]
-    try:
-        if going_on and isinstance(equipment.phy, SignalRestorer):
-            # Those that were taken down, also where nothing was joined to them that would come up again.
-            dropped = (touched_ports(entry.what, entry.inverses(SettleSignal)) for entry in going_on)
-            equipment.phy.restore(frozenset[int]().union(*dropped), deadline)
-            ends_ns = {}
-        for number, end_ns in ends_ns.items():
-            if end_ns >= deadline.at_ns:
-                seconds = (end_ns - deadline.clock.now_ns()) / 1e9
-                ports = _listed(waiting.pop(number).ports)
-                left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
-        deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
-        ports_of = {number: act.ports.difference(dark) for number, act in waiting.items()}
-        down = set(wait_for_signal(equipment.fabric, sorted(set[int]().union(*ports_of.values())), deadline))
-    except RackloopError as error:
-        left.update((number, f"signal of ports {_listed(act.ports)}: {error}") for number, act in waiting.items())
-        return
-    for number, its_ports in ports_of.items():
-        if without := down & its_ports:
-            left[number] = f"ports {_listed(without)} have no signal; look at the cables and at what they lead to"
-
-
-def _end_ns(entry: Entry, boot_id: str, deadline: Deadline) -> int:
-    """The moment at which the disturbance of ``entry`` ends by itself.
-
-    One whose moment was lost with its process, or with the boot, was made by now at the latest.
-    """
-    began_ns = entry.acted_ns if entry.acted_ns is not None and entry.boot_id == boot_id else deadline.clock.now_ns()
-    lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(SettleSignal))
-    return began_ns + round(lasts_ms * 1e6)
 
 
 def _listed(ports: Iterable[int]) -> str:
