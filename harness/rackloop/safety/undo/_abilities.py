@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
+from typing import TypeVar
 
 from rackloop.abilities import (
     Applied,
@@ -23,6 +25,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import FabricError, NotSupported, StaleGeneration
 from rackloop.portmap import Full, MapChange, inverse
 from rackloop.record.acts import (
+    Act,
     ChangeMap,
     DropSignal,
     FlapSignal,
@@ -36,6 +39,8 @@ from rackloop.record.acts import (
     TurnOn,
 )
 from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
+
+T = TypeVar("T")
 
 SWITCH = "switch"
 # What a FlexFabric says, too: a trigger of nothing.
@@ -77,31 +82,14 @@ class JournalledFabric(FabricFilter):
 
         Raises StaleGeneration, as the switch would, LinkKept for a drive that keeps its link.
         """
-        with self._lock:
-            self._withdraw()
-            while True:
-                live = self._known_map(deadline) if on is None else on
-                try:
-                    return self._apply(change, live, deadline)
-                except StaleGeneration:
-                    if on is not None or deadline.is_over():
-                        raise
+        return self._on_map(partial(self._apply, change, deadline), deadline, on)
 
     def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Have the switch hold ``change`` ready, having journalled what will undo it. Raises as :meth:`apply` does.
 
         The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time.
         """
-        with self._lock:
-            self._withdraw()
-            while True:
-                live = self._known_map(deadline) if on is None else on
-                try:
-                    return self._stage(change, live, deadline)
-                except StaleGeneration:
-                    self._known = None
-                    if on is not None or deadline.is_over():
-                        raise
+        return self._on_map(partial(self._stage, change, deadline), deadline, on)
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
         """Execute what was staged. Raises StaleGeneration or FabricError where it cannot be any more: stage it again.
@@ -132,12 +120,22 @@ class JournalledFabric(FabricFilter):
             SWITCH, SaveBootMap(), [RestoreBootMap(before)], lambda: self._fabric.save_boot_map(deadline)
         )
 
-    def _known_map(self, deadline: Deadline) -> LiveMap:
-        if self._known is None:
-            self._known = self._fabric.live_map(deadline)
-        return self._known
+    def _on_map(self, act: Callable[[LiveMap], T], deadline: Deadline, on: LiveMap | None) -> T:
+        """Have ``act`` made on the map that is known, again on a fresh one where that was overtaken; or on ``on``."""
+        with self._lock:
+            self._withdraw()
+            while True:
+                live = on or self._known or self._fabric.live_map(deadline)
+                if on is None:
+                    self._known = live
+                try:
+                    return act(live)
+                except StaleGeneration:
+                    self._known = None
+                    if on is not None or deadline.is_over():
+                        raise
 
-    def _apply(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Applied:
+    def _apply(self, change: MapChange, deadline: Deadline, live: LiveMap) -> Applied:
         if kept := self._recorder.kept_links:
             kept.require_map(live.pairs, change.after(live.pairs))
         self._known = None
@@ -148,7 +146,7 @@ class JournalledFabric(FabricFilter):
         self._know(applied, change, live)
         return applied
 
-    def _stage(self, change: MapChange, live: LiveMap, deadline: Deadline) -> Staged:
+    def _stage(self, change: MapChange, deadline: Deadline, live: LiveMap) -> Staged:
         switch = stager(self._fabric)
         intended = self._intend(change, live, is_staged=True)
         try:
@@ -187,12 +185,9 @@ class JournalledPhyControl(PhyFilter):
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports`` for ``down_s``. Raises LinkKept for a drive that keeps its link."""
-        self._require_may_go(ports, deadline)
-        self._recorder.perform(
-            SWITCH,
-            DropSignal(frozenset(ports), down_s * 1e3, request_id),
-            [SettleSignal(self._with_signal(ports, deadline), down_s * 1e3)],
-            lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id),
+        act = DropSignal(frozenset(ports), down_s * 1e3, request_id)
+        self._disturb(
+            ports, act, act.down_ms, deadline, lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id)
         )
 
     def flap(
@@ -206,11 +201,11 @@ class JournalledPhyControl(PhyFilter):
         request_id: int,
     ) -> None:
         """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
-        self._require_may_go(ports, deadline)
-        self._recorder.perform(
-            SWITCH,
+        self._disturb(
+            ports,
             FlapSignal(frozenset(ports), down_s * 1e3, up_s * 1e3, count, request_id),
-            [SettleSignal(self._with_signal(ports, deadline), (down_s + up_s) * count * 1e3)],
+            (down_s + up_s) * count * 1e3,
+            deadline,
             lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
         )
 
@@ -219,21 +214,18 @@ class JournalledPhyControl(PhyFilter):
         phy = self._phy
         if not isinstance(phy, LinkReset):
             raise NotSupported("nothing in this rack resets links without dropping them")
-        self._require_may_go(ports, deadline)
-        self._recorder.perform(
-            SWITCH,
-            ResetLink(frozenset(ports), is_hard),
-            [SettleSignal(self._with_signal(ports, deadline), 0.0)],
-            lambda: phy.reset_link(ports, deadline, is_hard=is_hard),
-        )
+        act = ResetLink(frozenset(ports), is_hard)
+        self._disturb(ports, act, 0.0, deadline, lambda: phy.reset_link(ports, deadline, is_hard=is_hard))
 
-    def _require_may_go(self, ports: Collection[int], deadline: Deadline) -> None:
+    def _disturb(
+        self, ports: Collection[int], act: Act, lasts_ms: float, deadline: Deadline, make: Callable[[], None]
+    ) -> None:
+        """Make an act that takes the signal of ``ports`` away, whose inverse waits for those that have one now."""
         if kept := self._recorder.kept_links:
             kept.require_signal(ports, self._fabric.live_map(deadline).pairs)
-
-    def _with_signal(self, ports: Collection[int], deadline: Deadline) -> frozenset[int]:
         states = self._fabric.port_states(ports, deadline)
-        return frozenset(port for port, state in states.items() if state is not PortState.DOWN)
+        lit = frozenset(port for port, state in states.items() if state is not PortState.DOWN)
+        self._recorder.perform(SWITCH, act, [SettleSignal(lit, lasts_ms)], make)
 
 
 class JournalledPowerPort:

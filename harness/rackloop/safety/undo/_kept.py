@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop.lab import Part, PartKind, reach_of, server_ports
+from rackloop.portmap import disturbed_ports
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -46,14 +47,14 @@ class KeptLinks:
 
     def require_map(self, before: PortMap, after: PortMap) -> None:
         """Return where going from one map to the other takes none away. Raises LinkKept."""
-        had, has, due = (_peers(pairs) for pairs in (before, after, self._lab.baseline_map()))
-        self._require(port for port in had if has.get(port) != had[port] and has.get(port) != due.get(port))
+        due = self._lab.baseline_map()
+        lost = before.ports() & disturbed_ports(before, after)
+        self._require(port for port in lost if after.peer_of(port) != due.peer_of(port))
 
     def require_signal(self, ports: Iterable[int], live: PortMap) -> None:
         """Return where none goes over these ports, whichever end they are. Raises LinkKept."""
-        peers = _peers(live)
         given = set(ports)
-        self._require(given | {peers[port] for port in given if port in peers})
+        self._require(given.union(peer for port in given if (peer := live.peer_of(port)) is not None))
 
     def require_part(self, name: str, fault: Mapping[str, object]) -> None:
         """Return where breaking a part of the rack, by its name among the equipment, takes none away. Raises LinkKept.
@@ -85,7 +86,3 @@ def _places(lab: Lab) -> Iterator[tuple[int, str]]:
         return
     for number, place in enumerate(server_ports(lab), start=1):
         yield from ((number, drive) for drive in sorted(reach_of(lab, place).drives))
-
-
-def _peers(pairs: PortMap) -> dict[int, int]:
-    return {port: peer for low, high in pairs for port, peer in ((low, high), (high, low))}
