@@ -59,7 +59,7 @@ class Holder:
     @classmethod
     def here(cls, *, bound: bool = True) -> Holder:
         """The user of this process, as a holder ``bound`` to the process or to the person."""
-        return cls(_user(), socket.gethostname(), Process.this() if bound else None)
+        return cls(user_name(os.getuid()), socket.gethostname(), Process.this() if bound else None)
 
     def as_json(self) -> str:
         """For the store."""
@@ -77,13 +77,14 @@ class Holder:
         return f"{who} (process {self.process.pid})" if self.process else who
 
 
-def _user() -> str:
+def user_name(number: int) -> str:
+    """The name of a user of this machine; the number where it has none."""
     import pwd
 
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        return str(os.getuid())
+        return str(number)
 
 
 def _started(pid: int) -> int | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Parts, parts_of
@@ -28,7 +27,6 @@ One whose process is seen to live, on the same machine, ends after four times th
 """
 
 _ID_BYTES = 4
-T = TypeVar("T")
 _LONGEST_PURPOSE = 500
 _COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
 _NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
@@ -94,42 +92,21 @@ class Leases:
             )
         lease_id = secrets.token_hex(_ID_BYTES)
         try:
-            return self._asked(lease_id, wanted, holder, purpose, priority, term_s, within)
+            with self.store.transaction(self.lab) as tables:
+                now_s = tables.now_s()
+                if within is not None:
+                    self._require_parent(tables, within, wanted, holder)
+                tables.rows(
+                    f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_NEXT_PLACE}, ?, ?, ?, ?)",  # noqa: S608 - own constants
+                    *(lease_id, self.lab, _table.QUEUED, within, holder.as_json(), _table.parts_json(wanted), purpose),
+                    *(priority, self.lab, 0, term_s, now_s, now_s + term_s),
+                )
+                return self._look(tables, lease_id, now_s)
         except LabError:
             # A commit whose answer was lost may have been made: what was granted then has no holder.
             with suppress(LabError), self.store.transaction(self.lab) as tables:
                 _table.end(tables, [lease_id], "cancelled", tables.now_s(), str(holder), "its answer was lost")
             raise
-
-    def _asked(
-        self,
-        lease_id: str,
-        wanted: Parts,
-        holder: Holder,
-        purpose: str,
-        priority: int,
-        term_s: float,
-        within: str | None,
-    ) -> Ticket:
-        with self.store.transaction(self.lab) as tables:
-            now_s = tables.now_s()
-            if within is not None:
-                self._require_parent(tables, within, wanted, holder)
-            tables.rows(
-                f"INSERT INTO lease ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_NEXT_PLACE}, ?, ?, ?, ?)",  # noqa: S608 - own constants
-                *(
-                    lease_id,
-                    self.lab,
-                    _table.QUEUED,
-                    within,
-                    holder.as_json(),
-                    _table.parts_json(wanted),
-                    purpose,
-                    priority,
-                ),
-                *(self.lab, 0, term_s, now_s, now_s + term_s),
-            )
-            return self._look(tables, lease_id, now_s)
 
     def poll(self, ticket: Ticket) -> Ticket:
         """The ticket, with its lease if it is its turn now; a heartbeat of its place in the queue.
@@ -138,9 +115,7 @@ class Leases:
         """
         with self.store.transaction(self.lab) as tables:
             now_s = tables.now_s()
-            row = self._live(tables, ticket.id)
-            if row.state == _table.QUEUED:
-                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
+            tables.rows("UPDATE lease SET until_s = ? + term_s WHERE id = ? AND state = 'queued'", now_s, ticket.id)
             return self._look(tables, ticket.id, now_s)
 
     def may_be_next(self, ticket: Ticket) -> bool:
@@ -163,20 +138,22 @@ class Leases:
             row = _table.require_held(tables, lease)
             now_s = tables.now_s()
             if row.holder.process is not None:
-                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", now_s + row.term_s, row.id)
-            return self._known(tables, row.id).lease(now_s, self.store.clock)
+                row = replace(row, until_s=now_s + row.term_s)
+                tables.rows("UPDATE lease SET until_s = ? WHERE id = ?", row.until_s, row.id)
+            return row.lease(now_s, self.store.clock)
 
     def keep(self, lease: Lease, term_s: float) -> Lease:
         """Let a lease last for ``term_s`` from now, without its process. Raises LeaseLost where it is over."""
         with self.store.transaction(self.lab) as tables:
             row = _table.require_held(tables, lease)
             now_s = tables.now_s()
-            person = replace(row.holder, process=None).as_json()
+            person = replace(row.holder, process=None)
+            kept = replace(row, holder=person, until_s=now_s + term_s, term_s=term_s)
             tables.rows(
                 "UPDATE lease SET holder = ?, until_s = ?, term_s = ? WHERE id = ?",
-                *(person, now_s + term_s, term_s, row.id),
+                *(person.as_json(), kept.until_s, term_s, row.id),
             )
-            return self._known(tables, row.id).lease(now_s, self.store.clock)
+            return kept.lease(now_s, self.store.clock)
 
     def release(self, lease: Lease | Ticket, why: str = "") -> None:
         """Give a lease, with its parts, or a place in the queue back; one that is over already stays as it ended."""
@@ -195,11 +172,9 @@ class Leases:
         """
         clock = self.store.clock
         with self.store.transaction(self.lab) as tables:
-            row = self._live(tables, ticket.id)
             now_s = tables.now_s()
             rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
-            if row.id not in {other.id for other in rows}:
-                raise self._given_up(row.id)
+            row = self._of_ticket(ticket.id, rows)
             holding = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
             if steal_from is not None and (unasked := [one for one in holding if not _is_among(steal_from, one)]):
                 others = [str(other.lease(now_s, clock)) for other in unasked]
@@ -210,13 +185,13 @@ class Leases:
 
     def held(self) -> list[Lease]:
         """The leases that are held now, the oldest first."""
-        return sorted(
-            self._now(lambda row, now_s: row.lease(now_s, self.store.clock), _table.HELD), key=lambda one: one.token
-        )
+        rows, now_s = self._now(_table.HELD)
+        return sorted((row.lease(now_s, self.store.clock) for row in rows), key=lambda lease: lease.token)
 
     def queue(self) -> list[Ticket]:
         """The requests that wait, the next first."""
-        return self._now(lambda row, now_s: row.ticket(now_s, self.store.clock), _table.QUEUED)
+        rows, now_s = self._now(_table.QUEUED)
+        return [row.ticket(now_s, self.store.clock) for row in rows]
 
     def thefts(self, last: int = 20) -> list[Theft]:
         """The last leases of the lab that were taken from their holders, newest first."""
@@ -234,7 +209,7 @@ class Leases:
                 str(Holder.of_json(holder)),
                 new_holder,
                 _table.parts_of_json(part),
-                clock.wall() + timedelta(seconds=at_s - now_s),
+                _table.wall(at_s, now_s, clock),
                 why,
             )
             for lease_id, holder, new_holder, part, at_s, why in found
@@ -290,7 +265,7 @@ class Leases:
                 *(self.lab, last),
             )
         return [
-            Attempt(drive, lease, who, clock.wall() + timedelta(seconds=at_s - now_s), tuple(json.loads(reasons)))
+            Attempt(drive, lease, who, _table.wall(at_s, now_s, clock), tuple(json.loads(reasons)))
             for drive, lease, who, at_s, _, reasons in found
         ]
 
@@ -298,9 +273,7 @@ class Leases:
         """Grant the ticket if it is its turn."""
         clock = self.store.clock
         rows = _table.sweep(tables, self.lab, now_s, private=self.store.is_private)
-        row = next((row for row in rows if row.id == ticket_id), None)
-        if row is None:
-            raise self._given_up(ticket_id)
+        row = self._of_ticket(ticket_id, rows)
         waits_for = _table.in_the_way(rows, row) if row.state == _table.QUEUED else []
         if not waits_for:
             granted = self._grant(tables, row, now_s) if row.state == _table.QUEUED else row
@@ -336,32 +309,22 @@ class Leases:
         if not parent.parts.contains(wanted):
             raise BadInput(f"lease {within} is for {parent.parts}, which does not have all of {wanted}")
 
-    def _live(self, tables: Transaction, lease_id: str) -> _table.Row:
-        row = _table.row_of(tables, lease_id)
-        if row is None or row.state == _table.ENDED:
-            raise self._given_up(lease_id)
-        return row
+    def _of_ticket(self, ticket_id: str, rows: Iterable[_table.Row]) -> _table.Row:
+        """The row of a ticket among those that are live. Raises LeaseLost where it is not."""
+        for row in rows:
+            if row.id == ticket_id:
+                return row
+        raise LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
 
-    def _given_up(self, ticket_id: str) -> LeaseLost:
-        return LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
-
-    def _known(self, tables: Transaction, lease_id: str) -> _table.Row:
-        row = _table.row_of(tables, lease_id)
-        if row is None:
-            raise LeaseLost(f"lease {lease_id} of lab {self.lab} is not in the store any more; lease the rack again")
-        return row
-
-    def _now(self, seen: Callable[[_table.Row, float], T], state: str) -> list[T]:
+    def _now(self, state: str) -> tuple[list[_table.Row], float]:
+        """What is held, or what is queued, of that which is not over, and the store's time when it was."""
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)
             ended = _table.over(tables, rows, now_s, private=self.store.is_private)
             live = {row.id for row in rows} - {row.id for row in ended}
-        return [
-            seen(row, now_s)
-            for row in rows
-            if row.state == state and row.id in live and (row.within is None or row.within in live)
-        ]
+        are_live = (row for row in rows if row.id in live and (row.within is None or row.within in live))
+        return [row for row in are_live if row.state == state], now_s
 
 
 def _is_among(steal_from: Collection[str], row: _table.Row) -> bool:

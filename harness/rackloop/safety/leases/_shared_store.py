@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput, LabError
+from rackloop.safety.leases._holder import user_name
 from rackloop.safety.leases._leases import Leases
 from rackloop.safety.store import Store
 
@@ -79,7 +80,7 @@ def _first(claim: Path, mine: str) -> tuple[str, str]:
         return _claimed(claim)
     finally:
         own.unlink()
-    return mine, _user(os.getuid())
+    return mine, user_name(os.getuid())
 
 
 def _claimed(claim: Path) -> tuple[str, str]:
@@ -91,16 +92,7 @@ def _claimed(claim: Path) -> tuple[str, str]:
         first = os.fsdecode(file.read(_LONGEST_PATH))
     if not first.startswith("/") or not first.isprintable():
         raise ValueError("it names no file")
-    return first, _user(status.st_uid)
-
-
-def _user(number: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
+    return first, user_name(status.st_uid)
 
 
 def _short(name: str) -> str:

@@ -54,8 +54,8 @@ class Row:
             self.holder,
             self.parts,
             self.token,
-            _wall(self.granted_s or self.asked_s, now_s, clock),
-            _wall(self.until_s, now_s, clock),
+            wall(self.granted_s or self.asked_s, now_s, clock),
+            wall(self.until_s, now_s, clock),
             printable(self.purpose),
             self.priority,
             self.within,
@@ -70,7 +70,7 @@ class Row:
             self.parts,
             printable(self.purpose),
             self.priority,
-            _wall(self.asked_s, now_s, clock),
+            wall(self.asked_s, now_s, clock),
             self.lease(now_s, clock) if self.state == HELD else None,
             held_up_by,
         )
@@ -228,7 +228,8 @@ def parts_of_json(text: str) -> Parts:
     )
 
 
-def _wall(at_s: float, now_s: float, clock: Clock) -> datetime:
+def wall(at_s: float, now_s: float, clock: Clock) -> datetime:
+    """A moment of the store's own time, told by the wall clock of this machine."""
     return clock.wall() + timedelta(seconds=at_s - now_s)
 
 
