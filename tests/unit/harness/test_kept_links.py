@@ -56,10 +56,11 @@ def dealt_anew(world: World) -> Partial:
         lambda world, acting: acting.fabric.apply(dealt_anew(world), soon(clock=CLOCK)),
         lambda world, acting: acting.fabric.apply(Full(PortMap()), soon(clock=CLOCK)),
         lambda world, acting: acting.fabric.apply(Open(frozenset({103})), soon(clock=CLOCK)),
+        lambda world, acting: acting.fabric.stage(Open(frozenset({103})), soon(clock=CLOCK)),
         lambda world, acting: acting.phy.drop([103], 0.01, soon(clock=CLOCK), request_id=1),
         lambda world, acting: acting.phy.flap([103], 0.01, 0.01, 2, soon(clock=CLOCK), request_id=1),
     ],
-    ids=["shuffled", "opened all", "opened", "dropped", "flapped"],
+    ids=["shuffled", "opened all", "opened", "staged", "dropped", "flapped"],
 )
 def test_a_drive_that_is_not_scratch_keeps_its_link(world: World, act: Callable[[World, Equipment], object]) -> None:
     before = world.rack.equipment.fabric.live_map(soon(clock=CLOCK))

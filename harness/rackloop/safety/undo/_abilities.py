@@ -136,10 +136,9 @@ class JournalledFabric(FabricFilter):
                         raise
 
     def _apply(self, change: MapChange, deadline: Deadline, live: LiveMap) -> Applied:
-        if kept := self._recorder.kept_links:
-            kept.require_map(live.pairs, change.after(live.pairs))
+        intended = self._intend(change, live)
         self._known = None
-        applied = self._intend(change, live).make(
+        applied = intended.make(
             lambda: self._fabric.apply(change, deadline, on=live),
             lambda done: {"generation": done.generation},
         )
@@ -164,6 +163,8 @@ class JournalledFabric(FabricFilter):
             waiting.intended.withdraw("staged, and never triggered")
 
     def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
+        if kept := self._recorder.kept_links:
+            kept.require_map(live.pairs, change.after(live.pairs))
         act = ChangeMap(change, live.generation, staged=is_staged or None)
         return self._recorder.intend(SWITCH, act, inverse(change, live.pairs))
 
