@@ -2,14 +2,13 @@
 
 from rackloop.safety.maintenance._out_of_service import OutOfService, OutOfServiceStore, State
 from rackloop.safety.maintenance._retest import Diagnosis, Finding, Seen, Trial, diagnose
-from rackloop.safety.maintenance._rule import PartFailure, QuarantineRule
+from rackloop.safety.maintenance._rule import QuarantineRule
 
 __all__ = [
     "Diagnosis",
     "Finding",
     "OutOfService",
     "OutOfServiceStore",
-    "PartFailure",
     "QuarantineRule",
     "Seen",
     "State",

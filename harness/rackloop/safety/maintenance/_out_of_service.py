@@ -67,15 +67,13 @@ class OutOfServiceStore:
         with self._store.transaction(self._lab) as tables:
             if standing := self._standing(tables).get((part, State.MAINTENANCE)):
                 raise BadInput(f"{standing}; end that first")
-            now_s = tables.now_s()
-            if until is not None and until.timestamp() - self._ahead_s(now_s) <= now_s:
-                raise BadInput(f"{until.isoformat()} is over: give a date or time in the future")
-            return self._take_out(tables, part, State.MAINTENANCE, reason, by, now_s, until, ())
+            return self._take_out(tables, part, State.MAINTENANCE, reason, by, until=until)
 
     def quarantine(self, part: Part, reason: str, by: str, evidence: Sequence[str] = ()) -> OutOfService:
         """Take a part out of use until it is lifted; one that is in quarantine already stays there as it is."""
         with self._store.transaction(self._lab) as tables:
-            return self._quarantine(tables, part, reason, by, evidence)
+            standing = self._standing(tables).get((part, State.QUARANTINE))
+            return standing or self._take_out(tables, part, State.QUARANTINE, reason, by, evidence=evidence)
 
     def lift(self, part: Part, state: State, by: str, why: str = "") -> OutOfService | None:
         """Have a part in service again, and return what ended; None where it was not out of service so.
@@ -127,7 +125,8 @@ class OutOfServiceStore:
             if (part, State.QUARANTINE) in self._standing(tables) or not rule.condemns(failures, number):
                 return None
             evidence = [f"{failure.test} of {failure.run}: {failure.reason}" for failure in failures]
-            return self._quarantine(tables, part, f"it keeps failing ({rule})", f"run {run}", evidence)
+            reason = f"it keeps failing ({rule})"
+            return self._take_out(tables, part, State.QUARANTINE, reason, f"run {run}", evidence=evidence)
 
     def failures(self, part: Part) -> list[PartFailure]:
         """What a part failed since its last quarantine ended, in the order of the tests."""
@@ -135,24 +134,13 @@ class OutOfServiceStore:
             return self._failures(tables, part)
 
     def _failures(self, tables: Transaction, part: Part) -> list[PartFailure]:
-        now_s = tables.now_s()
         rows = tables.rows(
-            "SELECT run, test, test_number, at_s, cause, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
+            "SELECT run, test, test_number, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
             "at_s > (SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) "
             "ORDER BY id",
             *(self._lab, str(part), self._lab, str(part), State.QUARANTINE.value),
         )
-        return [
-            PartFailure(part, run, test, int(number), self._moment(at_s, now_s), Cause(cause), reason)
-            for run, test, number, at_s, cause, reason in rows
-        ]
-
-    def _quarantine(
-        self, tables: Transaction, part: Part, reason: str, by: str, evidence: Sequence[str]
-    ) -> OutOfService:
-        if standing := self._standing(tables).get((part, State.QUARANTINE)):
-            return standing
-        return self._take_out(tables, part, State.QUARANTINE, reason, by, tables.now_s(), None, evidence)
+        return [PartFailure(run, test, int(number), reason) for run, test, number, reason in rows]
 
     def _take_out(
         self,
@@ -161,14 +149,19 @@ class OutOfServiceStore:
         state: State,
         reason: str,
         by: str,
-        now_s: float,
-        until: datetime | None,
-        evidence: Sequence[str],
+        *,
+        until: datetime | None = None,
+        evidence: Sequence[str] = (),
     ) -> OutOfService:
+        now_s = tables.now_s()
+        until_s: float | None = None
+        if until is not None:
+            until_s = until.timestamp() - self._ahead_s(now_s)
+            if until_s <= now_s:
+                raise BadInput(f"{until.isoformat()} is over: give a date or time in the future")
         tables.rows(
             f"INSERT INTO upkeep (lab, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - no value is in it
-            *(self._lab, str(part), state.value, reason, by, now_s),
-            *(None if until is None else until.timestamp() - self._ahead_s(now_s), json.dumps(list(evidence))),
+            *(self._lab, str(part), state.value, reason, by, now_s, until_s, json.dumps(list(evidence))),
         )
         return OutOfService(part, state, reason, by, self._moment(now_s, now_s), until, tuple(evidence))
 

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
-
-from rackloop.lab import Part
-
-if TYPE_CHECKING:
-    from rackloop.measurement import Cause
 
 
 @dataclass(frozen=True)
 class PartFailure:
     """A test that a part of the rack failed, and why. ``number`` counts the tests of the lab, from 1."""
 
-    part: Part
     run: str
     test: str
     number: int
-    at: datetime
-    cause: Cause
     reason: str
 
 
