@@ -94,16 +94,12 @@ class PostgresEngine:
 
     def now_s(self) -> float:
         """The server's clock."""
-        with self._explained():
-            (row,) = self._db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
-        return float(row[0])
+        return self._seconds("clock_timestamp()")
 
     def up_since_s(self) -> float:
         """When the server was started. Its connections end with it, so that it is asked once for each."""
         if self._up_since_s is None:
-            with self._explained():
-                (row,) = self._db.execute("SELECT extract(epoch FROM pg_postmaster_start_time())::float8").fetchall()
-            self._up_since_s = float(row[0])
+            self._up_since_s = self._seconds("pg_postmaster_start_time()")
         return self._up_since_s
 
     @contextmanager
@@ -131,6 +127,10 @@ class PostgresEngine:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+    def _seconds(self, moment: str) -> float:
+        [(seconds,)] = self.execute(f"SELECT extract(epoch FROM {moment})::float8")  # noqa: S608 - own constants
+        return float(seconds)
 
     def _reconnect(self) -> None:
         self._db = self._connect()
@@ -166,13 +166,10 @@ class PostgresEngine:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except self._psycopg.errors.DataCorrupted as error:
-            raise EngineFailed(self._without_password(error), is_damage=True) from None
         except self._psycopg.Error as error:
-            raise EngineFailed(self._without_password(error)) from None
-
-    def _without_password(self, error: Exception) -> str:
-        return " ".join(str(error).split()).replace(self._url, self.name)
+            without_password = " ".join(str(error).split()).replace(self._url, self.name)
+            is_damage = isinstance(error, self._psycopg.errors.DataCorrupted)
+            raise EngineFailed(without_password, is_damage=is_damage) from None
 
 
 def shown_url(url: str) -> str:

@@ -139,7 +139,6 @@ class SqliteEngine:
 def _explained() -> Iterator[None]:
     try:
         yield
-    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-        raise EngineFailed(str(error)) from error
     except sqlite3.DatabaseError as error:
-        raise EngineFailed(str(error), is_damage=True) from error
+        is_damage = not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError))
+        raise EngineFailed(str(error), is_damage=is_damage) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -29,12 +29,6 @@ class Transaction:
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Carry out a statement, with ``?`` for each of ``values``; every row it gives."""
         return list(self._engine.execute(sql, values))
-
-    def each(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Carry out a statement once for each of ``rows``."""
-        for values in rows:
-            for _ in self._engine.execute(sql, values):
-                pass
 
     def now_s(self) -> float:
         """Seconds since 1970 of the store's own time."""

@@ -64,11 +64,6 @@ class Entry:
         return self.what.ability
 
     @property
-    def stands(self) -> bool:
-        """Whether the act may have happened and has not been undone."""
-        return self.state in {EntryState.INTENDED, EntryState.ACTED}
-
-    @property
     def part(self) -> Part:
         """The part of the rack that the act is on."""
         return Part.of_resource(self.resource)
@@ -177,10 +172,8 @@ class Journal:
     def undone(self, entries: Iterable[Entry]) -> None:
         """Record that these entries were undone, all of them or none."""
         with self.store.transaction() as tables:
-            tables.each(
-                "UPDATE undo_entry SET state = ? WHERE id = ?",
-                [(EntryState.UNDONE.value, entry.id) for entry in entries],
-            )
+            for entry in entries:
+                tables.rows("UPDATE undo_entry SET state = ? WHERE id = ?", EntryState.UNDONE.value, entry.id)
 
     def standing(self, lab: str) -> list[Entry]:
         """The entries of acts that may have happened to ``lab`` and were not undone, newest first.
