@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
 from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
-from rackloop.lab import Part, mismatches, once_online
+from rackloop.lab import Part, PartKind, Parts, mismatches, once_online
 from rackloop.record.acts import MendPart
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.lab import Lab
     from rackloop.safety.undo import Entry, Equipment
-
-_CABLES = "cabling"
 
 Broken = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Check = Callable[[], str | None]
@@ -43,7 +41,7 @@ def mend_unexplained(
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
     named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
     """
-    explained = {(entry.resource, act.key) for entry in standing for act in entry.inverses(MendPart)}
+    explained = {(entry.part, act.key) for entry in standing for act in entry.inverses(MendPart)}
     mended: list[str] = []
     problems: list[str] = []
     with ThreadPoolExecutor(len(registers) or 1) as asking:
@@ -70,16 +68,17 @@ def mend_unexplained(
     return tuple(mended), problems
 
 
-def power_checks(equipment: Equipment, deadline: Deadline, *, but: Collection[str] = ()) -> list[Check]:
-    """A check of each power port but those in ``but``: that it is on."""
-    return [partial(_power_problem, name, port, deadline) for name, port in equipment.power.items() if name not in but]
+def power_checks(equipment: Equipment, deadline: Deadline, *, but: Collection[Part] = ()) -> list[Check]:
+    """A check of each power port but those of the parts in ``but``: that it is on."""
+    ports = equipment.power.items()
+    return [partial(_power_problem, name, port, deadline) for name, port in ports if Part.of_resource(name) not in but]
 
 
-def fed_servers(lab: Lab, running: Collection[str]) -> frozenset[str]:
-    """The power ports that are on because the servers ``running`` have their power through them."""
+def fed_servers(lab: Lab, running: Collection[str]) -> Parts:
+    """The servers ``running``, and the outlets that are on because these have their power through them."""
     known = [lab.servers[name] for name in running if name in lab.servers]
     fed = (Part.outlet(*server.outlet) for server in known if server.outlet is not None)
-    return frozenset(map(str, (*map(Part.server, running), *fed)))
+    return Parts((*map(Part.server, running), *fed))
 
 
 def answer_checks(lab: Lab, rack: Rack | None, deadline: Deadline) -> list[Check]:
@@ -97,11 +96,12 @@ def answer_checks(lab: Lab, rack: Rack | None, deadline: Deadline) -> list[Check
 
 
 def _unexplained(
-    broken: Broken, breakable: Mapping[str, Breakable], explained: set[tuple[str, str]]
+    broken: Broken, breakable: Mapping[str, Breakable], explained: set[tuple[Part, str]]
 ) -> Iterator[tuple[str, str, str]]:
     for name, faults in broken.items():
+        part = Part.of_resource(name)
         for key, fault in faults.items():
-            if name in breakable and name != _CABLES and (name, key) not in explained:
+            if name in breakable and part.kind is not PartKind.CABLING and (part, key) not in explained:
                 yield name, key, str(fault.get("kind"))
 
 
