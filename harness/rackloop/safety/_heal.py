@@ -190,52 +190,50 @@ class _Healing:
 
         Controllers may be asked ``meanwhile``, drives ``after``: a port that is still elsewhere tells of another drive.
         """
-        lab, equipment = self.lab, self.equipment
-        with ThreadPoolExecutor(len(lab.servers) + len(lab.drives) + len(equipment.power) + 1) as asking:
+        lab = self.lab
+        with ThreadPoolExecutor(len(lab.servers) + len(lab.drives) + len(self.equipment.power) + 1) as asking:
             asked = [asking.submit(check) for check in meanwhile]
-            restored, problems = _give_baseline(lab, equipment, self.deadline)
+            restored, problems = self._give_baseline()
             asked += [asking.submit(check) for check in after()]
             self.problems += [problem for answer in asked if (problem := answer.result()) is not None]
         self.problems += problems
         return restored
 
-
-def _give_baseline(lab: Lab, equipment: Equipment, deadline: Deadline) -> tuple[tuple[int, ...], list[str]]:
-    """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""
-    restored: tuple[int, ...] = ()
-    if not lab.has_switch:
-        return restored, []
-    try:
-        restored = _restore_baseline(equipment, lab.baseline_map(), deadline)
-        return restored, _signal_problems(equipment, deadline)
-    except BadInput as error:
-        return restored, [f"switch: {error}; `rackloop heal {lab.name}` heals the whole rack, its other ports too"]
-    except RackloopError as error:
-        return restored, [f"switch: {error}"]
-
-
-def _restore_baseline(equipment: Equipment, baseline: PortMap, deadline: Deadline) -> tuple[int, ...]:
-    """Make the baseline the live map; the ports that had other circuits. Raises LabError where it does not stand."""
-    fabric = equipment.fabric
-    while True:
-        live = fabric.live_map(deadline)
+    def _give_baseline(self) -> tuple[tuple[int, ...], list[str]]:
+        """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""
+        restored: tuple[int, ...] = ()
+        if not self.lab.has_switch:
+            return restored, []
         try:
+            restored = self._restore_baseline()
+            return restored, self._signal_problems()
+        except BadInput as error:
+            name = self.lab.name
+            return restored, [f"switch: {error}; `rackloop heal {name}` heals the whole rack, its other ports too"]
+        except RackloopError as error:
+            return restored, [f"switch: {error}"]
+
+    def _restore_baseline(self) -> tuple[int, ...]:
+        """Make the baseline the live map; ports that had other circuits. Raises LabError where it does not stand."""
+        fabric, deadline, baseline = self.equipment.fabric, self.deadline, self.lab.baseline_map()
+
+        def attempt() -> PortMap:
+            live = fabric.live_map(deadline)
             apply_full(fabric, live, baseline, deadline)
-        except StaleGeneration:
-            if deadline.is_over():
-                raise
-            continue
+            return live.pairs
+
+        before = deadline.retry(attempt, StaleGeneration, every_s=0.0)
         wrong = disturbed_ports(fabric.live_map(deadline).pairs, baseline)
         if wrong:
             ports = ", ".join(str(port) for port in sorted(wrong))
             raise LabError(f"ports {ports} do not take their baseline circuits; look for a stuck or unplugged port")
-        return tuple(sorted(disturbed_ports(live.pairs, baseline)))
+        return tuple(sorted(disturbed_ports(before, baseline)))
 
-
-def _signal_problems(equipment: Equipment, deadline: Deadline) -> list[str]:
-    mapped = equipment.fabric.live_map(deadline).pairs.ports()
-    dark = wait_for_signal(equipment.fabric, sorted(mapped), deadline)
-    if not dark:
-        return []
-    ports = ", ".join(str(port) for port in dark)
-    return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"]
+    def _signal_problems(self) -> list[str]:
+        fabric = self.equipment.fabric
+        mapped = fabric.live_map(self.deadline).pairs.ports()
+        dark = wait_for_signal(fabric, sorted(mapped), self.deadline)
+        if not dark:
+            return []
+        ports = ", ".join(str(port) for port in dark)
+        return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"]
