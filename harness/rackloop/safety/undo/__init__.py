@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.safety.undo._abilities import JournalledFabric, JournalledPhyControl, JournalledPowerPort
-    from rackloop.safety.undo._breakable import JournalledBreakable
+    from rackloop.safety.undo._abilities import JournalledFabric
     from rackloop.safety.undo._journal import Entry, EntryState, Journal, JournalDamaged
     from rackloop.safety.undo._kept import LinkKept
     from rackloop.safety.undo._recorder import ActRecorder
@@ -33,10 +32,7 @@ __all__ = [
     "Equipment",
     "Journal",
     "JournalDamaged",
-    "JournalledBreakable",
     "JournalledFabric",
-    "JournalledPhyControl",
-    "JournalledPowerPort",
     "LinkKept",
     "Outcome",
     "UndoFailed",

@@ -34,16 +34,15 @@ class KeptLinks:
 
     def __init__(self, lab: Lab, disturbs: Collection[str]) -> None:
         self._lab = lab
-        self._disturbs = disturbs
-        kept: dict[int, list[str]] = {}
+        self._drives = {name for name, drive in lab.drives.items() if not drive.scratch and name not in disturbs}
+        self._by_port: dict[int, list[str]] = {}
         for number, drive in _places(lab):
-            if not lab.drives[drive].scratch and drive not in disturbs:
-                kept.setdefault(number, []).append(drive)
-        self._drives: Mapping[int, list[str]] = kept
+            if drive in self._drives:
+                self._by_port.setdefault(number, []).append(drive)
 
     def __bool__(self) -> bool:
         """Whether there is any."""
-        return bool(self._drives)
+        return bool(self._by_port)
 
     def require_map(self, before: PortMap, after: PortMap) -> None:
         """Return where going from one map to the other takes none away. Raises LinkKept."""
@@ -69,11 +68,10 @@ class KeptLinks:
             self._require_drives(reach_of(self._lab, part).drives)
 
     def _require(self, ports: Iterable[int]) -> None:
-        self._require_drives(drive for port in ports for drive in self._drives.get(port, ()))
+        self._require_drives(drive for port in ports for drive in self._by_port.get(port, ()))
 
     def _require_drives(self, drives: Iterable[str]) -> None:
-        lost = {drive for drive in drives if not self._lab.drives[drive].scratch and drive not in self._disturbs}
-        if lost:
+        if lost := self._drives.intersection(drives):
             raise LinkKept(lost)
 
 
