@@ -54,7 +54,8 @@ def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> Non
     clock = VirtualClock()
     store = open_store(tmp_path / "store.sqlite", clock)
     upkeep = OutOfServiceStore(store, "mock")
-    now = datetime.fromtimestamp(store.now_s(), UTC)
+    with store.reading() as tables:
+        now = datetime.fromtimestamp(tables.now_s(), UTC)
     upkeep.maintain(D01, "a visit", "ada@bench", now + timedelta(hours=1))
     with pytest.raises(BadInput, match="is over"):
         upkeep.maintain(D02, "a visit", "ada@bench", now - timedelta(seconds=1))

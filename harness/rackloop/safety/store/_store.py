@@ -31,7 +31,11 @@ class Transaction:
         return list(self._engine.execute(sql, values))
 
     def now_s(self) -> float:
-        """Seconds since 1970 of the store's own time."""
+        """Seconds since 1970 of the store's own time: steady, and the same for every machine that shares the store.
+
+        PostgreSQL's own clock; for SQLite the machine's wall clock as it was when the store was first used since the
+        machine started, going on by CLOCK_MONOTONIC, so that a clock that is set ends no lease.
+        """
         return self._engine.now_s()
 
     def up_since_s(self) -> float:
@@ -93,16 +97,6 @@ class Store:
         with self._lock, self._explained():
             self._engine.be_ready()
             yield from self._engine.execute(sql, values)
-
-    def now_s(self) -> float:
-        """Seconds since 1970 of the store's own time: steady, and the same for every machine that shares the store.
-
-        PostgreSQL's own clock; for SQLite the machine's wall clock as it was when the store was first used since the
-        machine started, going on by CLOCK_MONOTONIC, so that a clock that is set ends no lease.
-        """
-        with self._lock, self._explained():
-            self._engine.be_ready()
-            return self._engine.now_s()
 
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:
