@@ -82,7 +82,9 @@ class Place:
 
     def _drawn(self) -> int:
         """A number higher than every one before, whose byte is locked before the next is drawn."""
-        self._draw_alone()
+        Deadline.after(_REAL, _DRAW_S).retry(
+            lambda: fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB), BlockingIOError, every_s=_POLL_NS / 1e9
+        )
         try:
             last = os.pread(self._file.fileno(), _NUMBER.size, 0)
             number = _NUMBER.unpack(last)[0] + 1 if len(last) == _NUMBER.size else 1
@@ -91,8 +93,3 @@ class Place:
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         return number
-
-    def _draw_alone(self) -> None:
-        Deadline.after(_REAL, _DRAW_S).retry(
-            lambda: fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB), BlockingIOError, every_s=_POLL_NS / 1e9
-        )
