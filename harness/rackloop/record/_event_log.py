@@ -118,13 +118,13 @@ class EventLog:
 
 
 class ActLog:
-    """Numbers the acts of one run and writes them to its event stream. Safe to call from several threads.
+    """Numbers the acts of one run and writes them to its event stream, where it has one. Safe for several threads.
 
     ``test`` is the test that acts belong to; the session sets it. ``start`` keeps the numbers of several
     processes of one run apart.
     """
 
-    def __init__(self, events: EventSink, *, start: int = 0) -> None:
+    def __init__(self, events: EventSink | None = None, *, start: int = 0) -> None:
         self.test: str | None = None
         self._events = events
         self._lock = Lock()
@@ -138,12 +138,15 @@ class ActLog:
         with self._lock:
             self._last += 1
             number = self._last
-        self._events.write(ActAnnounced(number, self.test, act.ability, announced_json(act, resource)), durable=True)
+        if self._events is not None:
+            announced = ActAnnounced(number, self.test, act.ability, announced_json(act, resource))
+            self._events.write(announced, durable=True)
         return number
 
     def done(self, act: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
         """Write how the act ended."""
-        self._events.write(ActDone(act, self.test, error, result or {}))
+        if self._events is not None:
+            self._events.write(ActDone(act, self.test, error, result or {}))
 
 
 def unwritable(directory: Path, error: OSError) -> str:

@@ -100,7 +100,8 @@ def end_orphans(
         orphans = tuple(orphan for orphan in found if orphan.lease not in living)
         by_label = {(orphan.server, orphan.label): orphan for orphan in orphans}
         by_name = {host.name: host for host in hosts}
-        problems = asking.map(lambda orphan: _end(by_name[orphan.server], orphan, deadline, log), by_label.values())
+        acts = log or ActLog()
+        problems = asking.map(lambda orphan: _end(by_name[orphan.server], orphan, deadline, acts), by_label.values())
         return orphans, [problem for problem in problems if problem is not None]
 
 
@@ -120,17 +121,14 @@ def _labelled(lab: str, deadline: Deadline, host: Host) -> list[Orphan]:
     return found
 
 
-def _end(host: Host, orphan: Orphan, deadline: Deadline, log: ActLog | None) -> str | None:
+def _end(host: Host, orphan: Orphan, deadline: Deadline, log: ActLog) -> str | None:
     """End it, and all else that carries its label; what is wrong where that fails."""
-    act = None
-    if log is not None:
-        act = log.announce(EndOrphan(orphan.lease, orphan.command), str(Part.server(host.name)))
+    act = log.announce(EndOrphan(orphan.lease, orphan.command), str(Part.server(host.name)))
     problem = None
     try:
         if host.run(("sh", "-c", END_ALL, "end", orphan.label), deadline).status:
             problem = f"{orphan} does not end: it is stuck in the kernel, so look for hung I/O in dmesg"
     except RackloopError as error:
         problem = f"{orphan} could not be ended: {error}"
-    if log is not None and act is not None:
-        log.done(act, error=problem)
+    log.done(act, error=problem)
     return problem

@@ -65,7 +65,7 @@ deadline = Deadline.after(clock, 30)
 session = open_flexfabric(url, clock, deadline)
 equipment = Equipment(FlexFabric(session), FlexFabricPhy(session))
 journal = MortalJournal(open_store(Path(store), clock))
-acting = journalled(equipment, ActRecorder(load_lab(description), journal, "run", None, disturbs=frozenset({"d03"})))
+acting = journalled(equipment, ActRecorder(load_lab(description), journal, "run", disturbs=frozenset({"d03"})))
 chance = stream(int(seed), "remaps")
 print("started", flush=True)
 while True:

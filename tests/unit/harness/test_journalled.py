@@ -71,7 +71,6 @@ def test_the_inverse_is_on_disk_and_the_act_announced_before_the_switch_acts(ben
 
 
 def test_acts_carry_the_test_they_belong_to(bench: Bench) -> None:
-    assert bench.recorder.log
     bench.recorder.log.test = "remap/latency"
     bench.acting.fabric.apply(SWAP, bench.deadline)
     assert [stamped.event.test for stamped in read_events(bench.events.path)] == ["remap/latency"] * 2  # type: ignore[union-attr]

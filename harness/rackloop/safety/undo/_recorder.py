@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,8 +39,8 @@ class ActRecorder:
     lab: Lab
     journal: Journal
     run: str
-    log: ActLog | None = None
-    keep: Callable[[Entry], None] | None = None
+    log: ActLog = field(default_factory=ActLog)
+    keep: Callable[[Entry], None] = lambda _entry: None
     lease: HeldLease | None = None
     disturbs: frozenset[str] = frozenset()
 
@@ -51,11 +51,9 @@ class ActRecorder:
 
     def keeping(self, keep: Callable[[Entry], None]) -> ActRecorder:
         """This recorder, calling ``keep`` as well."""
-        outer = self.keep
 
         def both(entry: Entry) -> None:
-            if outer is not None:
-                outer(entry)
+            self.keep(entry)
             keep(entry)
 
         return replace(self, keep=both)
@@ -90,7 +88,7 @@ class ActRecorder:
         require_may_disturb(self.lab, self.lease)
         if self.lease is not None:
             self.lease.require_covers(Part.of_resource(resource), touched_ports(what, inverse))
-        number = self.log.announce(what, resource) if self.log else 0
+        number = self.log.announce(what, resource)
         try:
             entry = self.journal.intend(
                 self.lab.name,
@@ -101,19 +99,9 @@ class ActRecorder:
                 lease=None if self.lease is None else self.lease.lease,
             )
         except LabError as error:
-            self.done(number, error=f"not made: {error}")
+            self.log.done(number, error=f"not made: {error}")
             raise
         return IntendedAct(self, entry, number)
-
-    def keep_entry(self, entry: Entry) -> None:
-        """Pass on the entry of an act that may have happened."""
-        if self.keep is not None:
-            self.keep(entry)
-
-    def done(self, number: int, *, error: str | None = None, result: Mapping[str, Any] | None = None) -> None:
-        """Note in the event stream how an act that was announced ended."""
-        if self.log is not None:
-            self.log.done(number, error=error, result=result)
 
 
 @dataclass(frozen=True)
@@ -135,22 +123,22 @@ class IntendedAct:
             if _is_refusal(error):
                 recorder.journal.failed(self.entry, str(error))
             else:
-                recorder.keep_entry(self.entry)
-            recorder.done(self.number, error=f"{type(error).__name__}: {error}")
+                recorder.keep(self.entry)
+            recorder.log.done(self.number, error=f"{type(error).__name__}: {error}")
             raise
         entry = self.entry
         try:
             outcome = result(value)
             entry = recorder.journal.acted(entry, outcome)
         finally:
-            recorder.keep_entry(entry)
-        recorder.done(self.number, result=outcome)
+            recorder.keep(entry)
+        recorder.log.done(self.number, result=outcome)
         return value
 
     def withdraw(self, reason: str) -> None:
         """Record that the act will not be made: nothing is left to undo."""
         self.recorder.journal.failed(self.entry, reason)
-        self.recorder.done(self.number, error=f"not made: {reason}")
+        self.recorder.log.done(self.number, error=f"not made: {reason}")
 
 
 def _is_refusal(error: BaseException) -> bool:
