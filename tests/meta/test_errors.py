@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rackloop.errors import RackloopError
-from tests.meta.tree import ROOT, files, project
+from tests.meta.tree import ROOT, files, parsed, project
 
 PACKAGES = [ROOT / folder for folder in project()["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]]
 SOURCES = [path for path in files(".py") if any(path.is_relative_to(package) for package in PACKAGES)]
@@ -52,7 +52,8 @@ def test_an_error_that_a_package_gives_out_is_in_the_tree() -> None:
     outside = []
     for init in (path for path in SOURCES if path.name == "__init__.py"):
         package = import_module(dotted(init.parent / "_"))
-        for name in getattr(package, "__all__", ()):
+        imports = [node for node in ast.walk(parsed(init)) if isinstance(node, ast.ImportFrom)]
+        for name in (alias.asname for node in imports for alias in node.names if alias.asname):
             found = getattr(package, name)
             if isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, RackloopError):
                 outside.append(f"{package.__name__}.{name}")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NoReturn
 
 _IMPORT = re.compile(r"^(from \S+ import )(\w+(?:, \w+)+)$", re.MULTILINE)
-_EXPORTS = re.compile(r"^__all__ = \[(.+)\]$", re.MULTILINE)
 
 
 def refuse(message: str) -> NoReturn:
@@ -30,15 +29,12 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     """``text`` with each name replaced; names that stand in sorted lists are sorted again."""
     for example, name in names.items():
         text = text.replace(example, name)
-    text = _IMPORT.sub(lambda found: found[1] + _sorted(found[2]), text)
-    return _EXPORTS.sub(lambda found: f"__all__ = [{_sorted(found[1])}]", text)
+    return _IMPORT.sub(lambda found: found[1] + _sorted(found[2]), text)
 
 
 def _sorted(names: str) -> str:
     """As ruff sorts them: constants, then classes, then functions."""
-    return ", ".join(
-        sorted(names.split(", "), key=lambda name: (not name.isupper(), name.strip('"')[0].islower(), name))
-    )
+    return ", ".join(sorted(names.split(", "), key=lambda name: (not name.isupper(), name[0].islower(), name)))
 
 
 def write_new(root: Path, files: Mapping[Path, str]) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.block._host import HostPath
-    from rackloop_drivers.block._nbd import NbdExport
-    from rackloop_drivers.block._open import open_blocks
-    from rackloop_drivers.block.device_path import BlockTopology, DevicePath
-
-__all__ = ["BlockTopology", "DevicePath", "HostPath", "NbdExport", "open_blocks"]
+    from rackloop_drivers.block._host import HostPath as HostPath
+    from rackloop_drivers.block._nbd import NbdExport as NbdExport
+    from rackloop_drivers.block._open import open_blocks as open_blocks
+    from rackloop_drivers.block.device_path import BlockTopology as BlockTopology
+    from rackloop_drivers.block.device_path import DevicePath as DevicePath
 
 __getattr__ = lazy_getattr(__name__)

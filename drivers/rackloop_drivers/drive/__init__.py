@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.drive._host import HostDrive
-    from rackloop_drivers.drive._rackd import RackdDrive, survey
-
-__all__ = ["HostDrive", "RackdDrive", "survey"]
+    from rackloop_drivers.drive._host import HostDrive as HostDrive
+    from rackloop_drivers.drive._rackd import RackdDrive as RackdDrive
+    from rackloop_drivers.drive._rackd import survey as survey
 
 __getattr__ = lazy_getattr(__name__)

@@ -1,9 +1,8 @@
 """Commands and files on servers, by SSH, and on this machine."""
 
-from rackloop_drivers.host._access import SshAccess
-from rackloop_drivers.host._local import LocalExecutor
-from rackloop_drivers.host._many import run_on_all
-from rackloop_drivers.host._process import SshProcess
-from rackloop_drivers.host._ssh import NOBODY, SshHost
-
-__all__ = ["NOBODY", "LocalExecutor", "SshAccess", "SshHost", "SshProcess", "run_on_all"]
+from rackloop_drivers.host._access import SshAccess as SshAccess
+from rackloop_drivers.host._local import LocalExecutor as LocalExecutor
+from rackloop_drivers.host._many import run_on_all as run_on_all
+from rackloop_drivers.host._process import SshProcess as SshProcess
+from rackloop_drivers.host._ssh import NOBODY as NOBODY
+from rackloop_drivers.host._ssh import SshHost as SshHost

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.phy._host_phy import HostPhy, PhyVia
-    from rackloop_drivers.phy._phys import HostPhys
-    from rackloop_drivers.phy._switched_off import PhySwitchedOff
-
-__all__ = ["HostPhy", "HostPhys", "PhySwitchedOff", "PhyVia"]
+    from rackloop_drivers.phy._host_phy import HostPhy as HostPhy
+    from rackloop_drivers.phy._host_phy import PhyVia as PhyVia
+    from rackloop_drivers.phy._phys import HostPhys as HostPhys
+    from rackloop_drivers.phy._switched_off import PhySwitchedOff as PhySwitchedOff
 
 __getattr__ = lazy_getattr(__name__)

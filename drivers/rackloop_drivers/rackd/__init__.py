@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.rackd._control import (
-        RackdControl,
-        RackdRefused,
-        RecordedIo,
-        RecordedRequest,
-        TruthStream,
-    )
-    from rackloop_drivers.rackd._link import RackdLink
-
-__all__ = ["RackdControl", "RackdLink", "RackdRefused", "RecordedIo", "RecordedRequest", "TruthStream"]
+    from rackloop_drivers.rackd._control import RackdControl as RackdControl
+    from rackloop_drivers.rackd._control import RackdRefused as RackdRefused
+    from rackloop_drivers.rackd._control import RecordedIo as RecordedIo
+    from rackloop_drivers.rackd._control import RecordedRequest as RecordedRequest
+    from rackloop_drivers.rackd._control import TruthStream as TruthStream
+    from rackloop_drivers.rackd._link import RackdLink as RackdLink
 
 __getattr__ = lazy_getattr(__name__)

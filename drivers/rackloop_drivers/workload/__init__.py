@@ -7,69 +7,44 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.workload._fio import Fio, RunningFio
-    from rackloop_drivers.workload._fio_fleet import FioFleet, FleetResult, RunningFleet
-    from rackloop_drivers.workload._fio_job import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
-    from rackloop_drivers.workload._fio_result import Direction, FioJobResult, FioResult, FioSteady, FioTransfer
-    from rackloop_drivers.workload._fio_series import Sample
-    from rackloop_drivers.workload._rackprobe import SECTOR_BYTES, RackProbe
-    from rackloop_drivers.workload._rackprobe_results import (
-        Expected,
-        GaveUp,
-        Offender,
-        SwapRead,
-        SwapResult,
-        Unreadable,
-        Verification,
-        VerifiedRead,
-        WatchInterval,
-        WatchResult,
-        Written,
-    )
-    from rackloop_drivers.workload._rackprobe_sessions import ProbeTarget, RemapSession, SwapSession, Watch
-    from rackloop_drivers.workload._replay import FioReplay, ReplayResult, RunningReplay
-    from rackloop_drivers.workload._replay_requests import Planned, Stretch, plan_requests
-
-__all__ = [
-    "SECTOR_BYTES",
-    "Direction",
-    "Expected",
-    "Fio",
-    "FioFleet",
-    "FioJob",
-    "FioJobResult",
-    "FioReplay",
-    "FioResult",
-    "FioRun",
-    "FioSteady",
-    "FioTransfer",
-    "FleetResult",
-    "GaveUp",
-    "Offender",
-    "Planned",
-    "ProbeTarget",
-    "RackProbe",
-    "ReadWrite",
-    "RemapSession",
-    "ReplayResult",
-    "RunningFio",
-    "RunningFleet",
-    "RunningReplay",
-    "Sample",
-    "SteadyMetric",
-    "Stretch",
-    "SwapRead",
-    "SwapResult",
-    "SwapSession",
-    "Unreadable",
-    "UntilSteady",
-    "Verification",
-    "VerifiedRead",
-    "Watch",
-    "WatchInterval",
-    "WatchResult",
-    "Written",
-    "plan_requests",
-]
+    from rackloop_drivers.workload._fio import Fio as Fio
+    from rackloop_drivers.workload._fio import RunningFio as RunningFio
+    from rackloop_drivers.workload._fio_fleet import FioFleet as FioFleet
+    from rackloop_drivers.workload._fio_fleet import FleetResult as FleetResult
+    from rackloop_drivers.workload._fio_fleet import RunningFleet as RunningFleet
+    from rackloop_drivers.workload._fio_job import FioJob as FioJob
+    from rackloop_drivers.workload._fio_job import FioRun as FioRun
+    from rackloop_drivers.workload._fio_job import ReadWrite as ReadWrite
+    from rackloop_drivers.workload._fio_job import SteadyMetric as SteadyMetric
+    from rackloop_drivers.workload._fio_job import UntilSteady as UntilSteady
+    from rackloop_drivers.workload._fio_result import Direction as Direction
+    from rackloop_drivers.workload._fio_result import FioJobResult as FioJobResult
+    from rackloop_drivers.workload._fio_result import FioResult as FioResult
+    from rackloop_drivers.workload._fio_result import FioSteady as FioSteady
+    from rackloop_drivers.workload._fio_result import FioTransfer as FioTransfer
+    from rackloop_drivers.workload._fio_series import Sample as Sample
+    from rackloop_drivers.workload._rackprobe import SECTOR_BYTES as SECTOR_BYTES
+    from rackloop_drivers.workload._rackprobe import RackProbe as RackProbe
+    from rackloop_drivers.workload._rackprobe_results import Expected as Expected
+    from rackloop_drivers.workload._rackprobe_results import GaveUp as GaveUp
+    from rackloop_drivers.workload._rackprobe_results import Offender as Offender
+    from rackloop_drivers.workload._rackprobe_results import SwapRead as SwapRead
+    from rackloop_drivers.workload._rackprobe_results import SwapResult as SwapResult
+    from rackloop_drivers.workload._rackprobe_results import Unreadable as Unreadable
+    from rackloop_drivers.workload._rackprobe_results import Verification as Verification
+    from rackloop_drivers.workload._rackprobe_results import VerifiedRead as VerifiedRead
+    from rackloop_drivers.workload._rackprobe_results import WatchInterval as WatchInterval
+    from rackloop_drivers.workload._rackprobe_results import WatchResult as WatchResult
+    from rackloop_drivers.workload._rackprobe_results import Written as Written
+    from rackloop_drivers.workload._rackprobe_sessions import ProbeTarget as ProbeTarget
+    from rackloop_drivers.workload._rackprobe_sessions import RemapSession as RemapSession
+    from rackloop_drivers.workload._rackprobe_sessions import SwapSession as SwapSession
+    from rackloop_drivers.workload._rackprobe_sessions import Watch as Watch
+    from rackloop_drivers.workload._replay import FioReplay as FioReplay
+    from rackloop_drivers.workload._replay import ReplayResult as ReplayResult
+    from rackloop_drivers.workload._replay import RunningReplay as RunningReplay
+    from rackloop_drivers.workload._replay_requests import Planned as Planned
+    from rackloop_drivers.workload._replay_requests import Stretch as Stretch
+    from rackloop_drivers.workload._replay_requests import plan_requests as plan_requests
 
 __getattr__ = lazy_getattr(__name__)

@@ -4,25 +4,16 @@ A :class:`FaultSpec` says what is to be broken, :data:`KINDS` what can be, and :
 whether it may, with the inverse in the undo journal, and with its phases in the event stream.
 """
 
-from rackloop.faults._catalogue import KINDS, commanded_s
-from rackloop.faults._effect import ReadInterval, first_trouble
-from rackloop.faults._guard import EffectWatch, FaultCutShort, Faults, Injection, kind_of_fault
-from rackloop.faults._kind import FaultKind, RequiredPart
-from rackloop.faults._mechanisms import phy_of
-from rackloop.faults._spec import FaultSpec
-
-__all__ = [
-    "KINDS",
-    "EffectWatch",
-    "FaultCutShort",
-    "FaultKind",
-    "FaultSpec",
-    "Faults",
-    "Injection",
-    "ReadInterval",
-    "RequiredPart",
-    "commanded_s",
-    "first_trouble",
-    "kind_of_fault",
-    "phy_of",
-]
+from rackloop.faults._catalogue import KINDS as KINDS
+from rackloop.faults._catalogue import commanded_s as commanded_s
+from rackloop.faults._effect import ReadInterval as ReadInterval
+from rackloop.faults._effect import first_trouble as first_trouble
+from rackloop.faults._guard import EffectWatch as EffectWatch
+from rackloop.faults._guard import FaultCutShort as FaultCutShort
+from rackloop.faults._guard import Faults as Faults
+from rackloop.faults._guard import Injection as Injection
+from rackloop.faults._guard import kind_of_fault as kind_of_fault
+from rackloop.faults._kind import FaultKind as FaultKind
+from rackloop.faults._kind import RequiredPart as RequiredPart
+from rackloop.faults._mechanisms import phy_of as phy_of
+from rackloop.faults._spec import FaultSpec as FaultSpec

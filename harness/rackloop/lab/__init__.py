@@ -5,92 +5,53 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.lab._drive_match import mismatches, once_online
-    from rackloop.lab._hardware import (
-        Bmc,
-        BmcDriver,
-        Control,
-        Drive,
-        Expander,
-        Fabric,
-        FabricDriver,
-        JumpHost,
-        Pdu,
-        PduDriver,
-        Server,
-        Stack,
-    )
-    from rackloop.lab._lab_file import check_files, find_lab, json_schema, load_lab
-    from rackloop.lab._parts import WHOLE_RACK, Part, PartKind, Parts
-    from rackloop.lab._profiles import Profile, Published, load_profile, profile_names
-    from rackloop.lab._rack import Lab, LabKind
-    from rackloop.lab._reach import (
-        acted_on,
-        circuit,
-        fed_by,
-        parts_at,
-        parts_for,
-        parts_of,
-        phy_number,
-        phy_part,
-        reach_of,
-        server_port_of,
-        server_ports,
-        switch_port_of,
-        wired_at,
-    )
-    from rackloop.lab._secret import EnvironmentSecret, FileSecret, Secret, VaultSecret
-    from rackloop.lab._state import LabState, keep_text, state_root
-
-__all__ = [
-    "WHOLE_RACK",
-    "Bmc",
-    "BmcDriver",
-    "Control",
-    "Drive",
-    "EnvironmentSecret",
-    "Expander",
-    "Fabric",
-    "FabricDriver",
-    "FileSecret",
-    "JumpHost",
-    "Lab",
-    "LabKind",
-    "LabState",
-    "Part",
-    "PartKind",
-    "Parts",
-    "Pdu",
-    "PduDriver",
-    "Profile",
-    "Published",
-    "Secret",
-    "Server",
-    "Stack",
-    "VaultSecret",
-    "acted_on",
-    "check_files",
-    "circuit",
-    "fed_by",
-    "find_lab",
-    "json_schema",
-    "keep_text",
-    "load_lab",
-    "load_profile",
-    "mismatches",
-    "once_online",
-    "parts_at",
-    "parts_for",
-    "parts_of",
-    "phy_number",
-    "phy_part",
-    "profile_names",
-    "reach_of",
-    "server_port_of",
-    "server_ports",
-    "state_root",
-    "switch_port_of",
-    "wired_at",
-]
+    from rackloop.lab._drive_match import mismatches as mismatches
+    from rackloop.lab._drive_match import once_online as once_online
+    from rackloop.lab._hardware import Bmc as Bmc
+    from rackloop.lab._hardware import BmcDriver as BmcDriver
+    from rackloop.lab._hardware import Control as Control
+    from rackloop.lab._hardware import Drive as Drive
+    from rackloop.lab._hardware import Expander as Expander
+    from rackloop.lab._hardware import Fabric as Fabric
+    from rackloop.lab._hardware import FabricDriver as FabricDriver
+    from rackloop.lab._hardware import JumpHost as JumpHost
+    from rackloop.lab._hardware import Pdu as Pdu
+    from rackloop.lab._hardware import PduDriver as PduDriver
+    from rackloop.lab._hardware import Server as Server
+    from rackloop.lab._hardware import Stack as Stack
+    from rackloop.lab._lab_file import check_files as check_files
+    from rackloop.lab._lab_file import find_lab as find_lab
+    from rackloop.lab._lab_file import json_schema as json_schema
+    from rackloop.lab._lab_file import load_lab as load_lab
+    from rackloop.lab._parts import WHOLE_RACK as WHOLE_RACK
+    from rackloop.lab._parts import Part as Part
+    from rackloop.lab._parts import PartKind as PartKind
+    from rackloop.lab._parts import Parts as Parts
+    from rackloop.lab._profiles import Profile as Profile
+    from rackloop.lab._profiles import Published as Published
+    from rackloop.lab._profiles import load_profile as load_profile
+    from rackloop.lab._profiles import profile_names as profile_names
+    from rackloop.lab._rack import Lab as Lab
+    from rackloop.lab._rack import LabKind as LabKind
+    from rackloop.lab._reach import acted_on as acted_on
+    from rackloop.lab._reach import circuit as circuit
+    from rackloop.lab._reach import fed_by as fed_by
+    from rackloop.lab._reach import parts_at as parts_at
+    from rackloop.lab._reach import parts_for as parts_for
+    from rackloop.lab._reach import parts_of as parts_of
+    from rackloop.lab._reach import phy_number as phy_number
+    from rackloop.lab._reach import phy_part as phy_part
+    from rackloop.lab._reach import reach_of as reach_of
+    from rackloop.lab._reach import server_port_of as server_port_of
+    from rackloop.lab._reach import server_ports as server_ports
+    from rackloop.lab._reach import switch_port_of as switch_port_of
+    from rackloop.lab._reach import wired_at as wired_at
+    from rackloop.lab._secret import EnvironmentSecret as EnvironmentSecret
+    from rackloop.lab._secret import FileSecret as FileSecret
+    from rackloop.lab._secret import Secret as Secret
+    from rackloop.lab._secret import VaultSecret as VaultSecret
+    from rackloop.lab._state import LabState as LabState
+    from rackloop.lab._state import keep_text as keep_text
+    from rackloop.lab._state import state_root as state_root
 
 __getattr__ = lazy_getattr(__name__)

@@ -1,73 +1,45 @@
 """An oracle for data recovery: whether any storage system with an adapter gives all data back, and the right data."""
 
-from rackloop.recovery._block_system import BlockSystem, StateSource
-from rackloop.recovery._campaign import Campaign
-from rackloop.recovery._content import Content, Found
-from rackloop.recovery._eraser import Eraser
-from rackloop.recovery._history import Flush, History, Write
-from rackloop.recovery._oracle import Reading, RecoveryOracle, Refusal
-from rackloop.recovery._patterns import Case, Coverage, Damage, Mix, Patterns
-from rackloop.recovery._plan import CampaignPlan, Progress
-from rackloop.recovery._result import Cell, Column, Matrix, Phase, RecoveryResult, Row
-from rackloop.recovery._sectors import SECTOR_BYTES, Identity
-from rackloop.recovery._system import (
-    BlocksMissing,
-    BlocksUnreadable,
-    Forgets,
-    Health,
-    Place,
-    Placed,
-    RecoveryState,
-    Repairs,
-    SelfDescription,
-    SilentCorruption,
-    Stripe,
-    SystemUnderTest,
-)
-from rackloop.recovery._verdicts import Judged, Observation, Outcome, judged
-
-__all__ = [
-    "SECTOR_BYTES",
-    "BlockSystem",
-    "BlocksMissing",
-    "BlocksUnreadable",
-    "Campaign",
-    "CampaignPlan",
-    "Case",
-    "Cell",
-    "Column",
-    "Content",
-    "Coverage",
-    "Damage",
-    "Eraser",
-    "Flush",
-    "Forgets",
-    "Found",
-    "Health",
-    "History",
-    "Identity",
-    "Judged",
-    "Matrix",
-    "Mix",
-    "Observation",
-    "Outcome",
-    "Patterns",
-    "Phase",
-    "Place",
-    "Placed",
-    "Progress",
-    "Reading",
-    "RecoveryOracle",
-    "RecoveryResult",
-    "RecoveryState",
-    "Refusal",
-    "Repairs",
-    "Row",
-    "SelfDescription",
-    "SilentCorruption",
-    "StateSource",
-    "Stripe",
-    "SystemUnderTest",
-    "Write",
-    "judged",
-]
+from rackloop.recovery._block_system import BlockSystem as BlockSystem
+from rackloop.recovery._block_system import StateSource as StateSource
+from rackloop.recovery._campaign import Campaign as Campaign
+from rackloop.recovery._content import Content as Content
+from rackloop.recovery._content import Found as Found
+from rackloop.recovery._eraser import Eraser as Eraser
+from rackloop.recovery._history import Flush as Flush
+from rackloop.recovery._history import History as History
+from rackloop.recovery._history import Write as Write
+from rackloop.recovery._oracle import Reading as Reading
+from rackloop.recovery._oracle import RecoveryOracle as RecoveryOracle
+from rackloop.recovery._oracle import Refusal as Refusal
+from rackloop.recovery._patterns import Case as Case
+from rackloop.recovery._patterns import Coverage as Coverage
+from rackloop.recovery._patterns import Damage as Damage
+from rackloop.recovery._patterns import Mix as Mix
+from rackloop.recovery._patterns import Patterns as Patterns
+from rackloop.recovery._plan import CampaignPlan as CampaignPlan
+from rackloop.recovery._plan import Progress as Progress
+from rackloop.recovery._result import Cell as Cell
+from rackloop.recovery._result import Column as Column
+from rackloop.recovery._result import Matrix as Matrix
+from rackloop.recovery._result import Phase as Phase
+from rackloop.recovery._result import RecoveryResult as RecoveryResult
+from rackloop.recovery._result import Row as Row
+from rackloop.recovery._sectors import SECTOR_BYTES as SECTOR_BYTES
+from rackloop.recovery._sectors import Identity as Identity
+from rackloop.recovery._system import BlocksMissing as BlocksMissing
+from rackloop.recovery._system import BlocksUnreadable as BlocksUnreadable
+from rackloop.recovery._system import Forgets as Forgets
+from rackloop.recovery._system import Health as Health
+from rackloop.recovery._system import Place as Place
+from rackloop.recovery._system import Placed as Placed
+from rackloop.recovery._system import RecoveryState as RecoveryState
+from rackloop.recovery._system import Repairs as Repairs
+from rackloop.recovery._system import SelfDescription as SelfDescription
+from rackloop.recovery._system import SilentCorruption as SilentCorruption
+from rackloop.recovery._system import Stripe as Stripe
+from rackloop.recovery._system import SystemUnderTest as SystemUnderTest
+from rackloop.recovery._verdicts import Judged as Judged
+from rackloop.recovery._verdicts import Observation as Observation
+from rackloop.recovery._verdicts import Outcome as Outcome
+from rackloop.recovery._verdicts import judged as judged

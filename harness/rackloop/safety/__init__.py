@@ -5,22 +5,16 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.safety._destructive_guard import NOT_SCRATCH, Guard, Leased, Located, TellsItsDrive, place_of
-    from rackloop.safety._heal import HealReport, heal
-    from rackloop.safety._orphans import END_ALL, END_LABELLED, end_orphans
-
-__all__ = [
-    "END_ALL",
-    "END_LABELLED",
-    "NOT_SCRATCH",
-    "Guard",
-    "HealReport",
-    "Leased",
-    "Located",
-    "TellsItsDrive",
-    "end_orphans",
-    "heal",
-    "place_of",
-]
+    from rackloop.safety._destructive_guard import NOT_SCRATCH as NOT_SCRATCH
+    from rackloop.safety._destructive_guard import Guard as Guard
+    from rackloop.safety._destructive_guard import Leased as Leased
+    from rackloop.safety._destructive_guard import Located as Located
+    from rackloop.safety._destructive_guard import TellsItsDrive as TellsItsDrive
+    from rackloop.safety._destructive_guard import place_of as place_of
+    from rackloop.safety._heal import HealReport as HealReport
+    from rackloop.safety._heal import heal as heal
+    from rackloop.safety._orphans import END_ALL as END_ALL
+    from rackloop.safety._orphans import END_LABELLED as END_LABELLED
+    from rackloop.safety._orphans import end_orphans as end_orphans
 
 __getattr__ = lazy_getattr(__name__)

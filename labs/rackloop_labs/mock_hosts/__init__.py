@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_labs.mock_hosts._host import MockHost
-    from rackloop_labs.mock_hosts._line_server import LineServer, Reply
-    from rackloop_labs.mock_hosts._view import pci_address
-
-__all__ = ["LineServer", "MockHost", "Reply", "pci_address"]
+    from rackloop_labs.mock_hosts._host import MockHost as MockHost
+    from rackloop_labs.mock_hosts._line_server import LineServer as LineServer
+    from rackloop_labs.mock_hosts._line_server import Reply as Reply
+    from rackloop_labs.mock_hosts._view import pci_address as pci_address
 
 __getattr__ = lazy_getattr(__name__)

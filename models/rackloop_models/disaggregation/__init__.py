@@ -3,122 +3,70 @@
 Everything here is told the time and does no I/O: the same controllers run in virtual time and on a rack.
 """
 
-from rackloop_models.disaggregation._configuration import Configuration, Wipe, changes, with_servers
-from rackloop_models.disaggregation._elastic import (
-    Damping,
-    ElasticController,
-    Savings,
-    balanced,
-    savings,
-    servers_needed,
-    simulate,
-)
-from rackloop_models.disaggregation._failures import CapacityGone, FailureController, Heartbeats, Redistribution
-from rackloop_models.disaggregation._history import (
-    Active,
-    Announced,
-    Chosen,
-    DriveFailed,
-    Event,
-    History,
-    Io,
-    Located,
-    Mapped,
-    Need,
-    PowerCycled,
-    Reconfiguring,
-    ServerBack,
-    ServerFailed,
-    Stay,
-    Unmapped,
-    Wiped,
-)
-from rackloop_models.disaggregation._judging import Findings, Judgement, Rule, judged
-from rackloop_models.disaggregation._load import Load, another_day, diurnal, of_requests, stretched
-from rackloop_models.disaggregation._per_io import (
-    POLICIES,
-    AllBusy,
-    Assignment,
-    LeastRecentlyUsed,
-    LeastWork,
-    PerIoController,
-    Policy,
-    Slot,
-)
-from rackloop_models.disaggregation._placement import Move, Placement, dealt
-from rackloop_models.disaggregation._rebuild import HDFS_WINDOW_S, Rebuild
-from rackloop_models.disaggregation._rules_configuration import configuration_rules
-from rackloop_models.disaggregation._rules_elastic import complete_rules, elastic_rules
-from rackloop_models.disaggregation._rules_failure import failure_rules
-from rackloop_models.disaggregation._services import InTransition, MappingService, NameService
-from rackloop_models.disaggregation._shape import Place, Shape, complete, configuration, elastic, failure
-
-__all__ = [
-    "HDFS_WINDOW_S",
-    "POLICIES",
-    "Active",
-    "AllBusy",
-    "Announced",
-    "Assignment",
-    "CapacityGone",
-    "Chosen",
-    "Configuration",
-    "Damping",
-    "DriveFailed",
-    "ElasticController",
-    "Event",
-    "FailureController",
-    "Findings",
-    "Heartbeats",
-    "History",
-    "InTransition",
-    "Io",
-    "Judgement",
-    "LeastRecentlyUsed",
-    "LeastWork",
-    "Load",
-    "Located",
-    "Mapped",
-    "MappingService",
-    "Move",
-    "NameService",
-    "Need",
-    "PerIoController",
-    "Place",
-    "Placement",
-    "Policy",
-    "PowerCycled",
-    "Rebuild",
-    "Reconfiguring",
-    "Redistribution",
-    "Rule",
-    "Savings",
-    "ServerBack",
-    "ServerFailed",
-    "Shape",
-    "Slot",
-    "Stay",
-    "Unmapped",
-    "Wipe",
-    "Wiped",
-    "another_day",
-    "balanced",
-    "changes",
-    "complete",
-    "complete_rules",
-    "configuration",
-    "configuration_rules",
-    "dealt",
-    "diurnal",
-    "elastic",
-    "elastic_rules",
-    "failure",
-    "failure_rules",
-    "judged",
-    "of_requests",
-    "savings",
-    "servers_needed",
-    "simulate",
-    "stretched",
-    "with_servers",
-]
+from rackloop_models.disaggregation._configuration import Configuration as Configuration
+from rackloop_models.disaggregation._configuration import Wipe as Wipe
+from rackloop_models.disaggregation._configuration import changes as changes
+from rackloop_models.disaggregation._configuration import with_servers as with_servers
+from rackloop_models.disaggregation._elastic import Damping as Damping
+from rackloop_models.disaggregation._elastic import ElasticController as ElasticController
+from rackloop_models.disaggregation._elastic import Savings as Savings
+from rackloop_models.disaggregation._elastic import balanced as balanced
+from rackloop_models.disaggregation._elastic import savings as savings
+from rackloop_models.disaggregation._elastic import servers_needed as servers_needed
+from rackloop_models.disaggregation._elastic import simulate as simulate
+from rackloop_models.disaggregation._failures import CapacityGone as CapacityGone
+from rackloop_models.disaggregation._failures import FailureController as FailureController
+from rackloop_models.disaggregation._failures import Heartbeats as Heartbeats
+from rackloop_models.disaggregation._failures import Redistribution as Redistribution
+from rackloop_models.disaggregation._history import Active as Active
+from rackloop_models.disaggregation._history import Announced as Announced
+from rackloop_models.disaggregation._history import Chosen as Chosen
+from rackloop_models.disaggregation._history import DriveFailed as DriveFailed
+from rackloop_models.disaggregation._history import Event as Event
+from rackloop_models.disaggregation._history import History as History
+from rackloop_models.disaggregation._history import Io as Io
+from rackloop_models.disaggregation._history import Located as Located
+from rackloop_models.disaggregation._history import Mapped as Mapped
+from rackloop_models.disaggregation._history import Need as Need
+from rackloop_models.disaggregation._history import PowerCycled as PowerCycled
+from rackloop_models.disaggregation._history import Reconfiguring as Reconfiguring
+from rackloop_models.disaggregation._history import ServerBack as ServerBack
+from rackloop_models.disaggregation._history import ServerFailed as ServerFailed
+from rackloop_models.disaggregation._history import Stay as Stay
+from rackloop_models.disaggregation._history import Unmapped as Unmapped
+from rackloop_models.disaggregation._history import Wiped as Wiped
+from rackloop_models.disaggregation._judging import Findings as Findings
+from rackloop_models.disaggregation._judging import Judgement as Judgement
+from rackloop_models.disaggregation._judging import Rule as Rule
+from rackloop_models.disaggregation._judging import judged as judged
+from rackloop_models.disaggregation._load import Load as Load
+from rackloop_models.disaggregation._load import another_day as another_day
+from rackloop_models.disaggregation._load import diurnal as diurnal
+from rackloop_models.disaggregation._load import of_requests as of_requests
+from rackloop_models.disaggregation._load import stretched as stretched
+from rackloop_models.disaggregation._per_io import POLICIES as POLICIES
+from rackloop_models.disaggregation._per_io import AllBusy as AllBusy
+from rackloop_models.disaggregation._per_io import Assignment as Assignment
+from rackloop_models.disaggregation._per_io import LeastRecentlyUsed as LeastRecentlyUsed
+from rackloop_models.disaggregation._per_io import LeastWork as LeastWork
+from rackloop_models.disaggregation._per_io import PerIoController as PerIoController
+from rackloop_models.disaggregation._per_io import Policy as Policy
+from rackloop_models.disaggregation._per_io import Slot as Slot
+from rackloop_models.disaggregation._placement import Move as Move
+from rackloop_models.disaggregation._placement import Placement as Placement
+from rackloop_models.disaggregation._placement import dealt as dealt
+from rackloop_models.disaggregation._rebuild import HDFS_WINDOW_S as HDFS_WINDOW_S
+from rackloop_models.disaggregation._rebuild import Rebuild as Rebuild
+from rackloop_models.disaggregation._rules_configuration import configuration_rules as configuration_rules
+from rackloop_models.disaggregation._rules_elastic import complete_rules as complete_rules
+from rackloop_models.disaggregation._rules_elastic import elastic_rules as elastic_rules
+from rackloop_models.disaggregation._rules_failure import failure_rules as failure_rules
+from rackloop_models.disaggregation._services import InTransition as InTransition
+from rackloop_models.disaggregation._services import MappingService as MappingService
+from rackloop_models.disaggregation._services import NameService as NameService
+from rackloop_models.disaggregation._shape import Place as Place
+from rackloop_models.disaggregation._shape import Shape as Shape
+from rackloop_models.disaggregation._shape import complete as complete
+from rackloop_models.disaggregation._shape import configuration as configuration
+from rackloop_models.disaggregation._shape import elastic as elastic
+from rackloop_models.disaggregation._shape import failure as failure

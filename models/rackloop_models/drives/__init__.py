@@ -1,71 +1,35 @@
 """The simulated drives by themselves: their figures and curves in virtual time, against what was published."""
 
-from rackloop_models.drives._characterization import Check, Progress, characterized, published_checks
-from rackloop_models.drives._curves import Curve, Mark
-from rackloop_models.drives._experiments import (
-    Ask,
-    Depth,
-    Experiment,
-    Idle,
-    Load,
-    LocalCode,
-    Passes,
-    Rate,
-    Region,
-    Requests,
-    Sanitize,
-    Seconds,
-    Seek,
-    SequentialRead,
-    Step,
-    Steps,
-)
-from rackloop_models.drives._results import (
-    Distance,
-    Done,
-    Figures,
-    Interval,
-    Latency,
-    LoadResult,
-    Result,
-    SeekResult,
-    SequentialReadResult,
-    StepsResult,
-)
-from rackloop_models.drives._simulation import DriveSim
-
-__all__ = [
-    "Ask",
-    "Check",
-    "Curve",
-    "Depth",
-    "Distance",
-    "Done",
-    "DriveSim",
-    "Experiment",
-    "Figures",
-    "Idle",
-    "Interval",
-    "Latency",
-    "Load",
-    "LoadResult",
-    "LocalCode",
-    "Mark",
-    "Passes",
-    "Progress",
-    "Rate",
-    "Region",
-    "Requests",
-    "Result",
-    "Sanitize",
-    "Seconds",
-    "Seek",
-    "SeekResult",
-    "SequentialRead",
-    "SequentialReadResult",
-    "Step",
-    "Steps",
-    "StepsResult",
-    "characterized",
-    "published_checks",
-]
+from rackloop_models.drives._characterization import Check as Check
+from rackloop_models.drives._characterization import Progress as Progress
+from rackloop_models.drives._characterization import characterized as characterized
+from rackloop_models.drives._characterization import published_checks as published_checks
+from rackloop_models.drives._curves import Curve as Curve
+from rackloop_models.drives._curves import Mark as Mark
+from rackloop_models.drives._experiments import Ask as Ask
+from rackloop_models.drives._experiments import Depth as Depth
+from rackloop_models.drives._experiments import Experiment as Experiment
+from rackloop_models.drives._experiments import Idle as Idle
+from rackloop_models.drives._experiments import Load as Load
+from rackloop_models.drives._experiments import LocalCode as LocalCode
+from rackloop_models.drives._experiments import Passes as Passes
+from rackloop_models.drives._experiments import Rate as Rate
+from rackloop_models.drives._experiments import Region as Region
+from rackloop_models.drives._experiments import Requests as Requests
+from rackloop_models.drives._experiments import Sanitize as Sanitize
+from rackloop_models.drives._experiments import Seconds as Seconds
+from rackloop_models.drives._experiments import Seek as Seek
+from rackloop_models.drives._experiments import SequentialRead as SequentialRead
+from rackloop_models.drives._experiments import Step as Step
+from rackloop_models.drives._experiments import Steps as Steps
+from rackloop_models.drives._results import Distance as Distance
+from rackloop_models.drives._results import Done as Done
+from rackloop_models.drives._results import Figures as Figures
+from rackloop_models.drives._results import Interval as Interval
+from rackloop_models.drives._results import Latency as Latency
+from rackloop_models.drives._results import LoadResult as LoadResult
+from rackloop_models.drives._results import Result as Result
+from rackloop_models.drives._results import SeekResult as SeekResult
+from rackloop_models.drives._results import SequentialReadResult as SequentialReadResult
+from rackloop_models.drives._results import StepsResult as StepsResult
+from rackloop_models.drives._simulation import DriveSim as DriveSim

@@ -1,54 +1,30 @@
 """Local erasure coding: a store on one drive that decodes what cannot be read at once, and waits for no retries."""
 
-from rackloop_models.local_erasure._errors import (
-    FileExists,
-    FolderNotEmpty,
-    GroupUnrecoverable,
-    NameTooLong,
-    NoRoom,
-    NoStore,
-    NoSuchFile,
-    ReplicasDisagree,
-    StoreInUse,
-    UnknownSuperblock,
-)
-from rackloop_models.local_erasure._file_table import require_name
-from rackloop_models.local_erasure._group_reads import ReadMode
-from rackloop_models.local_erasure._layout import SECTOR_BYTES, Layout
-from rackloop_models.local_erasure._mount import require_mount_point, serve_files, unmount
-from rackloop_models.local_erasure._redundancy import UpdateMethod
-from rackloop_models.local_erasure._scrub import GroupName, Progress, ScrubReport
-from rackloop_models.local_erasure._statistics import Statistics
-from rackloop_models.local_erasure._store import CACHE_BYTES, IN_FLIGHT_BYTES, LocalStore, format_drive
-from rackloop_models.local_erasure._stored_file import FileStatus, StoredFile
-
-__all__ = [
-    "CACHE_BYTES",
-    "IN_FLIGHT_BYTES",
-    "SECTOR_BYTES",
-    "FileExists",
-    "FileStatus",
-    "FolderNotEmpty",
-    "GroupName",
-    "GroupUnrecoverable",
-    "Layout",
-    "LocalStore",
-    "NameTooLong",
-    "NoRoom",
-    "NoStore",
-    "NoSuchFile",
-    "Progress",
-    "ReadMode",
-    "ReplicasDisagree",
-    "ScrubReport",
-    "Statistics",
-    "StoreInUse",
-    "StoredFile",
-    "UnknownSuperblock",
-    "UpdateMethod",
-    "format_drive",
-    "require_mount_point",
-    "require_name",
-    "serve_files",
-    "unmount",
-]
+from rackloop_models.local_erasure._errors import FileExists as FileExists
+from rackloop_models.local_erasure._errors import FolderNotEmpty as FolderNotEmpty
+from rackloop_models.local_erasure._errors import GroupUnrecoverable as GroupUnrecoverable
+from rackloop_models.local_erasure._errors import NameTooLong as NameTooLong
+from rackloop_models.local_erasure._errors import NoRoom as NoRoom
+from rackloop_models.local_erasure._errors import NoStore as NoStore
+from rackloop_models.local_erasure._errors import NoSuchFile as NoSuchFile
+from rackloop_models.local_erasure._errors import ReplicasDisagree as ReplicasDisagree
+from rackloop_models.local_erasure._errors import StoreInUse as StoreInUse
+from rackloop_models.local_erasure._errors import UnknownSuperblock as UnknownSuperblock
+from rackloop_models.local_erasure._file_table import require_name as require_name
+from rackloop_models.local_erasure._group_reads import ReadMode as ReadMode
+from rackloop_models.local_erasure._layout import SECTOR_BYTES as SECTOR_BYTES
+from rackloop_models.local_erasure._layout import Layout as Layout
+from rackloop_models.local_erasure._mount import require_mount_point as require_mount_point
+from rackloop_models.local_erasure._mount import serve_files as serve_files
+from rackloop_models.local_erasure._mount import unmount as unmount
+from rackloop_models.local_erasure._redundancy import UpdateMethod as UpdateMethod
+from rackloop_models.local_erasure._scrub import GroupName as GroupName
+from rackloop_models.local_erasure._scrub import Progress as Progress
+from rackloop_models.local_erasure._scrub import ScrubReport as ScrubReport
+from rackloop_models.local_erasure._statistics import Statistics as Statistics
+from rackloop_models.local_erasure._store import CACHE_BYTES as CACHE_BYTES
+from rackloop_models.local_erasure._store import IN_FLIGHT_BYTES as IN_FLIGHT_BYTES
+from rackloop_models.local_erasure._store import LocalStore as LocalStore
+from rackloop_models.local_erasure._store import format_drive as format_drive
+from rackloop_models.local_erasure._stored_file import FileStatus as FileStatus
+from rackloop_models.local_erasure._stored_file import StoredFile as StoredFile

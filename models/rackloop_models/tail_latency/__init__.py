@@ -1,113 +1,57 @@
 """Tail latency and costs of local erasure coding: by equations, by trial and measured."""
 
-from rackloop_models.erasure import TARGET, ChosenCode, choose_code, decoding_failure, metadata_replicas
-from rackloop_models.tail_latency._analytic import latency_with_code, latency_without_code
-from rackloop_models.tail_latency._codes import (
-    CODEWORDS,
-    FAILURE_PROBABILITIES,
-    FIGURE_4_TARGET,
-    SECTOR_BYTES,
-    Redundancy,
-    RedundancyStep,
-    redundancy_by_length,
-    redundancy_steps,
-    table_of_codes,
-)
-from rackloop_models.tail_latency._distribution import LatencyPmf
-from rackloop_models.tail_latency._measured import (
-    MeasuredReads,
-    ReadsToMeasure,
-    attainable_retry_s,
-    measure_reads,
-    paper_drive,
-)
-from rackloop_models.tail_latency._monte_carlo import (
-    Agreement,
-    agreement,
-    distribution,
-    trials_with_code,
-    trials_without_code,
-)
-from rackloop_models.tail_latency._overhead import (
-    BENCHMARKS,
-    FileSizes,
-    capacity_overhead,
-    read_file_sizes,
-    synthetic_file_sizes,
-)
-from rackloop_models.tail_latency._own_codec import own_decoding
-from rackloop_models.tail_latency._paper import (
-    PUBLISHED_OVERHEADS,
-    PUBLISHED_REDUCTIONS,
-    SOURCE,
-    PublishedOverhead,
-    PublishedReduction,
-)
-from rackloop_models.tail_latency._reading import (
-    SECTOR_S,
-    Charge,
-    LocalErasure,
-    Reading,
-    hardware_decoding,
-    software_decoding,
-)
-from rackloop_models.tail_latency._slowdown import HARDWARE, SOFTWARE, WORKLOADS, Codec, Slowdown, Workload, slowdowns
-from rackloop_models.tail_latency._update import Update, UpdateCost, UpdateMethod, update_costs
-
-__all__ = [
-    "BENCHMARKS",
-    "CODEWORDS",
-    "FAILURE_PROBABILITIES",
-    "FIGURE_4_TARGET",
-    "HARDWARE",
-    "PUBLISHED_OVERHEADS",
-    "PUBLISHED_REDUCTIONS",
-    "SECTOR_BYTES",
-    "SECTOR_S",
-    "SOFTWARE",
-    "SOURCE",
-    "TARGET",
-    "WORKLOADS",
-    "Agreement",
-    "Charge",
-    "ChosenCode",
-    "Codec",
-    "FileSizes",
-    "LatencyPmf",
-    "LocalErasure",
-    "MeasuredReads",
-    "PublishedOverhead",
-    "PublishedReduction",
-    "Reading",
-    "ReadsToMeasure",
-    "Redundancy",
-    "RedundancyStep",
-    "Slowdown",
-    "Update",
-    "UpdateCost",
-    "UpdateMethod",
-    "Workload",
-    "agreement",
-    "attainable_retry_s",
-    "capacity_overhead",
-    "choose_code",
-    "decoding_failure",
-    "distribution",
-    "hardware_decoding",
-    "latency_with_code",
-    "latency_without_code",
-    "measure_reads",
-    "metadata_replicas",
-    "own_decoding",
-    "paper_drive",
-    "read_file_sizes",
-    "redundancy_by_length",
-    "redundancy_steps",
-    "slowdowns",
-    "software_decoding",
-    "synthetic_file_sizes",
-    "table_of_codes",
-    "trials_with_code",
-    "trials_without_code",
-    "update_costs",
-]
+from rackloop_models.erasure import TARGET as TARGET
+from rackloop_models.erasure import ChosenCode as ChosenCode
+from rackloop_models.erasure import choose_code as choose_code
+from rackloop_models.erasure import decoding_failure as decoding_failure
+from rackloop_models.erasure import metadata_replicas as metadata_replicas
+from rackloop_models.tail_latency._analytic import latency_with_code as latency_with_code
+from rackloop_models.tail_latency._analytic import latency_without_code as latency_without_code
+from rackloop_models.tail_latency._codes import CODEWORDS as CODEWORDS
+from rackloop_models.tail_latency._codes import FAILURE_PROBABILITIES as FAILURE_PROBABILITIES
+from rackloop_models.tail_latency._codes import FIGURE_4_TARGET as FIGURE_4_TARGET
+from rackloop_models.tail_latency._codes import SECTOR_BYTES as SECTOR_BYTES
+from rackloop_models.tail_latency._codes import Redundancy as Redundancy
+from rackloop_models.tail_latency._codes import RedundancyStep as RedundancyStep
+from rackloop_models.tail_latency._codes import redundancy_by_length as redundancy_by_length
+from rackloop_models.tail_latency._codes import redundancy_steps as redundancy_steps
+from rackloop_models.tail_latency._codes import table_of_codes as table_of_codes
+from rackloop_models.tail_latency._distribution import LatencyPmf as LatencyPmf
+from rackloop_models.tail_latency._measured import MeasuredReads as MeasuredReads
+from rackloop_models.tail_latency._measured import ReadsToMeasure as ReadsToMeasure
+from rackloop_models.tail_latency._measured import attainable_retry_s as attainable_retry_s
+from rackloop_models.tail_latency._measured import measure_reads as measure_reads
+from rackloop_models.tail_latency._measured import paper_drive as paper_drive
+from rackloop_models.tail_latency._monte_carlo import Agreement as Agreement
+from rackloop_models.tail_latency._monte_carlo import agreement as agreement
+from rackloop_models.tail_latency._monte_carlo import distribution as distribution
+from rackloop_models.tail_latency._monte_carlo import trials_with_code as trials_with_code
+from rackloop_models.tail_latency._monte_carlo import trials_without_code as trials_without_code
+from rackloop_models.tail_latency._overhead import BENCHMARKS as BENCHMARKS
+from rackloop_models.tail_latency._overhead import FileSizes as FileSizes
+from rackloop_models.tail_latency._overhead import capacity_overhead as capacity_overhead
+from rackloop_models.tail_latency._overhead import read_file_sizes as read_file_sizes
+from rackloop_models.tail_latency._overhead import synthetic_file_sizes as synthetic_file_sizes
+from rackloop_models.tail_latency._own_codec import own_decoding as own_decoding
+from rackloop_models.tail_latency._paper import PUBLISHED_OVERHEADS as PUBLISHED_OVERHEADS
+from rackloop_models.tail_latency._paper import PUBLISHED_REDUCTIONS as PUBLISHED_REDUCTIONS
+from rackloop_models.tail_latency._paper import SOURCE as SOURCE
+from rackloop_models.tail_latency._paper import PublishedOverhead as PublishedOverhead
+from rackloop_models.tail_latency._paper import PublishedReduction as PublishedReduction
+from rackloop_models.tail_latency._reading import SECTOR_S as SECTOR_S
+from rackloop_models.tail_latency._reading import Charge as Charge
+from rackloop_models.tail_latency._reading import LocalErasure as LocalErasure
+from rackloop_models.tail_latency._reading import Reading as Reading
+from rackloop_models.tail_latency._reading import hardware_decoding as hardware_decoding
+from rackloop_models.tail_latency._reading import software_decoding as software_decoding
+from rackloop_models.tail_latency._slowdown import HARDWARE as HARDWARE
+from rackloop_models.tail_latency._slowdown import SOFTWARE as SOFTWARE
+from rackloop_models.tail_latency._slowdown import WORKLOADS as WORKLOADS
+from rackloop_models.tail_latency._slowdown import Codec as Codec
+from rackloop_models.tail_latency._slowdown import Slowdown as Slowdown
+from rackloop_models.tail_latency._slowdown import Workload as Workload
+from rackloop_models.tail_latency._slowdown import slowdowns as slowdowns
+from rackloop_models.tail_latency._update import Update as Update
+from rackloop_models.tail_latency._update import UpdateCost as UpdateCost
+from rackloop_models.tail_latency._update import UpdateMethod as UpdateMethod
+from rackloop_models.tail_latency._update import update_costs as update_costs

@@ -5,21 +5,13 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_models.under_test._local_store import LocalStoreUnderTest
-    from rackloop_models.under_test._md import MdArray, MdMember, MdStatus, parse_md
-    from rackloop_models.under_test._md_layout import md_stripe
-    from rackloop_models.under_test._md_system import MdSystem
-    from rackloop_models.under_test._striped_store import StripedStoreUnderTest
-
-__all__ = [
-    "LocalStoreUnderTest",
-    "MdArray",
-    "MdMember",
-    "MdStatus",
-    "MdSystem",
-    "StripedStoreUnderTest",
-    "md_stripe",
-    "parse_md",
-]
+    from rackloop_models.under_test._local_store import LocalStoreUnderTest as LocalStoreUnderTest
+    from rackloop_models.under_test._md import MdArray as MdArray
+    from rackloop_models.under_test._md import MdMember as MdMember
+    from rackloop_models.under_test._md import MdStatus as MdStatus
+    from rackloop_models.under_test._md import parse_md as parse_md
+    from rackloop_models.under_test._md_layout import md_stripe as md_stripe
+    from rackloop_models.under_test._md_system import MdSystem as MdSystem
+    from rackloop_models.under_test._striped_store import StripedStoreUnderTest as StripedStoreUnderTest
 
 __getattr__ = lazy_getattr(__name__)

@@ -1,97 +1,50 @@
 """Plots of a run, each a function from its data to a figure."""
 
-from rackloop_reports.plots._style import Source, encode, in_paper_order
-from rackloop_reports.plots.characterize import (
-    Cell,
-    DemandPoint,
-    bandwidth_bars,
-    demand_curve,
-    iops_matrix,
-    latency_matrix,
-    measurement_window,
-    steady_state_convergence,
-    write_saturation,
-)
-from rackloop_reports.plots.drive_models import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
-from rackloop_reports.plots.erasure import (
-    GroupedBar,
-    RebuildBar,
-    RecoveryCell,
-    StateLatency,
-    TailCurve,
-    codec_throughput,
-    degraded_reads,
-    rebuild_times,
-    recovery_matrix,
-    tail_curves,
-    update_latency,
-)
-from rackloop_reports.plots.evidence import evidence_timeline
-from rackloop_reports.plots.faults import fault_timeline
-from rackloop_reports.plots.latency import StackLatency, figure_2, latency_ecdf
-from rackloop_reports.plots.local_erasure import (
-    BarPanel,
-    Estimate,
-    RedundancyStretch,
-    TailCell,
-    TailPoint,
-    bar_sheet,
-    redundancy_curves,
-    tail_latency_sheet,
-)
-from rackloop_reports.plots.remaps import remap_timeline, stage_breakdown
-from rackloop_reports.plots.replay import Replayed, replay_fidelity
-from rackloop_reports.plots.schedules import schedule_timeline
-from rackloop_reports.plots.throughput import ThroughputPoint, figure_3
-from rackloop_reports.plots.traces import trace_page
-
-__all__ = [
-    "BarPanel",
-    "Cell",
-    "DemandPoint",
-    "Estimate",
-    "GroupedBar",
-    "ModelCurve",
-    "PublishedPoint",
-    "RebuildBar",
-    "RecoveryCell",
-    "RedundancyStretch",
-    "Replayed",
-    "SimulatedDrive",
-    "Source",
-    "StackLatency",
-    "StateLatency",
-    "TailCell",
-    "TailCurve",
-    "TailPoint",
-    "ThroughputPoint",
-    "bandwidth_bars",
-    "bar_sheet",
-    "codec_throughput",
-    "degraded_reads",
-    "demand_curve",
-    "drive_model_sheet",
-    "encode",
-    "evidence_timeline",
-    "fault_timeline",
-    "figure_2",
-    "figure_3",
-    "in_paper_order",
-    "iops_matrix",
-    "latency_ecdf",
-    "latency_matrix",
-    "measurement_window",
-    "rebuild_times",
-    "recovery_matrix",
-    "redundancy_curves",
-    "remap_timeline",
-    "replay_fidelity",
-    "schedule_timeline",
-    "stage_breakdown",
-    "steady_state_convergence",
-    "tail_curves",
-    "tail_latency_sheet",
-    "trace_page",
-    "update_latency",
-    "write_saturation",
-]
+from rackloop_reports.plots._style import Source as Source
+from rackloop_reports.plots._style import encode as encode
+from rackloop_reports.plots._style import in_paper_order as in_paper_order
+from rackloop_reports.plots.characterize import Cell as Cell
+from rackloop_reports.plots.characterize import DemandPoint as DemandPoint
+from rackloop_reports.plots.characterize import bandwidth_bars as bandwidth_bars
+from rackloop_reports.plots.characterize import demand_curve as demand_curve
+from rackloop_reports.plots.characterize import iops_matrix as iops_matrix
+from rackloop_reports.plots.characterize import latency_matrix as latency_matrix
+from rackloop_reports.plots.characterize import measurement_window as measurement_window
+from rackloop_reports.plots.characterize import steady_state_convergence as steady_state_convergence
+from rackloop_reports.plots.characterize import write_saturation as write_saturation
+from rackloop_reports.plots.drive_models import ModelCurve as ModelCurve
+from rackloop_reports.plots.drive_models import PublishedPoint as PublishedPoint
+from rackloop_reports.plots.drive_models import SimulatedDrive as SimulatedDrive
+from rackloop_reports.plots.drive_models import drive_model_sheet as drive_model_sheet
+from rackloop_reports.plots.erasure import GroupedBar as GroupedBar
+from rackloop_reports.plots.erasure import RebuildBar as RebuildBar
+from rackloop_reports.plots.erasure import RecoveryCell as RecoveryCell
+from rackloop_reports.plots.erasure import StateLatency as StateLatency
+from rackloop_reports.plots.erasure import TailCurve as TailCurve
+from rackloop_reports.plots.erasure import codec_throughput as codec_throughput
+from rackloop_reports.plots.erasure import degraded_reads as degraded_reads
+from rackloop_reports.plots.erasure import rebuild_times as rebuild_times
+from rackloop_reports.plots.erasure import recovery_matrix as recovery_matrix
+from rackloop_reports.plots.erasure import tail_curves as tail_curves
+from rackloop_reports.plots.erasure import update_latency as update_latency
+from rackloop_reports.plots.evidence import evidence_timeline as evidence_timeline
+from rackloop_reports.plots.faults import fault_timeline as fault_timeline
+from rackloop_reports.plots.latency import StackLatency as StackLatency
+from rackloop_reports.plots.latency import figure_2 as figure_2
+from rackloop_reports.plots.latency import latency_ecdf as latency_ecdf
+from rackloop_reports.plots.local_erasure import BarPanel as BarPanel
+from rackloop_reports.plots.local_erasure import Estimate as Estimate
+from rackloop_reports.plots.local_erasure import RedundancyStretch as RedundancyStretch
+from rackloop_reports.plots.local_erasure import TailCell as TailCell
+from rackloop_reports.plots.local_erasure import TailPoint as TailPoint
+from rackloop_reports.plots.local_erasure import bar_sheet as bar_sheet
+from rackloop_reports.plots.local_erasure import redundancy_curves as redundancy_curves
+from rackloop_reports.plots.local_erasure import tail_latency_sheet as tail_latency_sheet
+from rackloop_reports.plots.remaps import remap_timeline as remap_timeline
+from rackloop_reports.plots.remaps import stage_breakdown as stage_breakdown
+from rackloop_reports.plots.replay import Replayed as Replayed
+from rackloop_reports.plots.replay import replay_fidelity as replay_fidelity
+from rackloop_reports.plots.schedules import schedule_timeline as schedule_timeline
+from rackloop_reports.plots.throughput import ThroughputPoint as ThroughputPoint
+from rackloop_reports.plots.throughput import figure_3 as figure_3
+from rackloop_reports.plots.traces import trace_page as trace_page

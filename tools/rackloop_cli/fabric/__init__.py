@@ -1,5 +1,3 @@
 """The fabric commands."""
 
-from rackloop_cli.fabric._app import fabric_app
-
-__all__ = ["fabric_app"]
+from rackloop_cli.fabric._app import fabric_app as fabric_app

@@ -1,5 +1,3 @@
 """The lab commands."""
 
-from rackloop_cli.lab._app import lab_app
-
-__all__ = ["lab_app"]
+from rackloop_cli.lab._app import lab_app as lab_app

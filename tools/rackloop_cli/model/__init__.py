@@ -1,5 +1,3 @@
 """The model commands."""
 
-from rackloop_cli.model._app import model_app
-
-__all__ = ["model_app"]
+from rackloop_cli.model._app import model_app as model_app

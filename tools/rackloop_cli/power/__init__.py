@@ -1,5 +1,3 @@
 """The power commands."""
 
-from rackloop_cli.power._app import power_app
-
-__all__ = ["power_app"]
+from rackloop_cli.power._app import power_app as power_app

@@ -1,5 +1,3 @@
 """The schedule commands."""
 
-from rackloop_cli.schedule._app import schedule_app
-
-__all__ = ["schedule_app"]
+from rackloop_cli.schedule._app import schedule_app as schedule_app

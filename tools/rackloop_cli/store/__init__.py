@@ -1,5 +1,3 @@
 """The store commands."""
 
-from rackloop_cli.store._app import store_app
-
-__all__ = ["store_app"]
+from rackloop_cli.store._app import store_app as store_app

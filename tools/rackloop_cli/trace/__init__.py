@@ -1,5 +1,3 @@
 """The trace commands."""
 
-from rackloop_cli.trace._app import trace_app
-
-__all__ = ["trace_app"]
+from rackloop_cli.trace._app import trace_app as trace_app

@@ -1,6 +1,4 @@
 """The example box: its driver, and the box itself, simulated."""
 
-from skeletons.drive._driver import ExampleDrive
-from skeletons.drive._peer import SimExample
-
-__all__ = ["ExampleDrive", "SimExample"]
+from skeletons.drive._driver import ExampleDrive as ExampleDrive
+from skeletons.drive._peer import SimExample as SimExample

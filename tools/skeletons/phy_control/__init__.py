@@ -1,6 +1,4 @@
 """The example box: its driver, and the box itself, simulated."""
 
-from skeletons.phy_control._driver import ExamplePhyControl
-from skeletons.phy_control._peer import SimExample
-
-__all__ = ["ExamplePhyControl", "SimExample"]
+from skeletons.phy_control._driver import ExamplePhyControl as ExamplePhyControl
+from skeletons.phy_control._peer import SimExample as SimExample

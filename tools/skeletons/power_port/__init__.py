@@ -1,6 +1,4 @@
 """The example box: its driver, and the box itself, simulated."""
 
-from skeletons.power_port._driver import ExamplePowerPort
-from skeletons.power_port._peer import SimExample
-
-__all__ = ["ExamplePowerPort", "SimExample"]
+from skeletons.power_port._driver import ExamplePowerPort as ExamplePowerPort
+from skeletons.power_port._peer import SimExample as SimExample

@@ -3,6 +3,5 @@
 For systems under test that the harness plays itself. Load is fio's to make, and timing rackprobe's to measure.
 """
 
-from rackloop_drivers.block.nbd_session._session import FailFastNbdSession, NbdSession
-
-__all__ = ["FailFastNbdSession", "NbdSession"]
+from rackloop_drivers.block.nbd_session._session import FailFastNbdSession as FailFastNbdSession
+from rackloop_drivers.block.nbd_session._session import NbdSession as NbdSession

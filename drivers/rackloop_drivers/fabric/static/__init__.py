@@ -1,5 +1,3 @@
 """Fixed cabling of a rack without a switch."""
 
-from rackloop_drivers.fabric.static._driver import StaticFabric
-
-__all__ = ["StaticFabric"]
+from rackloop_drivers.fabric.static._driver import StaticFabric as StaticFabric

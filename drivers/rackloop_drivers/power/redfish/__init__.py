@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.power.redfish._certificate import serve_tls
-    from rackloop_drivers.power.redfish._driver import RedfishEventLog, RedfishOutlet, RedfishPowerPort
-    from rackloop_drivers.power.redfish._peer import RedfishBmc, RedfishPdu
-    from rackloop_drivers.power.redfish._service import RedfishService
-
-__all__ = [
-    "RedfishBmc",
-    "RedfishEventLog",
-    "RedfishOutlet",
-    "RedfishPdu",
-    "RedfishPowerPort",
-    "RedfishService",
-    "serve_tls",
-]
+    from rackloop_drivers.power.redfish._certificate import serve_tls as serve_tls
+    from rackloop_drivers.power.redfish._driver import RedfishEventLog as RedfishEventLog
+    from rackloop_drivers.power.redfish._driver import RedfishOutlet as RedfishOutlet
+    from rackloop_drivers.power.redfish._driver import RedfishPowerPort as RedfishPowerPort
+    from rackloop_drivers.power.redfish._peer import RedfishBmc as RedfishBmc
+    from rackloop_drivers.power.redfish._peer import RedfishPdu as RedfishPdu
+    from rackloop_drivers.power.redfish._service import RedfishService as RedfishService
 
 __getattr__ = lazy_getattr(__name__)

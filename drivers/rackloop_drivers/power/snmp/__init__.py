@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.power.snmp._agent import SnmpAgent
-    from rackloop_drivers.power.snmp._codec import APC, CYBERPOWER, OutletMib
-    from rackloop_drivers.power.snmp._driver import ApcOutlet, CyberPowerOutlet
-    from rackloop_drivers.power.snmp._peer import SnmpPdu
-
-__all__ = ["APC", "CYBERPOWER", "ApcOutlet", "CyberPowerOutlet", "OutletMib", "SnmpAgent", "SnmpPdu"]
+    from rackloop_drivers.power.snmp._agent import SnmpAgent as SnmpAgent
+    from rackloop_drivers.power.snmp._codec import APC as APC
+    from rackloop_drivers.power.snmp._codec import CYBERPOWER as CYBERPOWER
+    from rackloop_drivers.power.snmp._codec import OutletMib as OutletMib
+    from rackloop_drivers.power.snmp._driver import ApcOutlet as ApcOutlet
+    from rackloop_drivers.power.snmp._driver import CyberPowerOutlet as CyberPowerOutlet
+    from rackloop_drivers.power.snmp._peer import SnmpPdu as SnmpPdu
 
 __getattr__ = lazy_getattr(__name__)

@@ -3,6 +3,7 @@
 Nothing here asks the rack: inventories come from :mod:`rackloop.abilities.inventory`, the map from the switch.
 """
 
-from rackloop.inspection.cabling._check import Disagreement, PortCheck, check_ports, disagreements
-
-__all__ = ["Disagreement", "PortCheck", "check_ports", "disagreements"]
+from rackloop.inspection.cabling._check import Disagreement as Disagreement
+from rackloop.inspection.cabling._check import PortCheck as PortCheck
+from rackloop.inspection.cabling._check import check_ports as check_ports
+from rackloop.inspection.cabling._check import disagreements as disagreements

@@ -5,46 +5,22 @@ Figure 207) where it has the counter, else what ATA's SMART attributes are commo
 database). Counters of a SAS PHY have the names of Linux's SAS transport class.
 """
 
-from rackloop.inspection.health._compare import compare
-from rackloop.inspection.health._counters import CounterChange, health_changes
-from rackloop.inspection.health._disturbance import Disturbed, disturbed
-from rackloop.inspection.health._rules import (
-    BOOT_ID,
-    COUNTERS,
-    KERNEL_MESSAGES,
-    MISSING,
-    UNREACHABLE,
-    Excuse,
-    Rule,
-    rule_names,
-)
-from rackloop.inspection.health._snapshot import (
-    HealthSnapshot,
-    HostHealth,
-    KernelLine,
-    KernelPosition,
-    ServerHealth,
-    snapshot_of,
-)
-
-__all__ = [
-    "BOOT_ID",
-    "COUNTERS",
-    "KERNEL_MESSAGES",
-    "MISSING",
-    "UNREACHABLE",
-    "CounterChange",
-    "Disturbed",
-    "Excuse",
-    "HealthSnapshot",
-    "HostHealth",
-    "KernelLine",
-    "KernelPosition",
-    "Rule",
-    "ServerHealth",
-    "compare",
-    "disturbed",
-    "health_changes",
-    "rule_names",
-    "snapshot_of",
-]
+from rackloop.inspection.health._compare import compare as compare
+from rackloop.inspection.health._counters import CounterChange as CounterChange
+from rackloop.inspection.health._counters import health_changes as health_changes
+from rackloop.inspection.health._disturbance import Disturbed as Disturbed
+from rackloop.inspection.health._disturbance import disturbed as disturbed
+from rackloop.inspection.health._rules import BOOT_ID as BOOT_ID
+from rackloop.inspection.health._rules import COUNTERS as COUNTERS
+from rackloop.inspection.health._rules import KERNEL_MESSAGES as KERNEL_MESSAGES
+from rackloop.inspection.health._rules import MISSING as MISSING
+from rackloop.inspection.health._rules import UNREACHABLE as UNREACHABLE
+from rackloop.inspection.health._rules import Excuse as Excuse
+from rackloop.inspection.health._rules import Rule as Rule
+from rackloop.inspection.health._rules import rule_names as rule_names
+from rackloop.inspection.health._snapshot import HealthSnapshot as HealthSnapshot
+from rackloop.inspection.health._snapshot import HostHealth as HostHealth
+from rackloop.inspection.health._snapshot import KernelLine as KernelLine
+from rackloop.inspection.health._snapshot import KernelPosition as KernelPosition
+from rackloop.inspection.health._snapshot import ServerHealth as ServerHealth
+from rackloop.inspection.health._snapshot import snapshot_of as snapshot_of
