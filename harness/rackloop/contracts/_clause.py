@@ -1,19 +1,34 @@
-"""Helpers of several contracts' clauses: a deadline that is far enough, and an error that must come."""
+"""Helpers of several contracts: their lists of clauses, deadlines, errors and ends that must come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
 
+from rackloop.abilities import Executor
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import RackloopError
 
 CLOCK = RealClock()
 
 
+def clauses(contract: str) -> tuple[Callable[[Any], None], ...]:
+    """The clauses of a contract, in their order: the public functions that its module defines above the call."""
+    defined = [found for found in vars(sys.modules[contract]).values() if isinstance(found, FunctionType)]
+    return tuple(one for one in defined if one.__module__ == contract and not one.__name__.startswith("_"))
+
+
 def soon() -> Deadline:
     """Later than any box that works takes."""
     return Deadline.after(CLOCK, 20)
+
+
+def past() -> Deadline:
+    """A moment that is over."""
+    return Deadline(CLOCK, CLOCK.now_ns())
 
 
 @contextmanager
@@ -26,3 +41,10 @@ def must_raise(kind: type[RackloopError], named: str = "") -> Iterator[None]:
     else:
         raise AssertionError(f"no {kind.__name__} was raised")
     assert named in message, f"the error does not name {named}: {message}"
+
+
+def await_end(executor: Executor, pid: str) -> None:
+    """Return once process ``pid`` runs no more; a zombie that waits for its parent has ended."""
+    script = 'test ! -e "/proc/$1" || grep -q "^State:.[ZX]" "/proc/$1/status"'
+    is_gone = soon().poll(lambda: executor.run(("sh", "-c", script, "gone", pid), soon()).status == 0, every_s=0.01)
+    assert is_gone, f"process {pid} still runs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rackloop.abilities import BlockDevice
-from rackloop.contracts._clause import must_raise
+from rackloop.contracts._clause import clauses, must_raise
 from rackloop.errors import LabError, NotSupported
 
 BlockDeviceFactory = Callable[[], BlockDevice]
@@ -60,10 +60,4 @@ def is_claimed_once(make: BlockDeviceFactory) -> None:
     again.close()
 
 
-CONTRACT = (
-    has_a_size_in_whole_sectors,
-    tells_fio_where_it_is,
-    tells_the_probe_where_it_is,
-    says_who_uses_it,
-    is_claimed_once,
-)
+CONTRACT = clauses(__name__)

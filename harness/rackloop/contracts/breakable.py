@@ -13,8 +13,7 @@ from itertools import count
 from typing import Any
 
 from rackloop.abilities import Breakable
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
 
 _SETTLE_S = 10.0
@@ -130,26 +129,17 @@ def refuses_a_deadline_that_is_over(arm: BreakableArm) -> None:
     """A call that comes too late raises DeadlineExceeded; nothing is broken or mended by it."""
     with _mended_after(arm) as (part, key):
         with must_raise(DeadlineExceeded):
-            part.break_as(key, arm.fault, _over())
+            part.break_as(key, arm.fault, past())
         assert part.standing(soon()) == {}
         part.break_as(key, arm.fault, soon())
         with must_raise(DeadlineExceeded):
-            part.mend(key, _over())
+            part.mend(key, past())
         with must_raise(DeadlineExceeded):
-            part.standing(_over())
+            part.standing(past())
         assert key in part.standing(soon())
 
 
-CONTRACT = (
-    is_broken_and_mended,
-    may_be_told_twice,
-    mends_only_what_the_key_names,
-    stays_broken_while_another_key_stands,
-    keeps_its_faults_in_the_equipment,
-    can_be_broken_again,
-    refuses_what_it_does_not_know,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)
 
 
 @contextmanager
@@ -169,7 +159,3 @@ def _shows(arm: BreakableArm, *, broken: bool) -> None:
     shows = soon().sooner(_SETTLE_S).poll(lambda: arm.is_broken() is broken, every_s=1e-3)
     state = "broken" if broken else "whole"
     assert shows, f"the driver says that the part is {state}, and the equipment does not show it"
-
-
-def _over() -> Deadline:
-    return Deadline(CLOCK, CLOCK.now_ns())

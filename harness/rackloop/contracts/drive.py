@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rackloop.abilities import Drive
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded
 
 DriveFactory = Callable[[], Drive]
@@ -65,14 +64,7 @@ def refuses_a_deadline_that_is_over(make: DriveFactory) -> None:
     drive = make()
     for late in (drive.identify, drive.health):
         with must_raise(DeadlineExceeded):
-            late(Deadline(CLOCK, CLOCK.now_ns()))
+            late(past())
 
 
-CONTRACT = (
-    says_who_it_is,
-    has_a_size_in_whole_sectors,
-    leaves_out_identifiers_it_lacks,
-    stays_the_same_drive,
-    counts_its_health,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from rackloop.abilities import Fabric, LiveMap, stager
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import CLOCK, clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded, FabricError, LabError, LockedOut, NotSupported, StaleGeneration
 from rackloop.portmap import Full, Open, Partial, PortMap, disturbed_ports, inverse
 
@@ -189,7 +188,7 @@ def refuses_a_deadline_that_is_over(make: FabricFactory) -> None:
         a, b, *_ = _spare_ports(fabric)
         live = fabric.live_map(soon())
         with must_raise(DeadlineExceeded):
-            fabric.apply(Partial(PortMap.of([(a, b)])), Deadline(CLOCK, CLOCK.now_ns()))
+            fabric.apply(Partial(PortMap.of([(a, b)])), past())
         assert fabric.live_map(soon()) == live
 
 
@@ -321,33 +320,7 @@ def says_that_it_is_closed(make: FabricFactory) -> None:
         fabric.apply(Full(PortMap()), soon())
 
 
-CONTRACT: tuple[Callable[[FabricFactory], None], ...] = (
-    identifies_itself,
-    reads_the_live_map_without_changing_it,
-    joins_ports_and_keeps_every_other_pair,
-    replaces_the_whole_map,
-    carries_as_many_pairs_as_it_has_ports_for,
-    opens_ports,
-    counts_every_change,
-    stamps_both_sides_of_the_trigger,
-    executes_what_was_staged_when_it_is_triggered,
-    triggers_a_staged_change_once_and_the_last_alone,
-    refuses_to_trigger_at_another_generation,
-    undoes_a_change_with_its_inverse,
-    refuses_a_stale_generation,
-    refuses_a_bad_map_whole_and_goes_on,
-    refuses_a_deadline_that_is_over,
-    reports_the_states_it_is_asked_for,
-    shows_every_connection_the_same_map,
-    keeps_the_map_when_a_connection_ends,
-    grants_the_lock_to_no_lower_token,
-    grants_the_same_token_again,
-    hands_the_lock_to_a_higher_token,
-    refuses_changes_without_the_token,
-    keeps_the_lock_when_a_connection_ends,
-    saves_the_boot_map,
-    says_that_it_is_closed,
-)
+CONTRACT = clauses(__name__)
 
 
 def _spare_ports(fabric: Fabric) -> tuple[int, ...]:

@@ -11,8 +11,7 @@ from typing import Protocol
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
-from rackloop.contracts.executor import await_end
+from rackloop.contracts._clause import CLOCK, await_end, clauses, must_raise, soon
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 
 _EVERY_BYTE = bytes(range(256))
@@ -157,19 +156,7 @@ def serves_more_threads_than_sessions(server: Server) -> None:
         assert list(answers) == [f"{number}\n" for number in range(_MANY)]
 
 
-CONTRACT = (
-    carries_files_byte_by_byte,
-    gives_files_their_modes,
-    replaces_files_whole_or_not_at_all,
-    says_which_file_cannot_be_read,
-    fails_what_runs_when_the_connection_is_lost,
-    ends_what_a_lost_connection_left,
-    keeps_files_when_the_connection_is_lost,
-    says_that_a_server_is_down,
-    waits_for_a_server_to_come_back,
-    is_not_held_by_a_server_that_hangs,
-    serves_more_threads_than_sessions,
-)
+CONTRACT = clauses(__name__)
 
 
 def _folder(host: Host) -> str:

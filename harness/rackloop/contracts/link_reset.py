@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from rackloop.abilities import LinkReset, PortState
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded, LabError
 
 
@@ -64,16 +63,11 @@ def refuses_a_deadline_that_is_over(make: ResetFactory) -> None:
     with make() as arm:
         before = arm.counts()
         with must_raise(DeadlineExceeded):
-            arm.reset.reset_link(arm.ports, Deadline(CLOCK, CLOCK.now_ns()))
+            arm.reset.reset_link(arm.ports, past())
         assert arm.counts() == before
 
 
-CONTRACT: tuple[Callable[[ResetFactory], None], ...] = (
-    resets_its_port_alone,
-    resets_several_ports_at_once,
-    refuses_a_port_that_is_not_there,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)
 
 
 def _until(is_so: Callable[[], bool], otherwise: str) -> None:

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from rackloop.abilities import PhyControl
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import CLOCK, clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded, LabError
 
 
@@ -98,7 +97,7 @@ def refuses_a_deadline_that_is_over(make: PhyFactory) -> None:
         port = arm.ports[0]
         before = arm.phy.drop_counts([port], soon())[port]
         with must_raise(DeadlineExceeded):
-            arm.phy.drop([port], _DOWN_S, Deadline(CLOCK, CLOCK.now_ns()), request_id=_fresh_id())
+            arm.phy.drop([port], _DOWN_S, past(), request_id=_fresh_id())
         assert arm.phy.drop_counts([port], soon())[port] == before
 
 
@@ -108,15 +107,7 @@ def answers_for_no_ports(make: PhyFactory) -> None:
         assert arm.phy.drop_counts((), soon()) == {}
 
 
-CONTRACT: tuple[Callable[[PhyFactory], None], ...] = (
-    counts_a_drop_on_its_port_alone,
-    drops_several_ports_at_once,
-    does_nothing_for_a_repeated_id,
-    flaps_as_often_as_asked,
-    refuses_a_port_that_is_not_there,
-    refuses_a_deadline_that_is_over,
-    answers_for_no_ports,
-)
+CONTRACT = clauses(__name__)
 
 
 def _fresh_id() -> int:

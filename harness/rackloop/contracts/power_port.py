@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rackloop.abilities import PowerPort
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded
 
 PowerPortFactory = Callable[[], PowerPort]
@@ -48,16 +47,11 @@ def refuses_a_deadline_that_is_over(make: PowerPortFactory) -> None:
         _turn(port, is_on=True)
         for late in (port.turn_on, port.turn_off, port.is_on):
             with must_raise(DeadlineExceeded):
-                late(Deadline(CLOCK, CLOCK.now_ns()))
+                late(past())
         assert port.is_on(soon()), "a turn_off whose deadline was over switched the outlet off"
 
 
-CONTRACT = (
-    says_what_it_was_told,
-    may_be_told_twice,
-    keeps_its_state_in_the_box,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)
 
 
 def _turn(port: PowerPort, *, is_on: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rackloop.abilities import SanitizeMethod, Sanitizer, WritableDrive
 from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotSupported
 
 _SECTOR_BYTES = 512
@@ -83,7 +83,7 @@ def refuses_a_permission_that_was_given_back(arm: SanitizerArm) -> None:
 
 def refuses_a_deadline_that_is_over(arm: SanitizerArm) -> None:
     """A call that comes too late raises DeadlineExceeded and erases nothing."""
-    late = Deadline(CLOCK, CLOCK.now_ns())
+    late = past()
     arm.write(_PATTERN)
     with arm.permission() as drive, must_raise(DeadlineExceeded):
         _sanitize(arm, drive, late)
@@ -92,14 +92,7 @@ def refuses_a_deadline_that_is_over(arm: SanitizerArm) -> None:
     assert arm.read(len(_PATTERN)) == _PATTERN, "a sanitize whose deadline was over erased the drive"
 
 
-CONTRACT = (
-    offers_methods_that_stay,
-    erases_by_every_method_it_offers,
-    refuses_a_method_it_does_not_offer,
-    refuses_the_permission_to_write_another_drive,
-    refuses_a_permission_that_was_given_back,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)
 
 
 def _sanitize(arm: SanitizerArm, drive: WritableDrive, deadline: Deadline) -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from rackloop.abilities import SystemEventLog
-from rackloop.clock import Deadline
-from rackloop.contracts._clause import CLOCK, must_raise, soon
+from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import DeadlineExceeded
 
 # Controllers keep time in whole seconds.
@@ -69,13 +68,7 @@ def refuses_a_deadline_that_is_over(arm: EventLogArm) -> None:
     log = arm.make()
     for late in (log.events, log.now):
         with must_raise(DeadlineExceeded):
-            late(Deadline(CLOCK, CLOCK.now_ns()))
+            late(past())
 
 
-CONTRACT = (
-    tells_what_happened_since,
-    counts_its_entries,
-    reads_without_changing,
-    knows_the_time,
-    refuses_a_deadline_that_is_over,
-)
+CONTRACT = clauses(__name__)
