@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def test_a_wrong_parameter_is_told(
 ) -> None:
     profile = load_profile(name)
     published = tuple(entry for entry in profile.published if entry.figure in figures)
-    wrong = replace(profile.with_parameters(changes), published=published)
+    wrong = profile.with_parameters(changes).model_copy(update={"published": published})
     assert missed(executor, wrong).keys() == figures
 
 

@@ -6,66 +6,134 @@ One YAML file a kind, with the source of every parameter; those shipped lie in `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from rackloop.data import data_path
+from rackloop.drive_identifiers import IDENTIFIERS
 from rackloop.errors import BadInput
-from rackloop.lab._profilefile import WrittenProfile, parameter
-from rackloop.lab.yaml import SUFFIXES, Examined, Plain, compose_file, examine, find_description
+from rackloop.lab.yaml import (
+    SUFFIXES,
+    TEXT,
+    Description,
+    Flag,
+    Plain,
+    Size,
+    Text,
+    compose_file,
+    examine,
+    find_description,
+    matching,
+    one_of,
+    text_of,
+    whole,
+    wrong,
+)
 from rackloop.names import guess
-from rackloop.units import parse_quantity
+from rackloop.units import INTEGER, NUMBER, parse_quantity
 
-__all__ = ["Profile", "Published", "load_profile", "profile_names"]
-
-# What the published figures are checked without; the guesses are never judged themselves.
-_STAND_INS: dict[tuple[str, ...], Plain] = {
-    ("profile",): "unnamed",
-    ("protocol",): "sata",
-    ("model",): "unknown",
-    ("firmware",): "unknown",
-    ("sector_bytes",): "512",
-    ("rotational",): "false",
-    ("identifiers",): ["wwn"],
-    ("like",): "unknown",
-    ("capacity",): "1 TB",
-    ("timing",): {"kind": "ideal"},
-}
+_WORDS = {"true": True, "false": False}
 _UNITS = {"seek": "s", "rotation": "s", "sequential": "B/s"}
+_KINDS: dict[type, str] = {
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    list: "a list",
+    dict: "a group of parameters",
+}
 
 
-@dataclass(frozen=True)
-class Published:
-    """A figure that was published of a drive: ``value`` in ``unit``, an SI base unit; ``within`` is a ratio."""
-
-    figure: str
-    value: float
-    unit: str
-    within: float
-    source: str
+def _unit_of(figure: str) -> str:
+    return "s" if ".latency." in figure else _UNITS.get(figure.partition(".")[0], "1")
 
 
-@dataclass(frozen=True)
-class Profile:
-    """A kind of drive. ``identifiers`` are those such a drive reports besides its serial, the usual one first.
+def _value(text: str, info: ValidationInfo) -> float:
+    # Of a figure that has a problem of its own the unit is not known.
+    return _quantity(text, _unit_of(info.data["figure"])) if "figure" in info.data else 0.0
+
+
+def _ratio(text: str) -> float:
+    return _quantity(text, "1")
+
+
+def _quantity(text: str, unit: str) -> float:
+    try:
+        return parse_quantity(text, unit)
+    except ValueError as error:
+        raise wrong(str(error)) from None
+
+
+def _parameter(value: Plain) -> Any:
+    """A timing parameter from its text: a number, true or false, else the text; lists and groups by their parts."""
+    match value:
+        case dict():
+            return {key: _parameter(part) for key, part in value.items()}
+        case list():
+            return [_parameter(part) for part in value]
+        case str() if INTEGER.fullmatch(value):
+            return int(value)
+        case str() if NUMBER.fullmatch(value):
+            return float(value)
+        case _:
+            text = text_of(value, "a number, true, false or a word")
+            return _WORDS.get(text, text)
+
+
+class Published(Description):
+    """A figure that was published of the drive that a profile is like, in SI base units."""
+
+    figure: Annotated[str, matching(r"[a-z][A-Za-z0-9]*(?:\.[A-Za-z0-9]+)*", "a figure such as sequential.read.outer")]
+    """Which figure, such as seek.read.average, sequential.read or randread.iops.depth32.4KiB."""
+    value: Annotated[float, TEXT, AfterValidator(_value)]
+    """Its value with its unit, such as 8.5 ms, 175 MB/s or 98 k."""
+    within: Annotated[float, TEXT, AfterValidator(_ratio)]
+    """How far from it the model may be, such as 10%."""
+    source: Annotated[str, matching(r"(?s)\S.{0,500}", "a sentence that says where it was published")]
+    """Where it was published."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of its value."""
+        return _unit_of(self.figure)
+
+
+class Profile(Description):
+    """A kind of drive, as its file describes it.
 
     ``timing`` is what rackd and drivesim take: ``{"kind": "ideal" | "hdd" | "ssd", ...parameters}``.
-    ``capacity_bytes`` is that of the published drive it is ``like``.
     """
 
-    name: str
-    protocol: str
-    model: str
-    firmware: str
-    sector_bytes: int
-    is_rotational: bool
-    identifiers: tuple[str, ...]
-    like: str
-    capacity_bytes: int
-    timing: Mapping[str, Any]
-    published: tuple[Published, ...]
+    name: Annotated[
+        str,
+        Field(alias="profile"),
+        matching(r"[a-z][a-z0-9-]{0,31}", "a name of small letters, digits and '-', such as sata-hdd"),
+    ]
+    """The profile's name; the file has the same."""
+    protocol: Annotated[str, one_of(("sata", "sas", "nvme"))]
+    """What the drive speaks: sata, sas or nvme."""
+    model: Text
+    """The model that a simulated drive reports."""
+    firmware: Text
+    """The firmware revision that a simulated drive reports."""
+    sector_bytes: Annotated[int, whole(512, 65536)]
+    """The logical sector, such as 512 or 4096."""
+    is_rotational: Annotated[Flag, Field(alias="rotational")]
+    """Whether it has platters."""
+    identifiers: Annotated[tuple[Annotated[str, one_of(IDENTIFIERS)], ...], Field(min_length=1)]
+    """The identifiers such a drive reports besides its serial, the usual one first."""
+    like: Text
+    """The published drive whose figures these are."""
+    capacity_bytes: Annotated[Size, Field(alias="capacity")]
+    """The capacity of that drive; a simulated one of another size has its mechanics or flash scaled."""
+    sources: tuple[Annotated[str, matching(r"(?s)\S.{0,500}", "a document and where in it")], ...] = ()
+    """The documents the parameters come from."""
+    timing: Annotated[Mapping[str, Annotated[Any, AfterValidator(_parameter)]], Field(min_length=1)]
+    """The timing model, by kind (ideal, hdd or ssd), and its parameters."""
+    published: tuple[Published, ...] = ()
+    """The published figures that the model is held against."""
 
     def with_parameters(self, changes: Mapping[str, Any]) -> Profile:
         """The profile with other values of some of its timing parameters, as a description writes them.
@@ -76,20 +144,11 @@ class Profile:
         for name, written in changes.items():
             if name not in self.timing:
                 raise BadInput(f"the profile {self.name} has no parameter {name!r}; {guess(name, self.timing)}")
-            value, own = parameter(written), self.timing[name]
+            value, own = _parameter(written), self.timing[name]
             if _kind(value) is not _kind(own):
                 raise BadInput(f"{name}: expected {_KINDS[_kind(own)]} such as {own}, found {written!r}")
             changed[name] = value
-        return replace(self, timing=changed)
-
-
-_KINDS: dict[type, str] = {
-    float: "a number",
-    bool: "true or false",
-    str: "a word",
-    list: "a list",
-    dict: "a group of parameters",
-}
+        return self.model_copy(update={"timing": changed})
 
 
 def _kind(value: object) -> type:
@@ -109,39 +168,8 @@ def load_profile(path_or_name: str | Path) -> Profile:
     Raises BadInput where there is no such file or profile, DescriptionError with every problem the file has.
     """
     path = find_description(path_or_name, "drive profile", (_folder(),))
-    examined = examine(compose_file(path), WrittenProfile, context={"file": path.absolute()}, stand_ins=_STAND_INS)
-    published = _published(examined)
-    written = examined.finish()
-    return Profile(
-        name=written.profile,
-        protocol=written.protocol,
-        model=written.model,
-        firmware=written.firmware,
-        sector_bytes=written.sector_bytes,
-        is_rotational=written.rotational,
-        identifiers=written.identifiers,
-        like=written.like,
-        capacity_bytes=written.capacity,
-        timing={name: parameter(value) for name, value in written.timing.items()},
-        published=published,
-    )
+    return examine(compose_file(path), Profile, context={"file": path.absolute()}, stand_ins={}).finish()
 
 
 def _folder() -> Path:
     return data_path("labs") / "profiles"
-
-
-def _published(examined: Examined[WrittenProfile]) -> tuple[Published, ...]:
-    """The published figures with their values; what is not a value is reported."""
-    found = []
-    for index, written in enumerate(examined.value.published if examined.value else ()):
-        unit = "s" if ".latency." in written.figure else _UNITS.get(written.figure.partition(".")[0], "1")
-        values = {}
-        for key, text, of in (("value", written.value, unit), ("within", written.within, "1")):
-            try:
-                values[key] = parse_quantity(text, of)
-            except ValueError as error:
-                examined.report(("published", index, key), str(error))
-        if len(values) == 2:
-            found.append(Published(written.figure, values["value"], unit, values["within"], written.source))
-    return tuple(found)

@@ -85,12 +85,16 @@ def test_a_change_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str
 
 def test_every_problem_of_a_file_is_reported_at_its_place(tmp_path: Path) -> None:
     text = (
-        SOUND.replace("protocol: sata", "protocol: stata").replace("8.5 ms", "8.5 MB/s").replace("capacity", "capcity")
+        SOUND.replace("protocol: sata", "protocol: stata")
+        .replace("8.5 ms", "8.5 MB/s")
+        .replace("capacity", "capcity")
+        .replace("rpm: 5400", "rpm:")
     )
     with pytest.raises(DescriptionError) as caught:
         read(tmp_path, text)
     said = str(caught.value)
     assert "slow-hdd.yaml:2:11: protocol: 'stata' is not known here; did you mean 'sata'?" in said
+    assert "slow-hdd.yaml:13:7: timing.rpm: expected a number, true, false or a word, found nothing" in said
     assert "capcity: unknown key; did you mean 'capacity'?" in said
     assert "published[0].value: expected a quantity in s" in said
 

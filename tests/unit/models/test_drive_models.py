@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,11 +74,11 @@ class Host(RunOnlyExecutor):
 
 
 def with_published(name: str, *entries: Published) -> Profile:
-    return replace(load_profile(name), published=entries)
+    return load_profile(name).model_copy(update={"published": entries})
 
 
-def published(figure: str, value: float, unit: str = "1", within: float = 0.1) -> Published:
-    return Published(figure, value, unit, within, "a data sheet")
+def published(figure: str, value: float, within: float = 0.1) -> Published:
+    return Published.model_construct(figure=figure, value=value, within=within, source="a data sheet")
 
 
 def sim(host: Host, profile: Profile) -> DriveSim:
@@ -204,7 +204,7 @@ def test_a_kind_has_its_curves_and_a_panel_for_each(name: str, names: tuple[str,
 
 
 def test_an_ideal_drive_has_no_curves() -> None:
-    ideal = replace(load_profile("nvme-ssd"), timing={"kind": "ideal"}, published=())
+    ideal = load_profile("nvme-ssd").model_copy(update={"timing": {"kind": "ideal"}, "published": ()})
     assert characterized(sim(Host(), ideal), SOON, lambda *_: None) == ((), ())
 
 

@@ -119,7 +119,11 @@ def _write(
         "seed": seed,
         "figures": [
             {
-                **asdict(check.published),
+                "figure": check.published.figure,
+                "value": check.published.value,
+                "unit": check.published.unit,
+                "within": check.published.within,
+                "source": check.published.source,
                 "model": check.model,
                 "deviation": check.deviation,
                 "verdict": "met" if check.is_met else "missed",

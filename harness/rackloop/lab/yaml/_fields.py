@@ -206,14 +206,12 @@ def _store(value: object, _info: ValidationInfo) -> str:
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
 
 Name = Annotated[str, matching(_NAME, "a name of letters, digits, '_' and '-', a letter first, 32 at most")]
-Text = Annotated[
-    str,
-    matching(
-        r"[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?",
-        "a text of 1 to 128 printable ASCII characters",
-        may_look_like_a_number=True,
-    ),
-]
+TEXT = matching(
+    r"[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?",
+    "a text of 1 to 128 printable ASCII characters",
+    may_look_like_a_number=True,
+)
+Text = Annotated[str, TEXT]
 User = Annotated[
     str,
     matching(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}[$]?", "a user name of letters, digits and '_', '.', '@', '-'"),
