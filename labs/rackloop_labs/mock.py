@@ -10,7 +10,7 @@ from typing import Any
 from rackloop.abilities import DriveIdentity, Fabric, Host, PhyControl, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
-from rackloop.lab import Lab, LabState, Part
+from rackloop.lab import Lab, LabState, Part, PartKind
 from rackloop.safety.undo import Equipment
 from rackloop.seed import choose_seed
 from rackloop_drivers.block import NbdExport
@@ -149,16 +149,16 @@ class MockBench:
             fabric = static_fabric(lab, phys)
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         self.power = RackPower(lab, endpoints)
-        targets = [*map(str, map(Part.server, lab.servers)), *map(str, map(Part.drive, lab.drives))]
-        targets += ["switch"] if lab.has_switch else []
+        powered = [*map(Part.server, lab.servers), *map(Part.drive, lab.drives)]
+        powered += [Part(PartKind.SWITCH)] if lab.has_switch else []
         by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
         parts = mock_breakables(lab, self.rackd, labd)
         self.equipment = Equipment(
             fabric=fabric,
             phy=phy,
             # A server without a controller and an outlet is switched in the simulation itself.
-            power={target: RackdPowerPort(self.rackd, target) for target in targets} | self.power.ports,
-            switch_power="switch" if lab.has_switch else None,
+            power={target: RackdPowerPort(self.rackd, target) for target in map(str, powered)} | self.power.ports,
+            switch_power=str(Part(PartKind.SWITCH)) if lab.has_switch else None,
             breakable={**parts, **by_host},
             registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
             server_registers=host_registers(self._hosts, by_host) if by_host else (),

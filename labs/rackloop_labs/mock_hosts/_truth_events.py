@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind
 from rackloop_labs.mock_hosts._kernel import Kernel, Place, PluggedExpander
 from rackloop_labs.mock_hosts._view import HbaPort
 
@@ -62,7 +62,7 @@ class RackTruth:
             case {"event": "offline", "server": str(server), "port": str(port), "slot": slot}:
                 self.kernels[server].offline(t_ns, (port, slot))
             case {"event": "power", "target": str(target), "on": bool(is_on)}:
-                self._power(target, is_on=is_on)
+                self._power(Part.of_resource(target), is_on=is_on)
             case {"event": "miswired", "ports": [int(one), int(other)]}:
                 at = self._expanders_at
                 swapped = {other: at.pop(one, None), one: at.pop(other, None)}
@@ -84,17 +84,16 @@ class RackTruth:
         """Where the newest media errors of a drive were, the newest last."""
         return tuple(self._failed_lbas.get(drive, ()))
 
-    def _power(self, target: str, *, is_on: bool) -> None:
-        kind, _, name = target.partition(":")
-        if kind == "server":
-            if is_on:
-                self.servers_off.discard(name)
-            else:
-                self.servers_off.add(name)
-                self.kernels[name].halt()
-        elif kind == "drive":
-            places = {place for place, drive in self._slots.items() if drive == name}
-            self.off_slots = self.off_slots - places if is_on else self.off_slots | places
+    def _power(self, part: Part, *, is_on: bool) -> None:
+        match part.kind:
+            case PartKind.SERVER if is_on:
+                self.servers_off.discard(part.name)
+            case PartKind.SERVER:
+                self.servers_off.add(part.name)
+                self.kernels[part.name].halt()
+            case PartKind.DRIVE:
+                places = {place for place, drive in self._slots.items() if drive == part.name}
+                self.off_slots = self.off_slots - places if is_on else self.off_slots | places
 
     def _io_error(self, t_ns: int, drive: str, lba: int) -> None:
         faults = self._faults.get(drive, {}).values()

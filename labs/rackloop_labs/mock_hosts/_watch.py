@@ -12,7 +12,7 @@ from typing import Any
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError, NotConnected
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.mock_hosts._kernel import Kernel
 from rackloop_labs.mock_hosts._truth_events import RackTruth
@@ -166,7 +166,7 @@ class ServerActs:
         """Give or take the power of the drive in a slot; nothing where the slot is empty."""
         drive = self._watch.drive_in(expander.name, slot)
         if drive is not None:
-            self._watch.ask("power", target=f"drive:{drive}", on=on)
+            self._watch.ask("power", target=str(Part.drive(drive)), on=on)
 
     def reset_controller(self, drive: AttachedDrive) -> None:
         """Say in the kernel log that the controller was reset."""
@@ -198,7 +198,7 @@ class ServerActs:
         with self._watch.kernel(self._server) as kernel:
             drive = kernel.switch_slot(port.name, is_on=on)
             if drive is not None:
-                self._watch.ask("power", target=f"drive:{drive}", on=on)
+                self._watch.ask("power", target=str(Part.drive(drive)), on=on)
 
     def _drop(self, port: HbaPort, down_ms: float, *, is_enabled: bool) -> None:
         with self._watch.kernel(self._server) as kernel:

@@ -16,7 +16,7 @@ import asyncssh
 
 from rackloop.clock import Clock
 from rackloop.errors import RackloopError
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind
 from rackloop.native import find_binary
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
@@ -68,7 +68,7 @@ async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -
             folder.furnish(name)
             sysfs = Sysfs(memory / name, name, watch)
             bindings = folder.bindings(sysfs, tools, [directory / NBD_SOCKET])
-            cut = partial(link.request, "power", target=f"server:{name}", on=False)
+            cut = partial(link.request, "power", target=str(Part.server(name)), on=False)
             host = MockHost(name, folder, bindings, watch, sysfs, clock, cut)
             host_key = asyncssh.generate_private_key("ssh-ed25519")
             server = SshServer(host_key, user_key.convert_to_public(), host.session, hosts.forward)
@@ -137,9 +137,11 @@ class MockServers(Mapping[str, MockHost]):
         """Take in what happened in the rack: power of the servers is followed at once."""
         self._changed.set()
         match record:
-            case {"event": "power", "target": str(target), "on": bool(is_on)} if target.startswith("server:"):
-                host = self._hosts[target.removeprefix("server:")]
-                host.begin(host.power_on() if is_on else host.power_off())
+            case {"event": "power", "target": str(target), "on": bool(is_on)}:
+                part = Part.of_resource(target)
+                if part.kind is PartKind.SERVER:
+                    host = self._hosts[part.name]
+                    host.begin(host.power_on() if is_on else host.power_off())
 
     async def keep_current(self) -> None:
         """Have every server's ``/sys`` follow the rack, also for those who look for long, until cancelled."""
