@@ -9,11 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""

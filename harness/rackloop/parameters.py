@@ -18,22 +18,6 @@ from rackloop.units import INTEGER, NUMBER, format_quantity, parse_quantity, par
 if TYPE_CHECKING:
     from rackloop.lab import Lab
 
-__all__ = [
-    "VOCABULARY",
-    "Parameter",
-    "choice",
-    "declared_by",
-    "default_of",
-    "erasure_code",
-    "flag",
-    "number",
-    "part",
-    "size",
-    "stack",
-    "text",
-    "whole",
-]
-
 Problems = dict[tuple[int, ...], str]
 """What is wrong with a value, by the place in it: ``()`` is the value itself, ``(2,)`` the third of a list."""
 

@@ -73,12 +73,8 @@ class MemoryBlocks:
     """Blocks in memory, all zero at first. ``content`` may be looked at and damaged by tests."""
 
     def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
         self.content = bytearray(size_bytes)
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes there are."""
-        return len(self.content)
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises ValueError beyond the end."""
@@ -103,21 +99,16 @@ class FileBlocks:
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.ftruncate(self._descriptor, size_bytes)
-        self._size_bytes = size_bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes there are."""
-        return self._size_bytes
+        self.size_bytes = size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, length, self._size_bytes)
+        _require_inside(offset, length, self.size_bytes)
         return os.pread(self._descriptor, length, offset)
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, len(data), self._size_bytes)
+        _require_inside(offset, len(data), self.size_bytes)
         written = os.pwrite(self._descriptor, data, offset)
         if written != len(data):
             raise OSError(f"{written} of {len(data)} bytes were written; is the file system full?")
@@ -142,21 +133,16 @@ class Part:
         _require_inside(offset, size_bytes, blocks.size_bytes)
         self._blocks = blocks
         self.offset = offset
-        self._size_bytes = size_bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes there are."""
-        return self._size_bytes
+        self.size_bytes = size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, length, self._size_bytes)
+        _require_inside(offset, length, self.size_bytes)
         return self._blocks.read(self.offset + offset, length)
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, len(data), self._size_bytes)
+        _require_inside(offset, len(data), self.size_bytes)
         self._blocks.write(self.offset + offset, data)
 
     def flush(self) -> None:
@@ -173,7 +159,7 @@ class FailFastPart(Part):
 
     def read_failing_fast(self, offset: int, length: int) -> bytes:
         """The bytes there, without retries. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, length, self._size_bytes)
+        _require_inside(offset, length, self.size_bytes)
         return self._quick.read_failing_fast(self.offset + offset, length)
 
 
@@ -186,7 +172,7 @@ class PartwisePart(FailFastPart):
 
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
         """The parts that fail. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, memoryview(buffer).nbytes, self._size_bytes)
+        _require_inside(offset, memoryview(buffer).nbytes, self.size_bytes)
         return self._partwise.read_parts_failing_fast(self.offset + offset, buffer, part_bytes)
 
 
@@ -204,6 +190,7 @@ class CountedBlocks:
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
+        self.size_bytes = blocks.size_bytes
         self.reads = 0
         self.writes = 0
         self.flushes = 0
@@ -212,11 +199,6 @@ class CountedBlocks:
     def ios(self) -> int:
         """Reads, writes and flushes together."""
         return self.reads + self.writes + self.flushes
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes there are."""
-        return self._blocks.size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
         """Count and pass on."""
