@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rackloop.lab._rack import Lab as Lab
     from rackloop.lab._rack import LabKind as LabKind
     from rackloop.lab._reach import acted_on as acted_on
-    from rackloop.lab._reach import circuit as circuit
     from rackloop.lab._reach import fed_by as fed_by
     from rackloop.lab._reach import parts_at as parts_at
     from rackloop.lab._reach import parts_for as parts_for

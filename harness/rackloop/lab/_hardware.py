@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from rackloop.drive_identifiers import IDENTIFIERS
-from rackloop.lab._profile_fields import ProfileName, Timing
-from rackloop.lab._profiles import Profile, load_profile
+from rackloop.lab._profiles import Profile, ProfileName, Timing, load_profile
 from rackloop.lab._secret_reference import SecretReference
 from rackloop.lab.yaml import (
     Description,

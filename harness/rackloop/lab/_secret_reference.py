@@ -13,29 +13,19 @@ from rackloop.names import guess, kind_of
 
 _SECRET_KEYS = ("env", "file", "vault")
 _SECRET_HOW = "keep it elsewhere and write {env: NAME}, {file: PATH} or {vault: {file: PATH, key: NAME}}"  # noqa: S105 - advice
+
+
+def _only(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_TEXT_SCHEMA = {"type": "string"}
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
 _SECRET_SCHEMA = {
     "oneOf": [
-        {
-            "type": "object",
-            "properties": {"env": {"type": "string"}},
-            "required": ["env"],
-            "additionalProperties": False,
-        },
-        {"type": "object", "properties": {"file": _PATH_SCHEMA}, "required": ["file"], "additionalProperties": False},
-        {
-            "type": "object",
-            "properties": {
-                "vault": {
-                    "type": "object",
-                    "properties": {"file": _PATH_SCHEMA, "key": {"type": "string"}},
-                    "required": ["file", "key"],
-                    "additionalProperties": False,
-                }
-            },
-            "required": ["vault"],
-            "additionalProperties": False,
-        },
+        _only(env=_TEXT_SCHEMA),
+        _only(file=_PATH_SCHEMA),
+        _only(vault=_only(file=_PATH_SCHEMA, key=_TEXT_SCHEMA)),
     ]
 }
 

@@ -19,6 +19,8 @@ _DIGEST_DIGITS = 12
 # Whoever asks whether a lab is up has its lock for microseconds.
 _ASKED_S = 0.5
 _AGAIN_S = 5e-3
+# proc_pid_mountinfo(5)
+_MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK_FILE_SYSTEMS = frozenset(
     [
         "nfs",
@@ -73,20 +75,14 @@ class LabState:
     directory: Path
 
     @classmethod
-    def of(cls, lab_name: str, *, root: Path | None = None) -> LabState:
+    def of(cls, lab_name: str, *, root: Path | None = None, mounts: Path = _MOUNTS) -> LabState:
         """The state of the lab named so, its directory made if need be.
 
-        Raises BadInput where the directory cannot be made or its path is too long for a Unix socket.
+        ``mounts`` tells what file system the directory is on. Raises BadInput where it cannot be made, where its path
+        is too long for a Unix socket, and where other machines share it: neither SQLite's write-ahead log nor a lock
+        keeps them apart.
         """
-        return cls.below(root or state_root(), lab_name, Path("/proc/self/mountinfo"))
-
-    @classmethod
-    def below(cls, root: Path, lab_name: str, mounts: Path) -> LabState:
-        """As :meth:`of`, told by ``mounts`` (proc_pid_mountinfo(5)) what file system the directory is on.
-
-        Raises BadInput for one that other machines share: neither SQLite's write-ahead log nor a lock keeps them apart.
-        """
-        directory = root / "labs" / lab_name
+        directory = (root or state_root()) / "labs" / lab_name
         if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
             raise BadInput(
                 f"{directory} is too long for Unix sockets ({_LONGEST_DIRECTORY} bytes at most): "

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput, DescriptionError
-from rackloop.lab.yaml._field_texts import field_texts
+from rackloop.lab.yaml._examine import field_texts
 from rackloop.measurement import Limit
 from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
 from rackloop.plan._planfile import (

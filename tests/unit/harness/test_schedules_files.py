@@ -19,7 +19,7 @@ from rackloop.faults.schedules import (
 )
 from rackloop.faults.schedules._schedulefile import WrittenBound, WrittenChoice, WrittenSchedule, WrittenStep
 from rackloop.lab import load_lab
-from rackloop.lab.yaml._field_texts import field_texts
+from rackloop.lab.yaml._examine import field_texts
 from tests.unit.harness.schedule_cases import RANDOM_SCHEDULES, any_schedules, schedule, step
 
 SCRIPTED = """\

@@ -105,10 +105,10 @@ def test_a_state_directory_that_other_machines_share_is_refused(tmp_path: Path, 
     mounts = tmp_path / "mountinfo"
     local = f"36 35 {number} / {tmp_path} rw,noatime master:1 - ext4 /dev/root rw\n"
     mounts.write_text(f"24 1 0:0 / / rw - {kind} filer:/export rw\n{local}")
-    assert LabState.below(tmp_path, "one", mounts).directory.is_dir()
+    assert LabState.of("one", root=tmp_path, mounts=mounts).directory.is_dir()
     mounts.write_text(local.replace("ext4 /dev/root", f"{kind} filer:/export"))
     with pytest.raises(BadInput, match=f"is on {kind}, .*set RACKLOOP_STATE_HOME to a local disk"):
-        LabState.below(tmp_path, "one", mounts)
+        LabState.of("one", root=tmp_path, mounts=mounts)
 
 
 def test_a_file_system_without_locks_is_bad_input(tmp_path: Path) -> None:

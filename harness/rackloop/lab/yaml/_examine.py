@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
@@ -14,7 +15,6 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from rackloop.errors import DescriptionError, Problem
 from rackloop.lab.yaml._document import Document, Plain, Step
-from rackloop.lab.yaml._field_texts import field_texts
 from rackloop.names import guess, kind_of
 
 KeyPath = tuple[Step, ...]
@@ -166,6 +166,25 @@ def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPat
 def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """The fields of a model by the key they have in the file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+@cache
+def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
+    """The text of each field, on one line, by the key the field has in the file.
+
+    It is read from the source when asked for, for a message or a schema. pydantic's ``use_attribute_docstrings`` reads
+    it for every model at every start.
+    """
+    import ast
+    import inspect
+
+    (definition,) = ast.parse(inspect.getsource(model)).body
+    texts = {}
+    for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                texts[model.model_fields[name].alias or name] = " ".join(said.split())
+    return texts
 
 
 def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
