@@ -39,8 +39,7 @@ def reads_the_live_map_without_changing_it(make: FabricFactory) -> None:
 
 def joins_ports_and_keeps_every_other_pair(make: FabricFactory) -> None:
     """A partial map joins what it names, leaves former partners open and touches nothing else."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, e, f, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, e, f, *_)):
         fabric.apply(Full(PortMap.of([(a, b), (c, d), (e, f)])), soon())
         fabric.apply(Partial(PortMap.of([(b, c)])), soon())
         assert fabric.live_map(soon()).pairs == PortMap.of([(b, c), (e, f)])
@@ -48,8 +47,7 @@ def joins_ports_and_keeps_every_other_pair(make: FabricFactory) -> None:
 
 def replaces_the_whole_map(make: FabricFactory) -> None:
     """A full map is the live map afterwards, the empty one included."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         for pairs in ([(a, b), (c, d)], [(a, c)], []):
             fabric.apply(Full(PortMap.of(pairs)), soon())
             assert fabric.live_map(soon()).pairs == PortMap.of(pairs)
@@ -66,8 +64,7 @@ def carries_as_many_pairs_as_it_has_ports_for(make: FabricFactory) -> None:
 
 def opens_ports(make: FabricFactory) -> None:
     """Opening one end opens the pair; opening what is open is no error."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         fabric.apply(Full(PortMap.of([(a, b), (c, d)])), soon())
         for ports in ({b}, {a, b}):
             fabric.apply(Open(frozenset(ports)), soon())
@@ -76,8 +73,7 @@ def opens_ports(make: FabricFactory) -> None:
 
 def counts_every_change(make: FabricFactory) -> None:
     """Each executed change adds one to the generation, also one that changes nothing, and says the new generation."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         generation = fabric.live_map(soon()).generation
         pair = PortMap.of([(a, b)])
         for change in (Partial(pair), Partial(pair), Open(frozenset({a})), Full(fabric.live_map(soon()).pairs)):
@@ -88,8 +84,7 @@ def counts_every_change(make: FabricFactory) -> None:
 
 def stamps_both_sides_of_the_trigger(make: FabricFactory) -> None:
     """The command is stamped before its acknowledgement, both within the call."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         began = CLOCK.now_ns()
         applied = fabric.apply(Partial(PortMap.of([(a, b)])), soon())
         assert began <= applied.commanded_ns < applied.acknowledged_ns <= CLOCK.now_ns()
@@ -97,8 +92,7 @@ def stamps_both_sides_of_the_trigger(make: FabricFactory) -> None:
 
 def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
     """Staging leaves the live map alone; the trigger makes the change, adds one to the generation and is stamped."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         switch = stager(fabric)
         for change in (Full(PortMap.of([(a, b)])), Partial(PortMap.of([(b, c)])), Open(frozenset({b}))):
             live = fabric.live_map(soon())
@@ -115,8 +109,7 @@ def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
 
 def triggers_a_staged_change_once_and_the_last_alone(make: FabricFactory) -> None:
     """What was triggered, or had another staged or made after it, is not executed: FabricError, and no change."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         switch = stager(fabric)
         first = switch.stage(Full(PortMap.of([(a, b)])), soon())
         second = switch.stage(Full(PortMap.of([(c, d)])), soon())
@@ -133,8 +126,7 @@ def triggers_a_staged_change_once_and_the_last_alone(make: FabricFactory) -> Non
 
 def refuses_to_trigger_at_another_generation(make: FabricFactory) -> None:
     """A change that another connection overtook raises StaleGeneration and is not made."""
-    with _left_as_found(make()) as fabric, closing(make()) as other:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)), closing(make()) as other:
         staged = stager(fabric).stage(Partial(PortMap.of([(a, b)])), soon())
         other.apply(Full(PortMap.of([(c, d)])), soon())
         with must_raise(StaleGeneration):
@@ -144,8 +136,7 @@ def refuses_to_trigger_at_another_generation(make: FabricFactory) -> None:
 
 def undoes_a_change_with_its_inverse(make: FabricFactory) -> None:
     """Executing the inverse of a change brings the former map back."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         before = PortMap.of([(a, b), (c, d)])
         fabric.apply(Full(before), soon())
         change = Partial(PortMap.of([(b, c)]))
@@ -157,8 +148,7 @@ def undoes_a_change_with_its_inverse(make: FabricFactory) -> None:
 
 def refuses_a_stale_generation(make: FabricFactory) -> None:
     """A change guarded by another generation than the live one raises StaleGeneration and is not made."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         live = fabric.live_map(soon())
         for change in (Partial(PortMap.of([(a, b)])), Full(PortMap()), Open(frozenset({a}))):
             for generation in (live.generation + 1, live.generation - 1):
@@ -170,8 +160,7 @@ def refuses_a_stale_generation(make: FabricFactory) -> None:
 
 def refuses_a_bad_map_whole_and_goes_on(make: FabricFactory) -> None:
     """One port the switch does not have spoils the change: nothing of it is done, and the next call works."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, *_)):
         bad = PortMap.of([(a, b), (c, fabric.port_count(soon()) + 1)])
         live = fabric.live_map(soon())
         for change in (Partial(bad), Full(bad), Open(bad.ports())):
@@ -184,8 +173,7 @@ def refuses_a_bad_map_whole_and_goes_on(make: FabricFactory) -> None:
 
 def refuses_a_deadline_that_is_over(make: FabricFactory) -> None:
     """A call that comes too late raises DeadlineExceeded and changes nothing."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         live = fabric.live_map(soon())
         with must_raise(DeadlineExceeded):
             fabric.apply(Partial(PortMap.of([(a, b)])), past())
@@ -194,8 +182,7 @@ def refuses_a_deadline_that_is_over(make: FabricFactory) -> None:
 
 def reports_the_states_it_is_asked_for(make: FabricFactory) -> None:
     """One state for each port asked for and no other; a port that is mapped to nothing is DOWN."""
-    with _left_as_found(make()) as fabric:
-        a, b, c, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, *_)):
         fabric.apply(Full(PortMap.of([(a, b)])), soon())
         states = fabric.port_states({a, c}, soon())
         assert set(states) == {a, c}
@@ -205,8 +192,7 @@ def reports_the_states_it_is_asked_for(make: FabricFactory) -> None:
 
 def shows_every_connection_the_same_map(make: FabricFactory) -> None:
     """What one connection changes, another reads; what one has prepared, another does not execute."""
-    with _left_as_found(make()) as fabric, closing(make()) as other:
-        a, b, c, d, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, c, d, *_)), closing(make()) as other:
         fabric.apply(Full(PortMap.of([(a, b)])), soon())
         assert other.live_map(soon()) == fabric.live_map(soon())
         other.apply(Partial(PortMap.of([(c, d)])), soon())
@@ -215,8 +201,7 @@ def shows_every_connection_the_same_map(make: FabricFactory) -> None:
 
 def keeps_the_map_when_a_connection_ends(make: FabricFactory) -> None:
     """Disconnecting changes nothing."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         with closing(make()) as other:
             other.apply(Partial(PortMap.of([(a, b)])), soon())
             live = other.live_map(soon())
@@ -295,8 +280,7 @@ def keeps_the_lock_when_a_connection_ends(make: FabricFactory) -> None:
 
 def saves_the_boot_map(make: FabricFactory) -> None:
     """Saving keeps the live map as the one to start with; later changes leave the saved one alone."""
-    with _left_as_found(make()) as fabric:
-        a, b, *_ = _spare_ports(fabric)
+    with _spare_ports(make) as (fabric, (a, b, *_)):
         saved_before = fabric.boot_map(soon())
         pair = PortMap.of([(a, b)])
         fabric.apply(Full(pair), soon())
@@ -323,11 +307,18 @@ def says_that_it_is_closed(make: FabricFactory) -> None:
 CONTRACT = clauses(__name__)
 
 
-def _spare_ports(fabric: Fabric) -> tuple[int, ...]:
+def _last_ports(fabric: Fabric) -> tuple[int, ...]:
     count = fabric.port_count(soon())
     if count < _SPARE_PORTS:
         raise NotSupported(f"the contract maps {_SPARE_PORTS} ports and this switch has {count}")
     return tuple(range(count - _SPARE_PORTS + 1, count + 1))
+
+
+@contextmanager
+def _spare_ports(make: FabricFactory) -> Iterator[tuple[Fabric, tuple[int, ...]]]:
+    """A fabric that is left as it was found, and the ports of it that may be mapped."""
+    with _left_as_found(make()) as fabric:
+        yield fabric, _last_ports(fabric)
 
 
 @contextmanager
@@ -346,12 +337,12 @@ def _restore(fabric: Fabric, before: LiveMap) -> None:
 
 
 def _change(fabric: Fabric) -> None:
-    a, b, *_ = _spare_ports(fabric)
+    a, b, *_ = _last_ports(fabric)
     fabric.apply(Partial(PortMap.of([(a, b)])), soon())
 
 
 def _open_one(fabric: Fabric) -> None:
-    fabric.apply(Open(frozenset(_spare_ports(fabric)[:1])), soon())
+    fabric.apply(Open(frozenset(_last_ports(fabric)[:1])), soon())
 
 
 def _granted_token(fabric: Fabric) -> int:
