@@ -83,7 +83,7 @@ class Examined(Generic[M]):
     def where(self, path: KeyPath) -> str:
         """The path and ``file:line:column`` of the value at ``path``, for a message that names a second place."""
         place = self._document.place(_written(self._document.value, self._taken_out, path))
-        return f"{place.path} ({self._document.file}:{place.line}:{place.column})"
+        return f"{place.path} ({self.place(path)})"
 
     def place(self, path: KeyPath) -> str:
         """``file:line:column`` of the value at ``path``, for a message of a later moment."""
@@ -121,29 +121,20 @@ def examine(document: Document, model: type[M], *, context: Mapping[str, Any], s
         try:
             value = model.model_validate(data, context=dict(context))
         except ValidationError as error:
-            if error.error_count() > _MOST_PROBLEMS:
-                first = error.errors(include_url=False)[:_MOST_PROBLEMS]
-                problems += [_problem_of(document, details, model) for details in first]
-                return Examined(document, problems, None, {()})
-            for details in error.errors(include_url=False):
-                if details["type"] == "default_factory_not_called":  # it needs a field that has its own problem
-                    continue
+            # A default that was not made needs a field that has its own problem.
+            found = [one for one in error.errors(include_url=False) if one["type"] != "default_factory_not_called"]
+            for details in found[:_MOST_PROBLEMS]:
                 path, message, is_about_key = _in_our_words(details, model)
                 written = _written(document.value, before, path)
                 if round_number == 0:
                     problems.append(document.problem(written, message, key=is_about_key))
                 is_replaceable = any(_matches(pattern, written) for pattern in stand_ins)
                 taken_out.add(written if is_replaceable else written[: sum(1 for _ in _walk(data, path))])
+            if () in taken_out or len(found) > _MOST_PROBLEMS:
+                break
         else:
             return Examined(document, problems, value, taken_out)
-        if () in taken_out:
-            break
     return Examined(document, problems, None, taken_out)
-
-
-def _problem_of(document: Document, details: ErrorDetails, model: type[BaseModel]) -> Problem:
-    path, message, is_about_key = _in_our_words(details, model)
-    return document.problem(path, message, key=is_about_key)
 
 
 def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:
