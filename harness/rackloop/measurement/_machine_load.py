@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -104,8 +105,7 @@ class LoadWitness:
         self._late_ns = 0
         self._began_ns = 0
         self._counts = _Counts(None, None, 0)
-        self._asked_ns: list[int] = []
-        self._kept_us: list[int] = []
+        self._kept: list[tuple[int, int]] = []
         self._most_us: list[int] = []
         self._ask_rack: Callable[[], float | None] = lambda: None
         self._rack_s: float | None = None
@@ -135,7 +135,7 @@ class LoadWitness:
         with self._lock:
             self._began_ns = self._clock.now_ns()
             self._worst_ns = self._late_ns = 0
-            self._asked_ns, self._kept_us, self._most_us = [], [], []
+            self._kept, self._most_us = [], [0] * len(_STRETCHES_S)
         self._counts = self._counted()
         self._rack_then_s = self._rack_s
 
@@ -168,21 +168,20 @@ class LoadWitness:
             self._worst_ns = max(self._worst_ns, late_ns)
             self._late_ns += late_ns
             self._due_ns = now_ns + round(PERIOD_S * 1e9)
-            if not self._asked_ns or now_ns - self._asked_ns[-1] >= _ASK_NS:
+            if not self._kept or now_ns - self._kept[-1][0] >= _ASK_NS:
                 self._note_kept(now_ns)
 
     def _note_kept(self, now_ns: int) -> None:
         """Ask the kernel, and compare with what it said at the beginning of each stretch that ends now."""
         kept_us = sum(self._pressure_us(what) or 0 for what in ("cpu", "io"))
-        asked_ns, told_us = self._asked_ns, self._kept_us
-        asked_ns.append(now_ns)
-        told_us.append(kept_us)
-        if len(asked_ns) > _KEPT_ANSWERS:
+        self._kept.append((now_ns, kept_us))
+        if len(self._kept) > _KEPT_ANSWERS:
             # The longest stretch is long over.
-            del asked_ns[: _KEPT_ANSWERS // 2], told_us[: _KEPT_ANSWERS // 2]
-        since = [max(0, bisect_right(asked_ns, now_ns - round(of_s * 1e9)) - 1) for of_s in _STRETCHES_S]
-        before = self._most_us or [0] * len(since)
-        self._most_us = [max(most_us, kept_us - told_us[first]) for most_us, first in zip(before, since, strict=True)]
+            del self._kept[: _KEPT_ANSWERS // 2]
+        for index, of_s in enumerate(_STRETCHES_S):
+            first = bisect_right(self._kept, now_ns - round(of_s * 1e9), key=itemgetter(0))
+            _, told_us = self._kept[max(0, first - 1)]
+            self._most_us[index] = max(self._most_us[index], kept_us - told_us)
 
     def _sample(self) -> None:
         while not self._is_stopped:
