@@ -82,7 +82,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _examined(path: Path) -> Examined[Lab]:
-    examined = examine(compose_file(path), Lab, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+    examined = examine(compose_file(path), Lab, stand_ins=_STAND_INS)
     check_wiring(examined)
     return examined
 

@@ -170,7 +170,7 @@ def load_profile(path_or_name: str | Path) -> Profile:
     Raises BadInput where there is no such file or profile, DescriptionError with every problem the file has.
     """
     path = find_description(path_or_name, "drive profile", (_folder(),))
-    return examine(compose_file(path), Profile, context={"file": path.absolute()}, stand_ins={}).finish()
+    return examine(compose_file(path), Profile).finish()
 
 
 def _folder() -> Path:

@@ -120,7 +120,7 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
     """
     root = testplans_root or data_path("testplans")
     path = find_description(path_or_name, "plan", (Path("testplans"), root))
-    examined = examine(compose_file(path), WrittenPlan, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+    examined = examine(compose_file(path), WrittenPlan, stand_ins=_STAND_INS)
     files = files_by_name(root)
     entries = tuple(
         _entry(examined, ("tests", index), written, files)

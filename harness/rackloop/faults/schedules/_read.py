@@ -40,16 +40,16 @@ def load_schedule(path: str | Path, lab: Lab | None = None) -> Schedule | Random
     path = Path(path).expanduser()
     if not path.is_file():
         raise BadInput(f"there is no schedule at {path}; check the path")
-    return _loaded(compose_file(path), path, lab)
+    return _loaded(compose_file(path), lab)
 
 
 def read_schedule(text: str, name: str = "schedule") -> Schedule | RandomSchedule:
     """The schedule in ``text``; ``name`` is the file that messages name. Raises DescriptionError as above."""
-    return _loaded(compose(text, name), Path(name))
+    return _loaded(compose(text, name))
 
 
-def _loaded(document: Document, path: Path, lab: Lab | None = None) -> Schedule | RandomSchedule:
-    examined = examine(document, WrittenSchedule, context={"file": path.absolute()}, stand_ins=_STAND_INS)
+def _loaded(document: Document, lab: Lab | None = None) -> Schedule | RandomSchedule:
+    examined = examine(document, WrittenSchedule, stand_ins=_STAND_INS)
     found = examined_schedule(examined, (), examined.value, lab=lab) if examined.value else None
     examined.finish()
     assert found is not None  # noqa: S101 - finish raises where it is

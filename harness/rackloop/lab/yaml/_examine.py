@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
@@ -20,6 +21,7 @@ from rackloop.names import guess, kind_of
 KeyPath = tuple[Step, ...]
 StandIns = Mapping[tuple[str, ...], Plain]
 
+_NO_STAND_INS: StandIns = {}
 _MOST_ROUNDS = 16
 # Of a file with more, the rest is not looked at: each takes its time, and nobody reads them.
 _MOST_PROBLEMS = 1000
@@ -107,19 +109,21 @@ class Examined(Generic[M]):
         return self.value
 
 
-def examine(document: Document, model: type[M], *, context: Mapping[str, Any], stand_ins: StandIns) -> Examined[M]:
+def examine(document: Document, model: type[M], *, stand_ins: StandIns = _NO_STAND_INS) -> Examined[M]:
     """Validate ``document`` as ``model``, with every problem of every part.
 
     What has a problem is taken out, as little as possible, until the rest is sound. ``stand_ins`` replace values that
-    a part cannot do without; a ``*`` in the path of one stands for any key.
+    a part cannot do without; a ``*`` in the path of one stands for any key. Validators find the path of the file as
+    ``file`` in their context.
     """
+    context = {"file": Path(document.file).absolute()}
     problems = list(document.problems)
     taken_out: set[KeyPath] = set()
     for round_number in range(_MOST_ROUNDS):
         before = frozenset(taken_out)
         data = _without(document.value, before, (), _stood_in(before, stand_ins)) if before else document.value
         try:
-            value = model.model_validate(data, context=dict(context))
+            value = model.model_validate(data, context=context)
         except ValidationError as error:
             # A default that was not made needs a field that has its own problem.
             found = [one for one in error.errors(include_url=False) if one["type"] != "default_factory_not_called"]
