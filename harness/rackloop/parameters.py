@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,14 +104,9 @@ class Parameter:
         return None
 
     def _read_one(self, written: object, place: tuple[int, ...], problems: Problems) -> Any:
-        if not isinstance(written, str):
-            problems[place] = self._unexpected(written)
-            return None
-        try:
-            value = self._parsed(written)
-        except ValueError as error:
-            problems[place] = str(error) or self._unexpected(written)
-            return None
+        value = None
+        with suppress(ValueError):
+            value = self._parsed(written) if isinstance(written, str) else None
         if not self._is_right(value):
             problems[place] = self._unexpected(written)
         return value
@@ -129,17 +125,16 @@ class Parameter:
         return self._with_unit(written)
 
     def _with_unit(self, written: str) -> float:
-        try:
-            if self.unit == "B":
+        match self.unit:
+            case "":
+                raise ValueError
+            case "B":
                 return parse_size(written)
-            if self.unit == "B/s":
+            case "B/s":
                 found = parse_quantity(written, "B/s")
                 return int(found) if self.type is int and found.is_integer() else found
-            if self.unit:
+            case _:
                 return parse_quantity(written, "s") * _IN_A_SECOND[self.unit]
-        except ValueError:
-            pass
-        raise ValueError
 
     def _is_right(self, value: object) -> bool:
         if self.type is bool:
