@@ -224,7 +224,9 @@ def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -
 
 def _find(measurement: Measurement, limit: Limit | None) -> Finding:
     samples = measurement.samples
-    statistic: Statistic = limit.quantile if limit and limit.quantile is not None else _natural_statistic(samples)
+    statistic: Statistic = "max" if samples.n == 1 else 0.5
+    if limit is not None and limit.quantile is not None:
+        statistic = limit.quantile
     raw = _bounds(samples, statistic)
     corrected = _bounds(measurement.corrected or samples, statistic)
     both = _from_to(raw, corrected)
@@ -244,10 +246,6 @@ def _find(measurement: Measurement, limit: Limit | None) -> Finding:
         reason=reason,
         cause=cause,
     )
-
-
-def _natural_statistic(samples: Distribution) -> Statistic:
-    return "max" if samples.n == 1 else 0.5
 
 
 def _value(samples: Distribution, statistic: Statistic) -> float:
