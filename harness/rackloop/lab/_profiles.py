@@ -54,18 +54,11 @@ def _unit_of(figure: str) -> str:
 
 def _value(text: str, info: ValidationInfo) -> float:
     # Of a figure that has a problem of its own the unit is not known.
-    return _quantity(text, _unit_of(info.data["figure"])) if "figure" in info.data else 0.0
+    return parse_quantity(text, _unit_of(info.data["figure"])) if "figure" in info.data else 0.0
 
 
 def _ratio(text: str) -> float:
-    return _quantity(text, "1")
-
-
-def _quantity(text: str, unit: str) -> float:
-    try:
-        return parse_quantity(text, unit)
-    except ValueError as error:
-        raise wrong(str(error)) from None
+    return parse_quantity(text, "1")
 
 
 def _parameter(value: Plain) -> Any:

@@ -48,7 +48,13 @@ class FileSecret(Secret):
 
     def reveal(self) -> str:
         """The file's text."""
-        if not (value := _read(self.path).removesuffix("\n").removesuffix("\r")):
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(
+                f"the secret file {self.path} cannot be read: {error}; check its name, owner and mode"
+            ) from None
+        if not (value := text.removesuffix("\n").removesuffix("\r")):
             raise BadInput(f"the secret file {self.path} is empty; write the secret into it")
         return value
 
@@ -72,9 +78,8 @@ class VaultSecret(Secret):
             raise BadInput(f"{_VAULT_PASSWORD_FILE} is not set; let it name the file with the password of {self.path}")
         viewed = _ansible_vault("view", "--vault-password-file", password_file, str(self.path))
         if viewed.returncode:
-            raise BadInput(
-                f"{self.path} cannot be opened with the password in {password_file}: {_last_line(viewed.stderr)}"
-            )
+            said = viewed.stderr.strip().rpartition("\n")[2] or "it said nothing"
+            raise BadInput(f"{self.path} cannot be opened with the password in {password_file}: {said}")
         value = compose(viewed.stdout, str(self.path)).value
         found = value.get(self.key) if isinstance(value, dict) else None
         if not isinstance(found, str):
@@ -91,14 +96,3 @@ def _ansible_vault(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_VAULT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"ansible-vault cannot be run: {error}; install ansible-core beside Rackloop") from None
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2] or "it said nothing"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the secret file {path} cannot be read: {error}; check its name, owner and mode") from None

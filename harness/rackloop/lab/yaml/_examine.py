@@ -144,8 +144,9 @@ def examine(document: Document, model: type[M], *, stand_ins: StandIns = _NO_STA
 def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:
     """The path, the message, and whether it is about the key rather than the value."""
     kind, path = details["type"], details["loc"]
+    message = str(details["ctx"]["error"]) if kind == "value_error" else details["msg"]
     if path[-1:] == ("[key]",):
-        return path[:-1], details["msg"], True
+        return path[:-1], message, True
     if kind == "missing":
         return path, "is missing: " + field_texts(_owner(model, path))[str(path[-1])], False
     if kind == "extra_forbidden":
@@ -154,7 +155,7 @@ def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPat
         return path, f"expected {_EXPECTED[kind]}, found {kind_of(details['input'])}", False
     if kind == "too_short":
         return path, "is empty; give at least one entry", False
-    return path, details["msg"], False
+    return path, message, False
 
 
 @cache

@@ -35,7 +35,7 @@ _SEPARATORS = str.maketrans("", "", ":-")
 class Scalar:
     """Metadata of an ``Annotated`` type: makes the value from the text as written, and describes it to editors.
 
-    ``parse`` raises what :func:`wrong` gives.
+    ``parse`` raises what :func:`wrong` gives, or another ValueError that says what is wrong.
     """
 
     parse: Callable[[object, ValidationInfo], object]
@@ -131,10 +131,7 @@ def flag(value: object) -> bool:
 
 def _size(value: object, _info: ValidationInfo) -> int:
     text = text_of(value, "a size such as 8 GiB")
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise wrong(str(error)) from None
+    size = parse_size(text)
     if not SMALLEST_DRIVE_BYTES <= size <= LARGEST_DRIVE_BYTES:
         raise wrong(f"expected a size from 1 MiB to 1 PB, found {kind_of(text)}; check the unit")
     return size
@@ -142,10 +139,7 @@ def _size(value: object, _info: ValidationInfo) -> int:
 
 def _seconds(value: object, _info: ValidationInfo) -> float:
     text = text_of(value, "a time such as 5 s")
-    try:
-        seconds = parse_quantity(text, "s")
-    except ValueError as error:
-        raise wrong(str(error)) from None
+    seconds = parse_quantity(text, "s")
     if not 0 < seconds <= LONGEST_S:
         raise wrong(f"expected a time above zero such as 5 s, at most {LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
     return seconds
