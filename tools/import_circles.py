@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("harness", "traces", "drivers", "labs", "models", "fixtures", "reports", "tools")
+FOLDERS = ("harness", "oracles", "traces", "drivers", "labs", "models", "fixtures", "reports", "tools")
 
 Graph = Mapping[str, frozenset[str]]
 

@@ -13,8 +13,6 @@ from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop.measurement import Verdict
 from rackloop.parameters import erasure_code, number, part, size, whole
-from rackloop.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
-from rackloop.recovery import Progress as CampaignProgress
 from rackloop_fixtures import (
     DriveEraser,
     ErasureRack,
@@ -33,6 +31,8 @@ from rackloop_models.disaggregation import Shape
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
 from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode
 from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
+from rackloop_oracles.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
+from rackloop_oracles.recovery import Progress as CampaignProgress
 
 # Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
 PARAMETERS = {

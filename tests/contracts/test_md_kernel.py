@@ -11,7 +11,9 @@ import pytest
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import HostKeyMismatch
 from rackloop.measurement import Verdict
-from rackloop.recovery import (
+from rackloop_drivers.host import SshHost
+from rackloop_models.under_test import md_stripe
+from rackloop_oracles.recovery import (
     Campaign,
     CampaignPlan,
     Cell,
@@ -24,8 +26,6 @@ from rackloop.recovery import (
     RecoveryOracle,
     RecoveryResult,
 )
-from rackloop_drivers.host import SshHost
-from rackloop_models.under_test import md_stripe
 from tests.linux_guest.machine import LinuxGuest, require_guest, running_guest
 from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, ThawedSystem
 from tests.linux_guest.md_guest import MODULES, PROGRAMS, MdGuest

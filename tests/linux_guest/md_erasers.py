@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
-from rackloop.recovery import Place
 from rackloop_models.under_test import MdSystem
+from rackloop_oracles.recovery import Place
 from tests.linux_guest.md_guest import MdGuest
 
 # Slow enough that the oracle looks in while it goes on: there are some MiB.

@@ -1,4 +1,4 @@
-"""Storage systems as systems under test of the recovery oracle (``rackloop.recovery``): our own stores and Linux md."""
+"""Our own stores and Linux md as systems under test of the recovery oracle, ``rackloop_oracles.recovery``."""
 
 from typing import TYPE_CHECKING
 

@@ -7,15 +7,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rackloop.recovery import (
-    BlocksUnreadable,
-    Health,
-    Place,
-    RecoveryState,
-    SelfDescription,
-    SilentCorruption,
-    Stripe,
-)
 from rackloop_models.erasure import UnrecoverableError
 from rackloop_models.local_erasure import (
     SECTOR_BYTES,
@@ -23,6 +14,15 @@ from rackloop_models.local_erasure import (
     ReplicasDisagree,
     ScrubReport,
     StoredFile,
+)
+from rackloop_oracles.recovery import (
+    BlocksUnreadable,
+    Health,
+    Place,
+    RecoveryState,
+    SelfDescription,
+    SilentCorruption,
+    Stripe,
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rackloop.abilities import Executor
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
-from rackloop.recovery import Health, RecoveryState
+from rackloop_oracles.recovery import Health, RecoveryState
 
 _POLL_S = 0.5
 _NAME = re.compile(r"md[\w.-]+")

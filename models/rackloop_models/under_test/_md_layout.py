@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rackloop.recovery import SECTOR_BYTES, Place, Stripe
 from rackloop_models.under_test._md import MdStatus
+from rackloop_oracles.recovery import SECTOR_BYTES, Place, Stripe
 
 # ``ALGORITHM_LEFT_SYMMETRIC`` of the kernel's drivers/md/raid5.h, what mdadm makes unless it is told otherwise.
 _LEFT_SYMMETRIC = 2

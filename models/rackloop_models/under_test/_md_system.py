@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from rackloop.abilities.blocks import Blocks
 from rackloop.clock import Clock, Deadline
-from rackloop.recovery import BlockSystem, RecoveryState, SilentCorruption, Stripe
 from rackloop_models.under_test._md import MdArray, MdStatus
 from rackloop_models.under_test._md_layout import md_stripe
+from rackloop_oracles.recovery import BlockSystem, RecoveryState, SilentCorruption, Stripe
 
 
 class MdSystem(BlockSystem):

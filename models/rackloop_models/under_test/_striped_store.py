@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from rackloop.abilities.blocks import Blocks
 from rackloop.errors import LabError
-from rackloop.recovery import (
+from rackloop_models.erasure import UnrecoverableError
+from rackloop_models.rack_erasure import NoSuchObject, StripedStore, TooFewDrives
+from rackloop_oracles.recovery import (
     BlocksMissing,
     BlocksUnreadable,
     Health,
@@ -17,8 +19,6 @@ from rackloop.recovery import (
     SilentCorruption,
     Stripe,
 )
-from rackloop_models.erasure import UnrecoverableError
-from rackloop_models.rack_erasure import NoSuchObject, StripedStore, TooFewDrives
 
 
 class StripedStoreUnderTest:

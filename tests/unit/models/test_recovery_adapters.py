@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.measurement import Verdict
-from rackloop.recovery import (
+from rackloop.seed import Stream, stream
+from rackloop_models.local_erasure import Layout as LocalLayout
+from rackloop_models.local_erasure import LocalStore, format_drive
+from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store
+from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
+from rackloop_oracles.recovery import (
     Campaign,
     CampaignPlan,
     Damage,
@@ -19,14 +24,9 @@ from rackloop.recovery import (
     RecoveryOracle,
     Repairs,
 )
-from rackloop.seed import Stream, stream
-from rackloop_models.local_erasure import Layout as LocalLayout
-from rackloop_models.local_erasure import LocalStore, format_drive
-from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store
-from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
-from tests.unit.harness.faulty_blocks import DriveEraser, FaultyBlocks, SectorEraser, faulty_drives
-from tests.unit.harness.judged_system import judged
-from tests.unit.harness.recovery_doubles import VolatileBlocks
+from tests.unit.oracles.faulty_blocks import DriveEraser, FaultyBlocks, SectorEraser, faulty_drives
+from tests.unit.oracles.judged_system import judged
+from tests.unit.oracles.recovery_doubles import VolatileBlocks
 
 SECTOR = 4096
 LOCAL_BLOCKS = 21  # four groups of five, and one of a single sector

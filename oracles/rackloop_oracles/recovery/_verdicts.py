@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rackloop.recovery._content import Content, Found
-from rackloop.recovery._sectors import PIECE_BYTES, SECTOR_BYTES
+from rackloop_oracles.recovery._content import Content, Found
+from rackloop_oracles.recovery._sectors import PIECE_BYTES, SECTOR_BYTES
 
 LOUD = frozenset({Content.UNREADABLE, Content.MISSING})
 # What may have been there before this run wrote for the first time.

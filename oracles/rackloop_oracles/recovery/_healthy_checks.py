@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rackloop.recovery._oracle import RecoveryOracle
-from rackloop.recovery._patterns import Damage, Mix
-from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
 from rackloop.seed import Stream
+from rackloop_oracles.recovery._oracle import RecoveryOracle
+from rackloop_oracles.recovery._patterns import Damage, Mix
+from rackloop_oracles.recovery._result import Column, Phase, RecoveryResult, Row
 
 
 class HealthyChecks:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.errors import BadInput, DeadlineExceeded
-from rackloop.recovery import BlocksMissing, BlockSystem, Outcome, RecoveryOracle, Stripe
 from rackloop.seed import Stream, stream
-from tests.unit.harness.recovery_doubles import (
+from rackloop_oracles.recovery import BlocksMissing, BlockSystem, Outcome, RecoveryOracle, Stripe
+from tests.unit.oracles.recovery_doubles import (
     Defective,
     Hanging,
     Swallowing,

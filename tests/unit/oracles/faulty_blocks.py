@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rackloop.abilities.blocks import Blocks, IoFailed, MemoryBlocks
 from rackloop.errors import NotSupported
-from rackloop.recovery import Place
+from rackloop_oracles.recovery import Place
 
 SECTOR = 4096
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from rackloop.abilities.blocks import Blocks
 from rackloop.errors import BadInput
-from rackloop.recovery._sectors import SECTOR_BYTES
-from rackloop.recovery._system import Health, RecoveryState, SelfDescription, SilentCorruption
+from rackloop_oracles.recovery._sectors import SECTOR_BYTES
+from rackloop_oracles.recovery._system import Health, RecoveryState, SelfDescription, SilentCorruption
 
 
 class StateSource(Protocol):

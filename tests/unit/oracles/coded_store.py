@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rackloop.abilities.blocks import IoFailed
-from rackloop.recovery import BlocksUnreadable, Health, Place, RecoveryState, SelfDescription, SilentCorruption, Stripe
 from rackloop_models.erasure import Code
-from tests.unit.harness.faulty_blocks import SECTOR, FaultyBlocks, faulty_drives
+from rackloop_oracles.recovery import (
+    BlocksUnreadable,
+    Health,
+    Place,
+    RecoveryState,
+    SelfDescription,
+    SilentCorruption,
+    Stripe,
+)
+from tests.unit.oracles.faulty_blocks import SECTOR, FaultyBlocks, faulty_drives
 
 Unit = NDArray[np.uint8]
 

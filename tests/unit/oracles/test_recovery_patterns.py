@@ -7,9 +7,9 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.recovery import Case, Damage, Mix, Patterns, Place, Stripe
-from rackloop.recovery._patterns import rounds
 from rackloop.seed import stream
+from rackloop_oracles.recovery import Case, Damage, Mix, Patterns, Place, Stripe
+from rackloop_oracles.recovery._patterns import rounds
 
 
 def stripes(*shapes: tuple[int, int]) -> list[Stripe]:

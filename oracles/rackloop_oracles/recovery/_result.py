@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rackloop.measurement import Distribution, Measurement, Verdict, worst
-from rackloop.recovery._patterns import Coverage, Damage, Mix
-from rackloop.recovery._verdicts import Judged, Outcome
+from rackloop_oracles.recovery._patterns import Coverage, Damage, Mix
+from rackloop_oracles.recovery._verdicts import Judged, Outcome
 
 
 class Phase(StrEnum):

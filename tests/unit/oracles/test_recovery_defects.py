@@ -10,7 +10,8 @@ import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.measurement import Verdict
-from rackloop.recovery import (
+from rackloop.seed import stream
+from rackloop_oracles.recovery import (
     BlocksUnreadable,
     BlockSystem,
     Campaign,
@@ -26,9 +27,8 @@ from rackloop.recovery import (
     SilentCorruption,
     Stripe,
 )
-from rackloop.seed import stream
-from tests.unit.harness.coded_store import CodedStore
-from tests.unit.harness.defective_stores import (
+from tests.unit.oracles.coded_store import CodedStore
+from tests.unit.oracles.defective_stores import (
     BelievesOneOfTwo,
     BelievesTooMany,
     FlushesNotWhileDamaged,
@@ -45,9 +45,9 @@ from tests.unit.harness.defective_stores import (
     WrongAlone,
     WrongForOnePattern,
 )
-from tests.unit.harness.faulty_blocks import SECTOR, SectorEraser, faulty_drives
-from tests.unit.harness.judged_system import judged
-from tests.unit.harness.recovery_doubles import VolatileBlocks
+from tests.unit.oracles.faulty_blocks import SECTOR, SectorEraser, faulty_drives
+from tests.unit.oracles.judged_system import judged
+from tests.unit.oracles.recovery_doubles import VolatileBlocks
 
 PLAN = CampaignPlan(7, beyond=6, corruptions=6)
 

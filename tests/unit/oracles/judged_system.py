@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.recovery import (
+from rackloop_oracles.recovery import (
     Campaign,
     CampaignPlan,
     Eraser,

@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rackloop.recovery._crc32c import crc32c
-from rackloop.recovery._sectors import (
+from rackloop_oracles.recovery._crc32c import crc32c
+from rackloop_oracles.recovery._sectors import (
     HEADER,
     HEADER_CHECKED,
     MAGIC,

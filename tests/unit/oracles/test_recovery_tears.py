@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from rackloop.abilities.blocks import MemoryBlocks
-from rackloop.recovery import BlockSystem, Outcome, RecoveryOracle
-from tests.unit.harness.recovery_doubles import oracle_of, sectors_of
+from rackloop_oracles.recovery import BlockSystem, Outcome, RecoveryOracle
+from tests.unit.oracles.recovery_doubles import oracle_of, sectors_of
 
 BLOCK = 4096
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rackloop.errors import BadInput
-from rackloop.recovery._crc32c import U32, Bytes, added_by_bytes, added_by_messages, by_byte, crc32c
+from rackloop_oracles.recovery._crc32c import U32, Bytes, added_by_bytes, added_by_messages, by_byte, crc32c
 
 U64: TypeAlias = NDArray[np.uint64]
 

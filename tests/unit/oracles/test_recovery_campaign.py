@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.measurement import Verdict
-from rackloop.recovery import (
+from rackloop_oracles.recovery import (
     BlocksUnreadable,
     BlockSystem,
     Campaign,
@@ -29,9 +29,9 @@ from rackloop.recovery import (
     SelfDescription,
     SilentCorruption,
 )
-from tests.unit.harness.coded_store import CodedStore
-from tests.unit.harness.faulty_blocks import SECTOR, DriveEraser, SectorEraser
-from tests.unit.harness.judged_system import judged
+from tests.unit.oracles.coded_store import CodedStore
+from tests.unit.oracles.faulty_blocks import SECTOR, DriveEraser, SectorEraser
+from tests.unit.oracles.judged_system import judged
 
 PLAN = CampaignPlan(7, beyond=9, corruptions=9)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from rackloop.abilities.blocks import IoFailed
-from rackloop.recovery import BlocksUnreadable, Health, Place, RecoveryState
-from tests.unit.harness.coded_store import CodedStore
-from tests.unit.harness.faulty_blocks import SECTOR
+from rackloop_oracles.recovery import BlocksUnreadable, Health, Place, RecoveryState
+from tests.unit.oracles.coded_store import CodedStore
+from tests.unit.oracles.faulty_blocks import SECTOR
 
 
 class LosesTheSecond(CodedStore):

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from rackloop.errors import DeadlineExceeded, NotSupported
-from rackloop.recovery._eraser import Eraser, positions_hit
-from rackloop.recovery._healthy_checks import HealthyChecks
-from rackloop.recovery._oracle import Reading, RecoveryOracle
-from rackloop.recovery._patterns import Case, Damage, Mix, Patterns, rounds
-from rackloop.recovery._plan import CampaignPlan, Hit, Progress, Way, stripes_to_damage
-from rackloop.recovery._result import Column, Phase, RecoveryResult, Row
-from rackloop.recovery._system import Health, Place, Repairs, SilentCorruption, Stripe
-from rackloop.recovery._verdicts import Judged, Outcome
 from rackloop.seed import stream
+from rackloop_oracles.recovery._eraser import Eraser, positions_hit
+from rackloop_oracles.recovery._healthy_checks import HealthyChecks
+from rackloop_oracles.recovery._oracle import Reading, RecoveryOracle
+from rackloop_oracles.recovery._patterns import Case, Damage, Mix, Patterns, rounds
+from rackloop_oracles.recovery._plan import CampaignPlan, Hit, Progress, Way, stripes_to_damage
+from rackloop_oracles.recovery._result import Column, Phase, RecoveryResult, Row
+from rackloop_oracles.recovery._system import Health, Place, Repairs, SilentCorruption, Stripe
+from rackloop_oracles.recovery._verdicts import Judged, Outcome
 
 _PROMISED = frozenset({SilentCorruption.CORRECTED, SilentCorruption.DETECTED})
 _PAUSES = 2

@@ -8,8 +8,8 @@ from enum import StrEnum
 from itertools import combinations
 from math import comb
 
-from rackloop.recovery._system import Stripe
 from rackloop.seed import Stream
+from rackloop_oracles.recovery._system import Stripe
 
 _Draw = Callable[[int, int], list[frozenset[int]]]
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.recovery import History, Write
 from rackloop.seed import Stream
+from rackloop_oracles.recovery import History, Write
 
 BLOCK = 300  # not of the first bucket
 

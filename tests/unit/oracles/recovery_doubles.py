@@ -11,7 +11,8 @@ import numpy as np
 
 from rackloop.abilities.blocks import IoFailed, MemoryBlocks
 from rackloop.clock import Deadline, RealClock
-from rackloop.recovery import (
+from rackloop.seed import Stream
+from rackloop_oracles.recovery import (
     BlockSystem,
     Health,
     Identity,
@@ -20,7 +21,6 @@ from rackloop.recovery import (
     SelfDescription,
     SystemUnderTest,
 )
-from rackloop.seed import Stream
 
 SEED = 11
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
 from rackloop.native import find_binary
-from rackloop.recovery._content import Content, Found, found_in
-from rackloop.recovery._crc32c import crc32c
-from rackloop.recovery._sectors import SECTOR_BYTES, U64, Identity
+from rackloop_oracles.recovery._content import Content, Found, found_in
+from rackloop_oracles.recovery._crc32c import crc32c
+from rackloop_oracles.recovery._sectors import SECTOR_BYTES, U64, Identity
 
 MINE = Identity("RL000001", 5)
 LBA = 77

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from rackloop.recovery._system import Place, Stripe
+from rackloop_oracles.recovery._system import Place, Stripe
 
 
 class Eraser(Protocol):

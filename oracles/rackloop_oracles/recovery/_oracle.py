@@ -12,11 +12,11 @@ import numpy as np
 from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
-from rackloop.recovery._bounded_calls import BoundedCalls, Pending
-from rackloop.recovery._content import Content, Found, as_sectors, found_in
-from rackloop.recovery._history import History, Write
-from rackloop.recovery._sectors import SECTOR_BYTES, U64, Identity
-from rackloop.recovery._system import (
+from rackloop_oracles.recovery._bounded_calls import BoundedCalls, Pending
+from rackloop_oracles.recovery._content import Content, Found, as_sectors, found_in
+from rackloop_oracles.recovery._history import History, Write
+from rackloop_oracles.recovery._sectors import SECTOR_BYTES, U64, Identity
+from rackloop_oracles.recovery._system import (
     BlocksMissing,
     BlocksUnreadable,
     Forgets,
@@ -27,7 +27,7 @@ from rackloop.recovery._system import (
     Stripe,
     SystemUnderTest,
 )
-from rackloop.recovery._verdicts import LOUD, Judged, Observation, Outcome, judged
+from rackloop_oracles.recovery._verdicts import LOUD, Judged, Observation, Outcome, judged
 
 BATCH_BYTES = 4 << 20
 

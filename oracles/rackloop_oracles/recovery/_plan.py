@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rackloop.errors import BadInput
-from rackloop.recovery._patterns import Mix
-from rackloop.recovery._system import Stripe
 from rackloop.seed import Stream
+from rackloop_oracles.recovery._patterns import Mix
+from rackloop_oracles.recovery._system import Stripe
 
 _MOST_ALONE = 16
 

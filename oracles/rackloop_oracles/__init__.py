@@ -1,0 +1,1 @@
+"""Oracles: judges of what a system under test did, after the fact."""
