@@ -187,5 +187,11 @@ class RecoveryResult:
         return found
 
 
+def add_once(texts: list[str], text: str) -> None:
+    """Add a text that is not there yet."""
+    if text not in texts:
+        texts.append(text)
+
+
 def _count(name: str, value: float, labels: dict[str, str]) -> Measurement:
     return Measurement(name, "1", Distribution.of([float(value)]), labels)

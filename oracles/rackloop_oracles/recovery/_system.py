@@ -31,6 +31,11 @@ class SilentCorruption(StrEnum):
     NOT_COVERED = "not covered"
     UNKNOWN = "unknown"
 
+    @property
+    def is_noticed(self) -> bool:
+        """Whether wrong bytes are noticed, by promise, and never given."""
+        return self in {SilentCorruption.CORRECTED, SilentCorruption.DETECTED}
+
 
 class Health(StrEnum):
     """How a system says it is."""
