@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from crc32c import crc32c
 from numpy.typing import NDArray
 
-from rackloop_oracles.recovery._crc32c import crc32c
 from rackloop_oracles.recovery._sectors import (
     HEADER,
     HEADER_CHECKED,

@@ -8,15 +8,15 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from rackloop.errors import BadInput
-from rackloop_oracles.recovery._crc32c import U32, Bytes, added_by_bytes, added_by_messages, by_byte, crc32c
 
+U32: TypeAlias = NDArray[np.uint32]
 U64: TypeAlias = NDArray[np.uint64]
 
 SECTOR_BYTES = 4096
@@ -39,9 +39,6 @@ _AT_ONCE = 1024
 # Rows that begin a page apart would all fall into the same few lines of the caches.
 _PAD = 8
 _64 = (1 << 64) - 1
-_HOLES = [slice(0, HEADER.size), *(slice(at, at + STAMP.size) for at in STAMPS_AT), slice(CRC_AT, SECTOR_BYTES)]
-_CONSTANT_CRC = crc32c(bytes(CRC_AT))
-_CONSTANT_HEADER_CRC = crc32c(bytes(HEADER_CHECKED))
 
 
 class Identity:
@@ -66,9 +63,6 @@ class Identity:
         self._seed_mixed = np.uint64(mix(seed))
         header = HEADER.pack(MAGIC, VERSION, len(serial), 0, 0, 0, seed, serial.encode(), 0)
         self._header = np.frombuffer(header, np.uint8)
-        # What does not change from sector to sector is put into the CRCs once.
-        self._crc = np.uint32(_CONSTANT_CRC) ^ _tables().whole_header.of(self._header[None])[0]
-        self._header_crc = np.uint32(crc32c(header[:HEADER_CHECKED]))
 
     def parts(self, lbas: U64, generations: U64) -> Iterator[tuple[slice, U64]]:
         """The sectors of these addresses and generations, a stretch at a time: which they are, and a row for each.
@@ -96,33 +90,25 @@ class Identity:
         return _mixed(np.uint64(self._hash) ^ _mixed(lbas ^ self._seed_mixed))
 
     def _fill(self, sectors: U64, lbas: U64, generations: U64) -> None:
-        count = len(sectors)
-        tables = _tables()
         keys = self._keys(lbas)
         places = (keys >> np.uint64(32)).astype(np.uint32)
         lanes = _mixed((keys ^ _mixed(generations))[:, None] ^ np.arange(_LANES, dtype=np.uint64)) | np.uint64(1)
         stripes = np.arange(1, STAMPS + 1, dtype=np.uint64) << np.uint64(32)
         checks = (_mixed(generations[:, None] ^ _mixed(stripes | places[:, None])) >> np.uint64(32)).astype(np.uint32)
         numbers = np.stack((lbas, generations), axis=1)
-        header_crcs = tables.header.of(_as_bytes(numbers)) ^ self._header_crc
-        header_checks = (_mixed(header_crcs.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
-        varying = np.concatenate(
-            [_as_bytes(part.reshape(count, -1)) for part in (lanes, numbers, header_checks, places, checks)], axis=1
-        )
-        crcs = tables.sector.of(varying) ^ self._crc
 
         _run_generators(sectors, lanes)
         content = sectors.view(np.uint8)
         content[:, : HEADER.size] = self._header
         sectors[:, 2:4] = numbers
         halves = sectors.view(np.uint32)
-        halves[:, HEADER_CHECKED // 4] = header_checks
+        halves[:, HEADER_CHECKED // 4] = _mixed(_crcs(content[:, :HEADER_CHECKED])) >> np.uint64(32)
         for stripe, at in enumerate(STAMPS_AT):
             # The trailer's stamp is not aligned to words of eight bytes.
             halves[:, at // 4 : at // 4 + 2] = numbers[:, 1:].view(np.uint32)
             halves[:, at // 4 + 2] = places
             halves[:, at // 4 + 3] = checks[:, stripe]
-        halves[:, CRC_AT // 4] = crcs
+        halves[:, CRC_AT // 4] = _crcs(content[:, :CRC_AT])
 
 
 def can_be_stamped(serial: str) -> bool:
@@ -162,63 +148,6 @@ def _run_generators(sectors: U64, lanes: U64) -> None:
         rows[:, row] = state_rows
 
 
-def _as_bytes(rows: NDArray[np.unsignedinteger]) -> Bytes:
-    return np.ascontiguousarray(rows).view(np.uint8)
-
-
-class _Added:
-    """What the bytes in the columns of a matrix add to a CRC."""
-
-    def __init__(self, tables: list[U32]) -> None:
-        self._flat = np.concatenate(tables)
-        self._starts = np.arange(0, len(self._flat), 256, dtype=np.intp)
-
-    def of(self, columns: Bytes) -> U32:
-        added: U32 = np.bitwise_xor.reduce(self._flat[columns + self._starts], axis=1)
-        return added
-
-
-class _Tables:
-    """For the header's own check and for the sector's: what each byte that varies adds.
-
-    The bytes of the sector's: eight generators, address, generation (header and stamps together), the header's check,
-    the place (all stamps together), the checks of the stamps.
-    """
-
-    def __init__(self) -> None:
-        in_header = added_by_bytes(HEADER_CHECKED, range(16, 32))
-        self.header = _Added([in_header[at] for at in range(16, 32)])
-        stamped = [place for at in STAMPS_AT for place in range(at, at + STAMP.size)]
-        at_place = added_by_bytes(CRC_AT, [*range(HEADER.size), *stamped])
-        self.whole_header = _Added([at_place[at] for at in range(HEADER.size)])
-
-        def together(places: list[int]) -> U32:
-            added: U32 = np.bitwise_xor.reduce(np.stack([at_place[place] for place in places]), axis=0)
-            return added
-
-        tables = list(_payload_tables())
-        tables += [at_place[at] for at in range(16, 24)]
-        tables += [together([24 + byte, *(at + byte for at in STAMPS_AT)]) for byte in range(8)]
-        tables += [at_place[at] for at in range(HEADER_CHECKED, HEADER.size)]
-        tables += [together([at + 8 + byte for at in STAMPS_AT]) for byte in range(4)]
-        tables += [at_place[at + 12 + byte] for at in STAMPS_AT for byte in range(4)]
-        self.sector = _Added(tables)
-
-
-@cache
-def _tables() -> _Tables:
-    return _Tables()
-
-
-def _payload_tables() -> U32:
-    """What each byte of each generator's first state adds: the generators are linear, as the CRC is."""
-    bits = _LANES * 64
-    lanes = np.zeros((bits, _LANES), np.uint64)
-    for bit in range(bits):
-        lanes[bit, bit // 64] = np.uint64(1 << (bit % 64))
-    sectors = np.empty((bits, _WORDS), np.uint64)
-    _run_generators(sectors, lanes)
-    content = sectors.view(np.uint8)
-    for hole in _HOLES:
-        content[:, hole] = 0
-    return by_byte(added_by_messages(content[:, :CRC_AT]).reshape(_LANES * 8, 8))
+def _crcs(rows: NDArray[np.uint8]) -> U64:
+    """The CRC-32C (Castagnoli) of each row."""
+    return np.fromiter(map(crc32c, rows), np.uint64, len(rows))

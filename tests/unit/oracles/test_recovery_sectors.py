@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
 from rackloop.native import find_binary
 from rackloop_oracles.recovery._content import Content, Found, found_in
-from rackloop_oracles.recovery._crc32c import crc32c
 from rackloop_oracles.recovery._sectors import SECTOR_BYTES, U64, Identity
 
 MINE = Identity("RL000001", 5)
@@ -51,7 +51,7 @@ def test_the_crc_is_castagnolis() -> None:
     lba=st.integers(0, 2**64 - 1),
     generation=st.integers(0, 2**64 - 1),
 )
-def test_the_crc_by_linear_parts_is_that_of_the_bytes(serial: str, seed: int, lba: int, generation: int) -> None:
+def test_a_sector_ends_with_the_crc_of_the_rest(serial: str, seed: int, lba: int, generation: int) -> None:
     made = bytes(sector(Identity(serial, seed), lba, generation))
     assert crc32c(made[:4092]) == int.from_bytes(made[4092:], "little")
 
