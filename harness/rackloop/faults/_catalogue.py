@@ -35,11 +35,7 @@ _ALL = (
         "a port has no signal, for a time or until the fault ends",
         _PORT,
         mechanisms.DropSignal(),
-        {
-            "down_s": Parameter(
-                None, "how long, in seconds; until the fault ends where left out", most=_LONGEST_DROP_S, unit="s"
-            )
-        },
+        {"down_s": Parameter(None, _UNTIL_IT_ENDS, most=_LONGEST_DROP_S, unit="s")},
         ends_after_s=lambda given: given.get("down_s"),
     ),
     FaultKind(
@@ -59,14 +55,14 @@ _ALL = (
         "slow_training",
         "a port's link takes longer to come up, from its next training on",
         _PORT,
-        mechanisms.BreakPort(mechanisms.of_switch_port, "slow_training"),
+        mechanisms.BreakPort(PartKind.SWITCH_PORT, "slow_training"),
         {"factor": Parameter(4.0, "how many times longer", least=1, most=1000)},
     ),
     FaultKind(
         "stuck_port",
         "a port of the switch keeps its circuit, whatever map is executed",
         _PORT,
-        mechanisms.BreakPort(mechanisms.of_switch_port, "stuck"),
+        mechanisms.BreakPort(PartKind.SWITCH_PORT, "stuck"),
     ),
     FaultKind(
         "miswire",
@@ -80,7 +76,7 @@ _ALL = (
         "fail_stop",
         "a drive fails every request at once; its link stays up",
         _DRIVE,
-        mechanisms.BreakPart(mechanisms.of_target, "dead"),
+        mechanisms.BreakPart(PartKind.DRIVE, "dead"),
         endangers_data=True,
     ),
     FaultKind(
@@ -97,7 +93,7 @@ _ALL = (
         "hang",
         "a drive answers nothing; its link stays up",
         _DRIVE,
-        mechanisms.BreakPart(mechanisms.of_target, "hang"),
+        mechanisms.BreakPart(PartKind.DRIVE, "hang"),
         endangers_data=True,
     ),
     FaultKind(
@@ -130,27 +126,27 @@ _ALL = (
         "crash_on_remap",
         "a drive's firmware crashes when its link is lost; it answers again after a power cycle",
         _DRIVE,
-        mechanisms.BreakPart(mechanisms.of_target, "crash_on_remap"),
+        mechanisms.BreakPart(PartKind.DRIVE, "crash_on_remap"),
         endangers_data=True,
     ),
     FaultKind(
         "server_crash",
         "a server's kernel panics; it keeps its power and its drives' links",
         _SERVER,
-        mechanisms.BreakPart(mechanisms.of_target, "crash"),
+        mechanisms.BreakPart(PartKind.SERVER, "crash"),
     ),
     FaultKind(
         "server_hang",
         "a server stops all it does, and goes on where it was when the fault ends",
         _SERVER,
-        mechanisms.BreakPart(mechanisms.of_target, "hang"),
+        mechanisms.BreakPart(PartKind.SERVER, "hang"),
     ),
     FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, mechanisms.CutPower()),
     FaultKind(
         "partition",
         "nothing on the network reaches a server, and it reaches nothing",
         _SERVER,
-        mechanisms.BreakPart(mechanisms.of_network, "partition"),
+        mechanisms.BreakPart(PartKind.NETWORK, "partition"),
     ),
     FaultKind(
         "switch_power_loss", "the switch loses its power, and with it its live map", _SWITCH, mechanisms.CutPower()
@@ -159,48 +155,48 @@ _ALL = (
         "control_lost",
         "the switch does not hear lines of its control link",
         _SWITCH,
-        mechanisms.ReachesNothing(mechanisms.of_control_link, "lost", adds_up=True),
+        mechanisms.ReachesNothing(PartKind.CONTROL, "lost", adds_up=True),
         _LINES,
     ),
     FaultKind(
         "control_garbled",
         "the switch answers lines of its control link with noise",
         _SWITCH,
-        mechanisms.ReachesNothing(mechanisms.of_control_link, "garbled", adds_up=True),
+        mechanisms.ReachesNothing(PartKind.CONTROL, "garbled", adds_up=True),
         _LINES,
     ),
     FaultKind(
         "bmc_unreachable",
         "a server's management controller answers no request",
         _SERVER,
-        mechanisms.ReachesNothing(mechanisms.of_controller, "unreachable"),
+        mechanisms.ReachesNothing(PartKind.BMC, "unreachable"),
     ),
     FaultKind(
         "hot_unplug",
         "the kernel of a server loses a drive, as if it were pulled out",
         _SLOT,
-        mechanisms.BreakPart(mechanisms.of_slot, "removed"),
+        mechanisms.BreakPart(PartKind.SLOT, "removed"),
         endangers_data=True,
     ),
     FaultKind(
         "slot_power_loss",
         "the slot of a drive loses its power",
         _SLOT,
-        mechanisms.BreakPart(mechanisms.of_slot, "slot_power_off"),
+        mechanisms.BreakPart(PartKind.SLOT, "slot_power_off"),
         endangers_data=True,
     ),
     FaultKind(
         "device_off",
         "an enclosure switches a drive off",
         _SLOT,
-        mechanisms.BreakPart(mechanisms.of_slot, "device_off"),
+        mechanisms.BreakPart(PartKind.SLOT, "device_off"),
         endangers_data=True,
     ),
     FaultKind(
         "link_disable",
         "the link of a PCIe port is switched off",
         _SLOT,
-        mechanisms.BreakPart(mechanisms.of_slot, "link_disabled"),
+        mechanisms.BreakPart(PartKind.SLOT, "link_disabled"),
         endangers_data=True,
     ),
     FaultKind(

@@ -45,30 +45,21 @@ class Mechanism(Protocol):
     """A mechanism that makes faults with a rack's equipment. Acts on ``acting`` are journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
-    not be made now. ``radius`` says what it reaches; ``check`` what is wrong with it by the description alone. Those of
-    a mechanism that ``takes_links`` take it from the drives within it.
+    not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius.
     """
-
-    @property
-    def takes_links(self) -> bool: ...
-    def check(self, lab: Lab, request: FaultRequest) -> list[str]: ...
-    def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
-    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None: ...
-    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]: ...
-    def radius(self, lab: Lab, request: FaultRequest) -> Parts: ...
-
-
-class OfTargetAlone:
-    """Base of mechanisms whose faults concern their target and nothing else."""
 
     takes_links = False
 
+    def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
+    def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None: ...
+    def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]: ...
+
     def check(self, _lab: Lab, _request: FaultRequest) -> list[str]:
-        """Nothing is wrong that the kind has not found."""
+        """What is wrong with a fault by the description alone, besides what the kind has found; nothing by default."""
         return []
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
-        """What a fault reaches that takes its target away whole."""
+        """What a fault reaches: by default that of one which takes its target away whole."""
         return reach_of(lab, request.target)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.errors import BadInput, NotSupported
-from rackloop.faults._kind import FaultRequest, OfTargetAlone, RequiredPart, worth_keeping
+from rackloop.faults._kind import FaultRequest, Mechanism, RequiredPart, worth_keeping
 from rackloop.lab import Part, PartKind, Parts, phy_number, reach_of, server_port_of, switch_port_of
 
 if TYPE_CHECKING:
@@ -16,21 +15,13 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
     from rackloop.safety.undo import Equipment
 
-Named = Callable[["Lab", Part], Part]
-
 # The longest that the reference switch takes a signal away for.
 _UNTIL_ENDED_S = 3600.0
 _SLOWER_US = 5000.0
 
 
-class OfPort:
+class OfPort(Mechanism, Protocol):
     """Base of mechanisms that break a port: of a drive, the port that it is reached through."""
-
-    takes_links = False
-
-    def check(self, _lab: Lab, _request: FaultRequest) -> list[str]:
-        """Nothing is wrong that the kind has not found."""
-        return []
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """The port, and everything at both ends of its circuit."""
@@ -67,7 +58,7 @@ class DropSignal(OfPort):
         return []
 
 
-class CutPower(OfTargetAlone):
+class CutPower(Mechanism):
     """Turns off what feeds the target."""
 
     takes_links = True
@@ -92,38 +83,56 @@ class CutPower(OfTargetAlone):
 
 
 @dataclass(frozen=True)
-class BreakPart(OfTargetAlone):
-    """Breaks a :class:`~rackloop.abilities.Breakable` as ``kind``; ``resource`` names it for a target.
+class BreakPart(Mechanism):
+    """Breaks a :class:`~rackloop.abilities.Breakable` as ``kind``: the target's ``part``, or what there is one of.
 
     Where it ``adds_up`` several of the kind may stand in one part.
     """
 
-    resource: Named
+    part: PartKind
     kind: str
     adds_up: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
-        return RequiredPart(self.resource(lab, request.target), self.kind)
+        return RequiredPart(self.broken(lab, request.target), self.kind)
 
     def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
-        part = self._part(lab, acting, request)
-        part.break_as(request.key, {"kind": self.kind, **self.details(lab, request)}, deadline)
+        self._breakable(lab, acting, request).break_as(
+            request.key, {"kind": self.kind, **self.details(lab, request)}, deadline
+        )
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """What is broken so already is not broken again."""
-        part = self._part(lab, equipment, request)
+        part = self._breakable(lab, equipment, request)
         if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
             return []
-        return [f"{self.resource(lab, request.target)} is broken as {self.kind} already"]
+        return [f"{self.broken(lab, request.target)} is broken as {self.kind} already"]
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """What the part is told besides the kind."""
         return dict(request.parameters)
 
-    def _part(self, lab: Lab, equipment: Equipment, request: FaultRequest) -> Breakable:
-        name = self.resource(lab, request.target)
+    def broken(self, lab: Lab, target: Part) -> Part:
+        """The part that is broken: slot ``node1/p0``, of a drive in slot 3 of the expander there ``node1/p0/3``."""
+        match self.part:
+            case PartKind.CABLING | PartKind.CONTROL:
+                return Part(self.part)
+            case PartKind.NETWORK | PartKind.BMC:
+                return Part(self.part, target.name)
+            case PartKind.SWITCH_PORT:
+                return Part.switch_port(switch_port_of(lab, target))
+            case PartKind.PHY:
+                return Part(PartKind.PHY, "/".join(server_port_of(lab, target).names))
+            case PartKind.SLOT:
+                drive = lab.drives[target.name] if target.kind is PartKind.DRIVE else None
+                within = [] if drive is None or drive.expander is None else [str(drive.slot)]
+                return Part(PartKind.SLOT, "/".join([*server_port_of(lab, target).names, *within]))
+        return target
+
+    def _breakable(self, lab: Lab, equipment: Equipment, request: FaultRequest) -> Breakable:
+        name = self.broken(lab, request.target)
         part = equipment.breakable.get(str(name))
         if part is None or self.kind not in part.kinds:
             raise NotSupported(f"nothing in the rack {lab.name} can break {name} as {self.kind}")
@@ -134,7 +143,7 @@ class BreakSectors(BreakPart):
     """Breaks ``sectors`` of a drive from ``lba`` on."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(of_target, kind, adds_up=True)
+        super().__init__(PartKind.DRIVE, kind, adds_up=True)
 
     def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """The drive has to have these sectors."""
@@ -150,7 +159,7 @@ class SlowDown(BreakPart):
     """Has a drive take ``extra_us`` longer for each request, or ``factor`` times as long."""
 
     def __init__(self) -> None:
-        super().__init__(of_target, "slow", adds_up=True)
+        super().__init__(PartKind.DRIVE, "slow", adds_up=True)
 
     def check(self, _lab: Lab, request: FaultRequest) -> list[str]:
         """It is one or the other."""
@@ -171,7 +180,7 @@ class SwitchOffPhy(BreakPart):
     takes_links = True
 
     def __init__(self) -> None:
-        super().__init__(of_phy, "disabled")
+        super().__init__(PartKind.PHY, "disabled")
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A signal that a drop takes away comes back with the end of the drop: that is waited for first."""
@@ -189,7 +198,7 @@ class SwapCables(BreakPart):
     takes_links = True
 
     def __init__(self) -> None:
-        super().__init__(lambda _lab, _target: Part(PartKind.CABLING), "miswire", adds_up=True)
+        super().__init__(PartKind.CABLING, "miswire", adds_up=True)
 
     def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """The other cable must be one of the switch's, and another one."""
@@ -204,7 +213,7 @@ class SwapCables(BreakPart):
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A cable that is in another's place already is not moved on."""
         ports = self.ports(lab, request)
-        standing = self._part(lab, equipment, request).standing(deadline).values()
+        standing = self._breakable(lab, equipment, request).standing(deadline).values()
         moved = sorted({port for fault in standing for port in fault.get("ports", ()) if port in ports})
         return [f"the cable of port {port} is swapped already" for port in moved]
 
@@ -234,43 +243,6 @@ class ReachesNothing(BreakPart):
     def radius(self, _lab: Lab, _request: FaultRequest) -> Parts:
         """The harness alone may notice."""
         return Parts()
-
-
-def of_target(_lab: Lab, target: Part) -> Part:
-    """The target itself."""
-    return target
-
-
-def of_network(_lab: Lab, target: Part) -> Part:
-    """The network of a server."""
-    return Part(PartKind.NETWORK, target.name)
-
-
-def of_controller(_lab: Lab, target: Part) -> Part:
-    """The management controller of a server."""
-    return Part(PartKind.BMC, target.name)
-
-
-def of_control_link(_lab: Lab, _target: Part) -> Part:
-    """The control link of the switch."""
-    return Part(PartKind.CONTROL)
-
-
-def of_switch_port(lab: Lab, target: Part) -> Part:
-    """The switch port of a port or a drive."""
-    return Part.switch_port(switch_port_of(lab, target))
-
-
-def of_slot(lab: Lab, target: Part) -> Part:
-    """The slot at a server port, ``node1/p0``; of a drive in slot 3 of the expander there ``node1/p0/3``."""
-    described = lab.drives[target.name] if target.kind is PartKind.DRIVE else None
-    within = [described.slot] if described is not None and described.expander is not None else []
-    return Part(PartKind.SLOT, "/".join([*server_port_of(lab, target).names, *map(str, within)]))
-
-
-def of_phy(lab: Lab, target: Part) -> Part:
-    """The PHY of a server port, ``node1/p0``."""
-    return Part(PartKind.PHY, "/".join(server_port_of(lab, target).names))
 
 
 def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
