@@ -96,9 +96,7 @@ class FaultKind:
                 found.append(f"{self.name} is of a {fitting}, and {spec.target} is a {target.kind.noun}")
         except BadInput as error:
             found.append(str(error))
-        for name, parameter in self.parameters.items():
-            if parameter.is_required and name not in spec.parameters:
-                found.append(f"{self.name} needs {name}: {parameter.meaning}")
+        found += self.missing(spec.parameters)
         for name, value in spec.parameters.items():
             if name not in self.parameters:
                 found.append(f"{self.name} has no parameter {name}; {guess(name, self.parameters)}")
@@ -107,6 +105,11 @@ class FaultKind:
         if target is not None and not found:
             found += self.mechanism.check(lab, self._completed(target, spec))
         return found
+
+    def missing(self, given: Mapping[str, Any]) -> list[str]:
+        """A sentence for each parameter that must be given and is not."""
+        needed = {name: each.meaning for name, each in self.parameters.items() if each.is_required}
+        return [f"{self.name} needs {name}: {meaning}" for name, meaning in needed.items() if name not in given]
 
     def request(self, lab: Lab, spec: FaultSpec, *, key: str = "", request_id: int = 0) -> FaultRequest:
         """The specification with its target found and its parameters complete. Raises BadInput with every problem."""

@@ -7,7 +7,6 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop.faults.schedules._bounds import Taking as Taking
     from rackloop.faults.schedules._bounds import bound_problems as bound_problems
-    from rackloop.faults.schedules._bounds import nothing_known as nothing_known
     from rackloop.faults.schedules._bounds import require_within_bound as require_within_bound
     from rackloop.faults.schedules._play import Breaking as Breaking
     from rackloop.faults.schedules._play import Condition as Condition
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from rackloop.faults.schedules._read import load_schedule as load_schedule
     from rackloop.faults.schedules._read import read_schedule as read_schedule
     from rackloop.faults.schedules._resolve import Unsupported as Unsupported
-    from rackloop.faults.schedules._resolve import all_supported as all_supported
     from rackloop.faults.schedules._resolve import drawable as drawable
     from rackloop.faults.schedules._resolve import left_out as left_out
     from rackloop.faults.schedules._resolve import on_lab as on_lab
@@ -38,5 +36,6 @@ if TYPE_CHECKING:
     from rackloop.faults.schedules._write import schedule_lines as schedule_lines
     from rackloop.faults.schedules._write import schedule_yaml as schedule_yaml
     from rackloop.faults.schedules._write import time_text as time_text
+
 
 __getattr__ = lazy_getattr(__name__)

@@ -64,15 +64,11 @@ def _rounded_up(moment_s: float) -> float:
 
 
 def _require_possible(chances: RandomSchedule, taking: Taking) -> None:
-    problems = []
-    for index, choice in enumerate(chances.choices):
-        for target in choice.targets:
-            why = excess((), FaultSpec(choice.kind, target, choice.parameters), chances.most, taking)
-            if why is not None:
-                place = f"{chances.places[index]}: " if index < len(chances.places) else ""
-                problems.append(
-                    f"{place}schedule {chances.name} may draw {choice.kind} of {target}: {why}; raise most: if what is "
-                    "tested is meant to survive that"
-                )
+    problems = [
+        f"{place}schedule {chances.name} may draw {fault}: {why}; raise most: if what is tested is meant to survive "
+        "that"
+        for place, fault in chances.placed_faults()
+        if (why := excess((), fault, chances.most, taking)) is not None
+    ]
     if problems:
         raise BadInput("\n".join(problems))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from rackloop.lab.yaml import Step as PathStep
 from rackloop.names import guess
 
 if TYPE_CHECKING:
-    from rackloop.faults import FaultKind
     from rackloop.lab import Lab
     from rackloop.lab.yaml import Document, Plain
 
@@ -121,7 +120,7 @@ def _scripted(
     schedule = Schedule(
         name,
         tuple(steps),
-        _bound(written),
+        Bound(**written.most.model_dump()),
         written.recovery,
         written.pause,
         written.repeats,
@@ -136,12 +135,8 @@ def _scripted(
 def _random(
     examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str, lab: Lab | None
 ) -> RandomSchedule | None:
-    choices = []
-    places = []
-    for index, choice in enumerate(written.random):
-        here = (*path, "random", index)
-        choices.append(_choice(examined, here, choice, lab))
-        places.append(examined.place(here))
+    here = [(*path, "random", index) for index in range(len(written.random))]
+    choices = [_choice(examined, at, choice, lab) for at, choice in zip(here, written.random, strict=True)]
     missing = [key for key in ("duration", "every") if getattr(written, key) is None]
     for key in missing:
         if examined.is_sound(*path, key):
@@ -159,11 +154,11 @@ def _random(
         tuple(choices),
         written.every,
         written.duration,
-        _bound(written),
+        Bound(**written.most.model_dump()),
         written.recovery,
         written.pause,
         written.seed,
-        tuple(places),
+        tuple(map(examined.place, here)),
     )
 
 
@@ -195,14 +190,20 @@ def _parameters(
         _report_unknown(examined, here, targets, lab, words)
         return {}
     kind = KINDS[written.fault]
-    problems: dict[str, str] = {}
-    values = _values(kind, written.parameters, problems)
-    for name, problem in problems.items():
-        examined.report((*here, "with", name), problem, key=name not in kind.parameters)
-    missing = list(_missing(kind, written.parameters))
-    for problem in missing:
+    told = len(examined.problems)
+    values = {}
+    for name, text in written.parameters.items():
+        place = (*here, "with", name)
+        if name not in kind.parameters:
+            examined.report(place, f"{kind.name} has no such parameter; {guess(name, kind.parameters)}", key=True)
+            continue
+        problems: dict[tuple[int, ...], str] = {}
+        values[name] = kind.parameters[name].read(text, problems)
+        if problems:
+            examined.report(place, problems[()])
+    for problem in kind.missing(written.parameters):
         examined.report(here, problem)
-    if lab is not None and not problems and not missing:
+    if lab is not None and len(examined.problems) == told:
         found = (p for target in targets for p in kind.problems(lab, FaultSpec(kind.name, target, values), words))
         for problem in dict.fromkeys(found):
             examined.report(here, problem)
@@ -222,28 +223,3 @@ def _report_unknown(
             lab.part(target, words)
         except BadInput as error:
             examined.report(here, str(error))
-
-
-def _bound(written: WrittenSchedule) -> Bound:
-    return Bound(written.most.faults, written.most.drives, written.most.servers)
-
-
-def _values(kind: FaultKind, written: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
-    """The values of a fault's parameters as a file has them; what is wrong with one is put into ``problems``."""
-    values = {}
-    for name, text in written.items():
-        if name not in kind.parameters:
-            problems[name] = f"{kind.name} has no such parameter; {guess(name, kind.parameters)}"
-            continue
-        found: dict[tuple[int, ...], str] = {}
-        values[name] = kind.parameters[name].read(text, found)
-        if found:
-            problems[name] = found[()]
-    return values
-
-
-def _missing(kind: FaultKind, written: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each parameter that must be given and is not."""
-    for name, parameter in kind.parameters.items():
-        if parameter.is_required and name not in written:
-            yield f"{kind.name} needs {name}: {parameter.meaning}"

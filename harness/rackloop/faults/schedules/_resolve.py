@@ -10,7 +10,7 @@ from rackloop.errors import BadInput
 from rackloop.faults import FaultSpec, kind_of_fault
 from rackloop.faults.schedules._bounds import Taking, require_within_bound
 from rackloop.faults.schedules._random import drawn
-from rackloop.faults.schedules._schedule import WORDS, RandomSchedule, Schedule
+from rackloop.faults.schedules._schedule import WORDS, FaultChoice, RandomSchedule, Schedule, place_before
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab, Part, Parts
@@ -73,24 +73,13 @@ def on_lab(
     if isinstance(given, RandomSchedule):
         found = _with_targets(given, lab)
         _require_targets(found)
-        _require_possible(
-            lab,
-            [
-                (_place(found.places, index), FaultSpec(choice.kind, target, choice.parameters))
-                for index, choice in enumerate(found.choices)
-                for target in choice.targets
-            ],
-            found.name,
-            WORDS,
-        )
+        _require_possible(lab, found, WORDS)
         found = drawable(given, lab, unsupported)
         taking = taking_of(lab)
         chosen = drawn(found, found.seed if found.seed is not None else seed, *names, taking=taking)
         require_within_bound(chosen, taking)
         return chosen
-    _require_possible(
-        lab, [(_place(given.places, index), step.fault) for index, step in enumerate(given.steps)], given.name
-    )
+    _require_possible(lab, given)
     never = [
         f"{given.where(index)}: {why}"
         for index, step in enumerate(given.steps)
@@ -107,15 +96,9 @@ def left_out(given: Schedule | RandomSchedule, lab: Lab, unsupported: Unsupporte
 
     Those of the kinds that are right.
     """
-    if not isinstance(given, RandomSchedule):
-        faults = {repr(step.fault): step.fault for step in given.steps}
-        return [f"{fault}: {why}" for fault in faults.values() if (why := unsupported(fault)) is not None]
-    return [
-        f"{choice.kind} of {target}: {why}"
-        for choice in _with_targets(given, lab).choices
-        for target in choice.targets
-        if (why := unsupported(FaultSpec(choice.kind, target, choice.parameters))) is not None
-    ]
+    found = _with_targets(given, lab) if isinstance(given, RandomSchedule) else given
+    faults = {repr(fault): fault for _, fault in found.placed_faults()}
+    return [f"{fault}: {why}" for fault in faults.values() if (why := unsupported(fault)) is not None]
 
 
 def _with_targets(given: RandomSchedule, lab: Lab) -> RandomSchedule:
@@ -136,39 +119,30 @@ def drawable(given: RandomSchedule, lab: Lab, unsupported: Unsupported) -> Rando
     Raises BadInput where nothing is left.
     """
     found = _with_targets(given, lab)
-    kept = []
-    reasons: dict[str, None] = {}
+    choices: list[FaultChoice] = []
+    places: list[str] = []
     for index, choice in enumerate(found.choices):
-        why = {target: unsupported(FaultSpec(choice.kind, target, choice.parameters)) for target in choice.targets}
-        targets = tuple(target for target in choice.targets if why[target] is None)
-        reasons |= dict.fromkeys(
-            f"{choice.kind} of {target}: {said}" for target, said in why.items() if said is not None
-        )
-        if targets:
-            kept.append((index, replace(choice, targets=targets)))
-    if not kept:
+        if targets := tuple(fault.target for fault in choice.faults() if unsupported(fault) is None):
+            choices.append(replace(choice, targets=targets))
+            places += found.places[index : index + 1]
+    if not choices:
+        reasons = dict.fromkeys(left_out(given, lab, unsupported))
         raise BadInput("\n".join(f"schedule {found.name} can draw nothing here: {reason}" for reason in reasons))
-    places = tuple(found.places[index] for index, _ in kept if index < len(found.places))
-    return replace(found, choices=tuple(choice for _, choice in kept), places=places)
+    return replace(found, choices=tuple(choices), places=tuple(places))
 
 
 def _require_targets(chances: RandomSchedule) -> None:
     for index, choice in enumerate(chances.choices):
         if not choice.targets:
-            raise BadInput(
-                f"{_place(chances.places, index)}schedule {chances.name}: {choice.kind} has no target in this lab"
-            )
+            place = place_before(chances.places, index)
+            raise BadInput(f"{place}schedule {chances.name}: {choice.kind} has no target in this lab")
 
 
-def _require_possible(lab: Lab, faults: list[tuple[str, FaultSpec]], name: str, words: tuple[str, ...] = ()) -> None:
+def _require_possible(lab: Lab, given: Schedule | RandomSchedule, words: tuple[str, ...] = ()) -> None:
     problems = dict.fromkeys(
-        f"{place}schedule {name}: {fault}: {problem}"
-        for place, fault in faults
+        f"{place}schedule {given.name}: {fault}: {problem}"
+        for place, fault in given.placed_faults()
         for problem in kind_of_fault(fault).problems(lab, fault, words)
     )
     if problems:
         raise BadInput("\n".join(problems))
-
-
-def _place(places: tuple[str, ...], index: int) -> str:
-    return f"{places[index]}: " if index < len(places) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,8 +85,12 @@ class Schedule:
 
     def where(self, index: int) -> str:
         """The step at ``index`` for a message: its place in the file where that is known, its number, what it is."""
-        place = f"{self.places[index]}: " if index < len(self.places) else ""
-        return f"{place}step {index + 1} of schedule {self.name}, {self.steps[index]}"
+        return f"{place_before(self.places, index)}step {index + 1} of schedule {self.name}, {self.steps[index]}"
+
+    def placed_faults(self) -> Iterator[tuple[str, FaultSpec]]:
+        """The fault of each step, after its place in the file for a message."""
+        for index, step in enumerate(self.steps):
+            yield place_before(self.places, index), step.fault
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ class FaultChoice:
     lasts_s: tuple[float, float]
     weight: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def faults(self) -> Iterator[FaultSpec]:
+        """The fault on each of its targets."""
+        for target in self.targets:
+            yield FaultSpec(self.kind, target, self.parameters)
 
 
 @dataclass(frozen=True)
@@ -120,3 +129,14 @@ class RandomSchedule:
     pause: tuple[str, ...] = ()
     seed: int | None = None
     places: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def placed_faults(self) -> Iterator[tuple[str, FaultSpec]]:
+        """Each fault that may be drawn, after the place of its choice in the file for a message."""
+        for index, choice in enumerate(self.choices):
+            for fault in choice.faults():
+                yield place_before(self.places, index), fault
+
+
+def place_before(places: Sequence[str], index: int) -> str:
+    """The beginning of a message about what stands at ``index``: its place in the file, where that is known."""
+    return f"{places[index]}: " if index < len(places) else ""

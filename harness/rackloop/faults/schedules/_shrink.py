@@ -6,7 +6,6 @@ Transactions on Software Engineering 28(2), 2002.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
@@ -109,9 +108,7 @@ class _Search:
 
     def fails(self, candidate: Schedule) -> bool:
         """Whether the candidate fails every time; asked once for each candidate."""
-        key = json.dumps([[step.at_s, step.lasts_s, step.fault.as_json()] for step in candidate.steps]) + str(
-            (candidate.recovery_s, candidate.pause)
-        )
+        key = repr(candidate)
         if key not in self._known:
             self._known[key] = self._fails_every_time(candidate)
         return self._known[key]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from rackloop.faults.schedules._schedule import Bound, FaultChoice, RandomSchedule, Schedule, Step
+from rackloop.faults.schedules._schedule import FaultChoice, RandomSchedule, Schedule, Step
 
 _WIDEST = 1 << 20
 
@@ -18,32 +19,23 @@ def schedule_yaml(schedule: Schedule | RandomSchedule) -> str:
 
 def schedule_lines(schedule: Schedule | RandomSchedule) -> Iterator[str]:
     """The lines of :func:`schedule_yaml`, for a file that has more than a schedule."""
-    yield from _lines({"schedule": schedule.name})
-    if schedule.seed is not None:
-        yield from _lines({"seed": schedule.seed})
-    yield from _lines({"most": _bound(schedule.most)})
-    if schedule.recovery_s:
-        yield from _lines({"recovery": time_text(schedule.recovery_s)})
-    if schedule.pause:
-        yield from _lines({"pause": list(schedule.pause)})
+    most = schedule.most
+    head: dict[str, Any] = {
+        "schedule": schedule.name,
+        "seed": schedule.seed,
+        "most": most.faults if most.faults == most.drives == most.servers else asdict(most),
+        "recovery": time_text(schedule.recovery_s) if schedule.recovery_s else None,
+        "pause": list(schedule.pause) or None,
+    }
     if isinstance(schedule, RandomSchedule):
-        yield from _lines({"duration": time_text(schedule.duration_s), "every": time_text(schedule.every_s)})
-        yield from _list("random", [_choice(choice) for choice in schedule.choices])
-        return
-    if schedule.repeats != 1:
-        yield from _lines({"repeats": schedule.repeats})
-    yield from _list("steps", [_step(step) for step in schedule.steps])
-
-
-def _lines(mapping: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in mapping.items():
-        yield f"{key}: {flow(value)}"
-
-
-def _list(key: str, items: list[dict[str, Any]]) -> Iterator[str]:
+        head |= {"duration": time_text(schedule.duration_s), "every": time_text(schedule.every_s)}
+        key, items = "random", [_choice(choice) for choice in schedule.choices]
+    else:
+        head["repeats"] = None if schedule.repeats == 1 else schedule.repeats
+        key, items = "steps", [_step(step) for step in schedule.steps]
+    yield from (f"{name}: {flow(value)}" for name, value in head.items() if value is not None)
     yield f"{key}:" if items else f"{key}: []"
-    for item in items:
-        yield f"  - {flow(item)}"
+    yield from (f"  - {flow(item)}" for item in items)
 
 
 def flow(value: Any) -> str:
@@ -78,12 +70,6 @@ def _texts(value: Any) -> Any:
         case dict():
             return {key: _texts(item) for key, item in value.items()}
     return value
-
-
-def _bound(most: Bound) -> Any:
-    if most.faults == most.drives == most.servers:
-        return most.faults
-    return {"faults": most.faults, "drives": most.drives, "servers": most.servers}
 
 
 def _step(step: Step) -> dict[str, Any]:
