@@ -194,8 +194,8 @@ def _beside_direct(
     storage.metadata.create("beside", drive, FILE_BLOCKS)
     calls = storage.metadata.calls
     client = LwfsClient(storage.metadata, storage.mapping, storage.servers, storage.wall_s, keeps_servers=True)
-    file, session = client.open("beside"), storage.session(drive)
-    raw_offset = storage.region.offset + storage.region.size_bytes - BLOCK_BYTES
+    file, session, region = client.open("beside"), storage.session(drive), storage.region_of(drive)
+    raw_offset = region.offset + region.size_bytes - BLOCK_BYTES
     times: dict[tuple[str, str], list[float]] = {
         (access, op): [] for access in ("direct", "lwfs") for op in ("append", "read")
     }

@@ -20,7 +20,6 @@ from rackloop_fixtures import (
     StorageRack,
     find_trace,
     require_rules,
-    working,
 )
 from rackloop_models.disaggregation import (
     Active,
@@ -131,7 +130,7 @@ def test_elastic(
         share = 0.0
         taken = []
         began_s = storage.now_s()
-        with working(clients, lambda: 0.06 - 0.05 * share):
+        with storage.repeating([client.step for client in clients], lambda: 0.06 - 0.05 * share):
             for step, load in enumerate(loads):
                 storage.sleep(began_s + load.t_s / speed - storage.now_s())
                 share, t_s, before = load.share, storage.now_s(), controller.active

@@ -24,7 +24,6 @@ from rackloop_fixtures import (
     StorageParts,
     StorageRack,
     require_rules,
-    working,
 )
 from rackloop_models.disaggregation import (
     DriveFailed,
@@ -238,7 +237,7 @@ def test_failure(
         with StorageRack(rack, labels, shape.servers).open() as storage:
             failover = _deployed(storage, FailureController(shape, policy), parameters)
             victims = [rack.chance.choice(shape.servers) for _ in range(parameters["repeats"])]
-            with working(failover.clients, lambda: 0.05):
+            with storage.repeating([client.step for client in failover.clients], lambda: 0.05):
                 for number, server in enumerate(victims):
                     _lose_and_bring_back(failover, [server], parameters["fault"])
                     progress(number + 1, len(victims), f"servers failed ({policy})")

@@ -178,7 +178,7 @@ def test_throttle(
                     floor_bytes_per_s=parameters["throttle_floor_bytes_per_s"],
                 )
             drive = rack.chance.choice(shape.drives)
-            with tenant.working(lambda: parameters["tenant_pause_s"]):
+            with storage.repeating([tenant.step], lambda: parameters["tenant_pause_s"]):
                 tenant.count_anew()
                 storage.sleep(parameters["healthy_s"])
                 measure("rebuild.tenant_latency", tenant.read_s, throttle=name, when="healthy", request="read")
