@@ -23,7 +23,7 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.host_tools import survey_host
 from rackloop_drivers.rackd import RackdControl
-from rackloop_fixtures.rack.cabling import require_cabling
+from rackloop_fixtures.rack.start import require_cabling
 from rackloop_labs import Bench, MockLab, discovery, open_lab
 from rackloop_labs.discovery import cabling, check_cabling, inventories
 from tests.deadlines import soon

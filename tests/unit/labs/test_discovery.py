@@ -15,7 +15,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, NotConnected, NotSupported
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
-from rackloop_fixtures.rack.cabling import require_cabling
+from rackloop_fixtures.rack.start import require_cabling
 from rackloop_labs import discovery
 from rackloop_labs.discovery import check_cabling, inventories, with_paths
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
