@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -47,7 +48,7 @@ class FaultProcesses:
 
     def _ask(self, lab: str, root: Path, specs: Sequence[FaultSpec], step: int) -> dict[str, Any]:
         return self._server.ask(
-            {"lab": lab, "root": str(root), "specs": [spec.as_json() for spec in specs], "step": step}
+            {"lab": lab, "root": str(root), "specs": [asdict(spec) for spec in specs], "step": step}
         )
 
 
@@ -118,7 +119,7 @@ def _break(order: dict[str, Any], told: int) -> None:
     faults = Faults(lab, bench.equipment, clock, ActRecorder(lab, journal, _FIRST_RUN))
     with faults:
         for spec in order["specs"]:
-            faults.begin(FaultSpec.of(spec))
+            faults.begin(FaultSpec(**spec))
     os.write(told, str(steps.done).encode())
 
 

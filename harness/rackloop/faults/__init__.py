@@ -6,9 +6,7 @@ whether it may, with the inverse in the undo journal, and with its phases in the
 
 from rackloop.faults._catalogue import KINDS as KINDS
 from rackloop.faults._catalogue import commanded_s as commanded_s
-from rackloop.faults._effect import ReadInterval as ReadInterval
 from rackloop.faults._effect import first_trouble as first_trouble
-from rackloop.faults._guard import EffectWatch as EffectWatch
 from rackloop.faults._guard import FaultCutShort as FaultCutShort
 from rackloop.faults._guard import Faults as Faults
 from rackloop.faults._guard import Injection as Injection
@@ -17,3 +15,4 @@ from rackloop.faults._kind import FaultKind as FaultKind
 from rackloop.faults._kind import RequiredPart as RequiredPart
 from rackloop.faults._mechanisms import phy_of as phy_of
 from rackloop.faults._spec import FaultSpec as FaultSpec
+

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,6 @@ class FaultSpec:
     kind: str
     target: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """The specification for a file or the journal; :meth:`of` reads it back."""
-        return {"kind": self.kind, "target": self.target, "parameters": dict(self.parameters)}
-
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Self:
-        """The specification that :meth:`as_json` wrote."""
-        return cls(str(written["kind"]), str(written["target"]), dict(written.get("parameters", {})))
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.target}"

@@ -127,11 +127,6 @@ def test_every_problem_of_a_specification_is_told(lab: Lab) -> None:
     assert len(KINDS["fail_slow"].problems(lab, spec)) == 3
 
 
-def test_a_specification_survives_being_written() -> None:
-    spec = FaultSpec("media_error", "d01", {"lba": 8, "mode": "once"})
-    assert FaultSpec.of(spec.as_json()) == spec
-
-
 REACHES = [
     (
         FaultSpec("hang", "d01"),

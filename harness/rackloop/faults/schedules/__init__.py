@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop.faults.schedules._bounds import Taking as Taking
     from rackloop.faults.schedules._bounds import bound_problems as bound_problems
     from rackloop.faults.schedules._bounds import require_within_bound as require_within_bound
     from rackloop.faults.schedules._play import Breaking as Breaking
