@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rackloop.faults import KINDS, FaultKind
-from rackloop.inspection.health._faults import BROKEN_BY
+from rackloop.inspection.health._disturbance import BROKEN_BY
 from tests.meta.tree import ROOT, check
 
 PAGE = (ROOT / "docs" / "reference" / "faults.md").read_text(encoding="utf-8").splitlines()

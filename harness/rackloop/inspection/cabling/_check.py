@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from rackloop.abilities.inventory import HostInventory
 from rackloop.drive_identifiers import normal_identifier
 from rackloop.inspection.cabling._seen import Sighting, Sightings, identity_problems, sightings
-from rackloop.inspection.cabling._wiring import ServerPort, Swap, Wiring
+from rackloop.inspection.cabling._wiring import ServerPort, Wiring
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 
@@ -18,8 +17,6 @@ NOTHING = "nothing"
 _MOST_SUSPECTS = 3
 # A shelf or a server that is off is no matter of swapped cables; neither is looking for some worth the time.
 _MOST_WRONG = 64
-
-Explanations: TypeAlias = list[tuple[Swap, frozenset[ServerPort]]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class _Check:
         self._seen: Sightings = sightings(lab, inventories, drives)
         observed = {at: self._far_of(seen) for at, seen in self._seen.at.items()}
         wrong = {at: far for at, far in observed.items() if far != self._visible(self._expected[at])}
-        self._explanations: Explanations = self._wiring.explanations(wrong) if len(wrong) <= _MOST_WRONG else []
+        self._explanations = self._wiring.explanations(wrong) if len(wrong) <= _MOST_WRONG else []
 
     def ports(self) -> list[PortCheck]:
         """Every port in the order of the description, then what is at none of them."""

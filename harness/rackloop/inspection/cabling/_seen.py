@@ -52,13 +52,15 @@ def sightings(lab: Lab, inventories: Mapping[str, HostInventory], expected: Mapp
     port where it is ``expected`` by its name, else to those that lack something, in their order.
     """
     found = Sightings(at={at: [] for at in expected})
-    owners = _Owners(lab)
+    owner = {
+        unique: name for name, drive in lab.drives.items() for unique in unique_of(drive.serial, drive.identifiers)
+    }
     for server, inventory in inventories.items():
         paths = lab.servers[server].paths
         pathless = [at for at in expected if at.server == server and at.port not in paths]
         left: list[Sighting] = []
         for drive in inventory.drives:
-            sighting = Sighting(server, drive, owners.drive_id(drive))
+            sighting = Sighting(server, drive, _name_of(drive, owner))
             port = next((port for port, path in paths.items() if drive.is_at(path)), None)
             if port is not None:
                 found.at[ServerPort(server, port)].append(sighting)
@@ -109,17 +111,8 @@ def identity_problems(described: Drive, seen: SeenDrive) -> list[str]:
     return problems
 
 
-class _Owners:
-    """Recognises the described drives by anything that no two drives share, their serial first."""
-
-    def __init__(self, lab: Lab) -> None:
-        self._owner = {
-            unique: name for name, drive in lab.drives.items() for unique in unique_of(drive.serial, drive.identifiers)
-        }
-
-    def drive_id(self, seen: SeenDrive) -> str | None:
-        """The name of the described drive that was seen, None where it is none of them."""
-        identity = seen.identity
-        named = unique_of(identity.serial, identity.identifiers)
-        by_serial_first = sorted(named, key=lambda unique: (unique[0] != "serial", unique))
-        return next((self._owner[unique] for unique in by_serial_first if unique in self._owner), None)
+def _name_of(seen: SeenDrive, owner: Mapping[tuple[str, str], str]) -> str | None:
+    """The described drive that was seen, by anything that no two drives share, its serial first; None for none."""
+    named = unique_of(seen.identity.serial, seen.identity.identifiers)
+    by_serial_first = sorted(named, key=lambda unique: (unique[0] != "serial", unique))
+    return next((owner[unique] for unique in by_serial_first if unique in owner), None)

@@ -25,9 +25,6 @@ class ServerPort(NamedTuple):
 Plug = ServerPort | str
 """What is plugged into a socket: a server port, or a drive or expander by its name."""
 
-View = Mapping[ServerPort, str | None]
-"""The drive or expander that each server port reaches, None where it reaches neither."""
-
 
 @dataclass(frozen=True)
 class Swap:

@@ -15,7 +15,6 @@ from rackloop.inspection.health._rules import COUNTERS as COUNTERS
 from rackloop.inspection.health._rules import KERNEL_MESSAGES as KERNEL_MESSAGES
 from rackloop.inspection.health._rules import MISSING as MISSING
 from rackloop.inspection.health._rules import UNREACHABLE as UNREACHABLE
-from rackloop.inspection.health._rules import Excuse as Excuse
 from rackloop.inspection.health._rules import Rule as Rule
 from rackloop.inspection.health._rules import rule_names as rule_names
 from rackloop.inspection.health._snapshot import HealthSnapshot as HealthSnapshot
@@ -24,3 +23,4 @@ from rackloop.inspection.health._snapshot import KernelLine as KernelLine
 from rackloop.inspection.health._snapshot import KernelPosition as KernelPosition
 from rackloop.inspection.health._snapshot import ServerHealth as ServerHealth
 from rackloop.inspection.health._snapshot import snapshot_of as snapshot_of
+

@@ -150,7 +150,7 @@ def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) ->
 @lru_cache(maxsize=4096)
 def _rule_of(text: str) -> Rule | None:
     """The first rule that a kernel message breaks."""
-    return next((rule for rule in KERNEL_MESSAGES.values() if rule.pattern and rule.pattern.search(text)), None)
+    return next((rule for rule in KERNEL_MESSAGES.values() if rule.pattern and re.search(rule.pattern, text)), None)
 
 
 def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:

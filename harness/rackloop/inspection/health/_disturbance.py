@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rackloop.inspection.health._faults import BROKEN_BY
 from rackloop.lab import Part, PartKind, Parts, fed_by, phy_part, reach_of, wired_at
 from rackloop.portmap import Pair
 from rackloop.record.acts import (
@@ -28,6 +27,31 @@ if TYPE_CHECKING:
 
 _LINKED = frozenset({PartKind.PORT, PartKind.DRIVE})
 _UNPOWERED = frozenset({"slot_power_off", "device_off"})
+_SILENT = frozenset(
+    {"kernel.stall", "kernel.command_timeout", "kernel.controller_reset", "kernel.io_error", "kernel.link_slow"}
+)
+_UNREADABLE = frozenset(
+    {
+        "critical_warning",
+        "grown_defects",
+        "media_errors",
+        "pending_sectors",
+        "reallocated",
+        "reallocated_sectors",
+        "uncorrectable_errors",
+        "kernel.medium_error",
+        "kernel.io_error",
+    }
+)
+
+BROKEN_BY: Mapping[str, frozenset[str]] = {
+    "media_error": _UNREADABLE,
+    "dead": frozenset({"kernel.io_error", "kernel.target_error", "kernel.controller_reset"}),
+    "hang": _SILENT | {"kernel.link_lost"},
+    "slow": _SILENT,
+    "crash_on_remap": _SILENT | {"kernel.link_lost"},
+}
+"""The rules that each fault of a drive breaks, by the kind its part gives it; one that is silent breaks none."""
 
 
 @dataclass(frozen=True)

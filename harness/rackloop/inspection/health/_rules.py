@@ -6,7 +6,6 @@ links of the ports it touched, a power cut what was fed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,14 +37,8 @@ class Rule:
     meaning: str
     cause: Cause
     excused_by: frozenset[Excuse] = _NEVER
-    pattern: re.Pattern[str] | None = None
     may_fall: bool = False
-
-
-def _message(
-    name: str, pattern: str, meaning: str, cause: Cause, excused_by: frozenset[Excuse] = _NEVER
-) -> tuple[str, Rule]:
-    return name, Rule(name, meaning, cause, excused_by, re.compile(pattern))
+    pattern: str | None = None
 
 
 _PRODUCT, _LAB = Cause.PRODUCT, Cause.LAB
@@ -76,71 +69,75 @@ COUNTERS: Mapping[str, Rule] = {
 }
 """Counters that work alone does not move, by name."""
 
-KERNEL_MESSAGES: Mapping[str, Rule] = dict(
+KERNEL_MESSAGES: Mapping[str, Rule] = {
+    rule.name: rule
     # The first that matches names the message: the graver stand first.
-    (
-        _message(
+    for rule in (
+        Rule(
             "kernel.oops",
-            r"\bOops\b|\bBUG: |Kernel panic|general protection fault|unable to handle (kernel|page)|kernel BUG at",
             "the server's kernel broke",
             _LAB,
+            pattern=r"\bOops\b|\bBUG: |Kernel panic|general protection fault|unable to handle (kernel|page)|"
+            r"kernel BUG at",
         ),
-        _message("kernel.oom", r"Out of memory|oom-kill:|oom_reaper", "the server ran out of memory", _LAB),
-        _message(
+        Rule("kernel.oom", "the server ran out of memory", _LAB, pattern=r"Out of memory|oom-kill:|oom_reaper"),
+        Rule(
             "kernel.stall",
-            r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
             "something on the server waits for ever",
             _LAB,
             _LINK,
+            pattern=r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
         ),
-        _message("kernel.pcie_aer", r"\bAER: |PCIe Bus Error", "the PCIe link corrupts what it carries", _LAB, _LINK),
-        _message(
+        Rule(
+            "kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=r"\bAER: |PCIe Bus Error"
+        ),
+        Rule(
             "kernel.medium_error",
-            r"critical medium error|Sense Key : Medium Error|Unrecovered Read Error|Write Fault \(sct",
             "a drive could not read or write a sector",
             _PRODUCT,
+            pattern=r"critical medium error|Sense Key : Medium Error|Unrecovered Read Error|Write Fault \(sct",
         ),
-        _message(
+        Rule(
             "kernel.target_error",
-            r"critical target error|Sense Key : (Hardware|Aborted|Illegal)",
             "a drive refused or failed a command",
             _PRODUCT,
             _LINK,
+            pattern=r"critical target error|Sense Key : (Hardware|Aborted|Illegal)",
         ),
-        _message(
+        Rule(
             "kernel.controller_reset",
-            r"nvme\d+: (controller is down|.*timeout|resetting controller|Device not ready)|"
-            r"(mpt\w+|ioc\d+): .*(diag reset|fault_state|hard reset)",
             "a controller did not answer and was reset",
             _PRODUCT,
             _LINK,
+            pattern=r"nvme\d+: (controller is down|.*timeout|resetting controller|Device not ready)|"
+            r"(mpt\w+|ioc\d+): .*(diag reset|fault_state|hard reset)",
         ),
-        _message(
+        Rule(
             "kernel.command_timeout",
-            r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout",
             "a drive did not answer a command in time",
             _PRODUCT,
             _LINK,
+            pattern=r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout",
         ),
-        _message(
+        Rule(
             "kernel.link_slow",
-            r"link is slow to respond|COMRESET failed|limiting SATA link speed",
             "a link has trouble coming up",
             _LAB,
             _LINK,
+            pattern=r"link is slow to respond|COMRESET failed|limiting SATA link speed",
         ),
-        _message(
+        Rule(
             "kernel.link_lost",
-            r"SError: \{|exception Emask|hard resetting link|SATA link down|"
-            r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
-            r"rejecting I/O to offline device",
             "a link was lost",
             _LAB,
             _LINK,
+            pattern=r"SError: \{|exception Emask|hard resetting link|SATA link down|"
+            r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
+            r"rejecting I/O to offline device",
         ),
-        _message("kernel.io_error", r"\bI/O error, dev ", "a request to a drive failed", _PRODUCT, _LINK),
+        Rule("kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=r"\bI/O error, dev "),
     )
-)
+}
 """What a kernel says when something is wrong, by the rule's name; other messages are kept without an alarm."""
 
 BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
