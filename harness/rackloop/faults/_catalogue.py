@@ -215,4 +215,4 @@ KINDS: Mapping[str, FaultKind] = {kind.name: kind for kind in _ALL}
 def commanded_s(spec: FaultSpec) -> float | None:
     """For how long a fault is told to stand by its own parameters, such as ``down_s``; None where until it is ended."""
     kind = KINDS.get(spec.kind)
-    return None if kind is None else kind.commanded_s(spec)
+    return None if kind is None else kind.ends_after_s(kind.completed(spec))

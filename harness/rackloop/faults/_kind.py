@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.errors import BadInput
@@ -78,10 +78,6 @@ class FaultKind:
     endangers_data: bool = False
     ends_after_s: Callable[[Mapping[str, Any]], float | None] = lambda _given: None
 
-    def commanded_s(self, spec: FaultSpec) -> float | None:
-        """For how long the fault is told to stand by its own parameters, in seconds; None where until it is ended."""
-        return self.ends_after_s(self._parameters(spec))
-
     def problems(self, lab: Lab, spec: FaultSpec, words: Iterable[str] = ()) -> list[str]:
         """The problems of a specification, by the description alone; empty where there are none.
 
@@ -103,7 +99,7 @@ class FaultKind:
             elif problem := self.parameters[name].problem(value):
                 found.append(f"{self.name}: {name}: {problem}")
         if target is not None and not found:
-            found += self.mechanism.check(lab, self._completed(target, spec))
+            found += self.mechanism.check(lab, FaultRequest(target, self.completed(spec)))
         return found
 
     def missing(self, given: Mapping[str, Any]) -> list[str]:
@@ -115,7 +111,7 @@ class FaultKind:
         """The specification with its target found and its parameters complete. Raises BadInput with every problem."""
         if found := self.problems(lab, spec):
             raise BadInput("; ".join(found))
-        return replace(self._completed(lab.part(spec.target), spec), key=key, request_id=request_id)
+        return FaultRequest(lab.part(spec.target), self.completed(spec), key, request_id)
 
     def blast_radius(self, lab: Lab, spec: FaultSpec) -> Parts:
         """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
@@ -143,10 +139,8 @@ class FaultKind:
             reasons += worth_keeping(lab, (self.mechanism.radius(lab, request).drives & linked) - disturbs)
         return list(dict.fromkeys(reasons))
 
-    def _completed(self, target: Part, spec: FaultSpec) -> FaultRequest:
-        return FaultRequest(target, self._parameters(spec))
-
-    def _parameters(self, spec: FaultSpec) -> dict[str, Any]:
+    def completed(self, spec: FaultSpec) -> dict[str, Any]:
+        """The parameters of a specification with the defaults of those not given; what has none is left out."""
         complete = {name: parameter.default for name, parameter in self.parameters.items()} | dict(spec.parameters)
         return {name: value for name, value in complete.items() if value is not None}
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rackloop.faults.schedules import RandomSchedule, Schedule
     from rackloop.lab import Lab
 
-__all__ = ["Plan", "PlanEntry", "Provision", "find_testplans", "load_plan", "override", "require_parts", "resolved"]
-
 _SETTING = "--set "
 _LONGEST_SAID = 60
 # A leading zero makes it a text: a serial number, a MAC address.
@@ -128,7 +126,7 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
     )
     if (total := sum(entry.repeats for entry in entries)) > MOST_TESTS:
         examined.report(("tests",), f"comes to {total:,} tests, repeats included; at most {MOST_TESTS:,} are allowed")
-    provision = _provision(examined, path) if examined.value and examined.value.provision else None
+    provision = _provision(examined, path)
     written_plan = examined.finish()
     return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute(), provision)
 

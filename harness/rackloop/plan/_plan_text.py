@@ -20,15 +20,12 @@ def plan_yaml(plan: Plan, entry: PlanEntry, schedule: Schedule, seed: int, *, re
     head = {"plan": plan.plan, "purpose": plan.purpose, "seed": seed}
     if plan.provision is not None:
         head["provision"] = _provision(plan.provision)
+    test = entry.file if entry.function is None else f"{entry.file}::{entry.function}"
     lines = [f"# {line}" for line in remark.splitlines()]
     lines += [f"{key}: {flow(value)}" for key, value in head.items()]
-    lines += ["tests:", f"  - test: {_test(entry)}", *(f"    {line}" for line in _entry(entry))]
+    lines += ["tests:", f"  - test: {test}", *(f"    {line}" for line in _entry(entry))]
     lines += ["    schedule:", *(f"      {line}" for line in schedule_lines(schedule))]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _test(entry: PlanEntry) -> str:
-    return entry.file if entry.function is None else f"{entry.file}::{entry.function}"
 
 
 def _entry(entry: PlanEntry) -> Iterator[str]:
@@ -52,25 +49,27 @@ def _limit(limit: Limit) -> dict[str, Any]:
     statistic = limit.quantile
     quantile = f"p{statistic * 100:.6f}".rstrip("0").rstrip(".") if isinstance(statistic, float) else statistic
     bounds = dict(bound.split(" ", 1) for bound in limit.text.split(", ") if bound)
-    return {
+    written = {
         "measure": limit.measure,
-        **({"where": dict(limit.where)} if limit.where else {}),
-        **({"quantile": quantile} if quantile is not None else {}),
+        "where": dict(limit.where),
+        "quantile": quantile,
         **bounds,
-        **({"on": dict(limit.on)} if limit.on else {}),
+        "on": dict(limit.on),
     }
+    return {key: value for key, value in written.items() if value}
 
 
 def _provision(provision: Provision) -> dict[str, Any]:
     from rackloop.data import data_path
 
     is_shipped = provision.playbook.parent == data_path("playbooks").absolute()
-    return {
+    written = {
         "playbook": provision.playbook.stem if is_shipped else str(provision.playbook),
-        **({"roles": list(provision.roles)} if provision.roles else {}),
-        **({"vars": _plain(provision.variables)} if provision.variables else {}),
+        "roles": list(provision.roles),
+        "vars": _plain(provision.variables),
         "timeout": time_text(provision.timeout_s),
     }
+    return {key: value for key, value in written.items() if value}
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
