@@ -48,7 +48,7 @@ class Mechanism(Protocol):
     not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius.
     """
 
-    takes_links = False
+    takes_links: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
     def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None: ...

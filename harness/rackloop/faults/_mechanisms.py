@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Breakable, PhyControl, PortState, PowerPort, SignalRestorer
 from rackloop.errors import BadInput, NotSupported
@@ -20,17 +20,7 @@ _UNTIL_ENDED_S = 3600.0
 _SLOWER_US = 5000.0
 
 
-class OfPort(Mechanism, Protocol):
-    """Base of mechanisms that break a port: of a drive, the port that it is reached through."""
-
-    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
-        """The port, and everything at both ends of its circuit."""
-        if lab.has_switch:
-            return reach_of(lab, Part.switch_port(switch_port_of(lab, request.target)))
-        return reach_of(lab, server_port_of(lab, request.target))
-
-
-class DropSignal(OfPort):
+class DropSignal(Mechanism):
     """Takes the signal of a port away, once for ``down_s`` or ``count`` times."""
 
     takes_links = True
@@ -56,6 +46,10 @@ class DropSignal(OfPort):
         if equipment.fabric.port_states([port], deadline)[port] is PortState.DOWN:
             return [f"port {port} has no signal: it is joined to nothing, or what it leads to is dark already"]
         return []
+
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
+        """The port, and everything at both ends of its circuit."""
+        return _reach_of_port(lab, request.target)
 
 
 class CutPower(Mechanism):
@@ -109,6 +103,15 @@ class BreakPart(Mechanism):
         if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
             return []
         return [f"{self.broken(lab, request.target)} is broken as {self.kind} already"]
+
+    def radius(self, lab: Lab, request: FaultRequest) -> Parts:
+        """What the target takes away whole; of what controls the rack and carries none of its I/O, nothing."""
+        match self.part:
+            case PartKind.SWITCH_PORT:
+                return _reach_of_port(lab, request.target)
+            case PartKind.CONTROL | PartKind.BMC:
+                return Parts()
+        return super().radius(lab, request)
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """What the part is told besides the kind."""
@@ -168,10 +171,6 @@ class SlowDown(BreakPart):
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """What was given, or else enough to be noticed."""
         return dict(request.parameters) or {"extra_us": _SLOWER_US}
-
-
-class BreakPort(OfPort, BreakPart):
-    """Breaks a port of the switch."""
 
 
 class SwitchOffPhy(BreakPart):
@@ -237,14 +236,6 @@ class SwapCables(BreakPart):
         return low, high
 
 
-class ReachesNothing(BreakPart):
-    """Breaks what controls the rack and carries none of its I/O."""
-
-    def radius(self, _lab: Lab, _request: FaultRequest) -> Parts:
-        """The harness alone may notice."""
-        return Parts()
-
-
 def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
     """What takes signals away. Raises NotSupported where the rack has nothing that could, or the lease has not."""
     if equipment.phy is None:
@@ -259,3 +250,10 @@ def _power(lab: Lab, equipment: Equipment, target: Part) -> PowerPort:
     if name is None or name not in equipment.power:
         raise NotSupported(f"nothing in the rack {lab.name} switches the power of {target.name or target}")
     return equipment.power[name]
+
+
+def _reach_of_port(lab: Lab, target: Part) -> Parts:
+    """The port, of a drive the one that it is reached through, and everything at both ends of its circuit."""
+    if lab.has_switch:
+        return reach_of(lab, Part.switch_port(switch_port_of(lab, target)))
+    return reach_of(lab, server_port_of(lab, target))
