@@ -7,24 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from rackloop.lab.yaml import LONGEST_S, Description, File, Name, Scalar, Seconds, matching, text_of, whole, wrong
+from rackloop.lab.yaml import Description, File, Moment, Name, Scalar, Seconds, matching, text_of, whole, wrong
 from rackloop.names import kind_of
-from rackloop.units import NUMBER, parse_quantity
+from rackloop.units import NUMBER
 
 _MOST = 10_000
 MOST_DRAWN = 10_000
 """How many faults a random schedule may draw on average."""
-
-
-def _moment(value: object, _info: ValidationInfo) -> float:
-    text = text_of(value, "a time such as 5 s")
-    try:
-        moment = parse_quantity(text, "s")
-    except ValueError as error:
-        raise wrong(str(error)) from None
-    if moment > LONGEST_S:
-        raise wrong(f"expected a time such as 5 s, at most {LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
-    return moment
 
 
 def _weight(value: object, _info: ValidationInfo) -> float:
@@ -58,7 +47,6 @@ def or_a_text(schema: dict[str, Any]) -> None:
     schema.setdefault("anyOf", []).append({"type": "string"})
 
 
-Moment = Annotated[float, Scalar(_moment, {"type": "string", "examples": ["0 s", "1.5 s"]})]
 FaultName = Annotated[str, matching(r"[a-z][a-z0-9_]{0,31}", "the name of a fault such as phy_drop")]
 Target = Annotated[
     str,

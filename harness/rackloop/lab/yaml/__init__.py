@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from rackloop.lab.yaml._examine import KeyPath as KeyPath
     from rackloop.lab.yaml._examine import M as M
     from rackloop.lab.yaml._examine import examine as examine
-    from rackloop.lab.yaml._fields import LONGEST_S as LONGEST_S
-    from rackloop.lab.yaml._fields import TEXT as TEXT
     from rackloop.lab.yaml._fields import Endpoint as Endpoint
     from rackloop.lab.yaml._fields import Eui64 as Eui64
     from rackloop.lab.yaml._fields import File as File
     from rackloop.lab.yaml._fields import Flag as Flag
+    from rackloop.lab.yaml._fields import Moment as Moment
     from rackloop.lab.yaml._fields import Name as Name
     from rackloop.lab.yaml._fields import Nguid as Nguid
     from rackloop.lab.yaml._fields import Outlet as Outlet
@@ -41,5 +40,6 @@ if TYPE_CHECKING:
     from rackloop.lab.yaml._fields import wrong as wrong
     from rackloop.lab.yaml._places import SUFFIXES as SUFFIXES
     from rackloop.lab.yaml._places import find_description as find_description
+
 
 __getattr__ = lazy_getattr(__name__)

@@ -18,8 +18,8 @@ from rackloop.units import parse_quantity, parse_size
 
 SMALLEST_DRIVE_BYTES = 1 << 20
 LARGEST_DRIVE_BYTES = 10**15
-LONGEST_S = 30 * 86_400.0
-"""What a time in a file may be: thirty days."""
+# Thirty days.
+_LONGEST_S = 30 * 86_400.0
 
 _NAME = NAME.pattern
 # As long as the largest seed; how large it may be is for the bounds to say.
@@ -137,12 +137,17 @@ def _size(value: object, _info: ValidationInfo) -> int:
     return size
 
 
-def _seconds(value: object, _info: ValidationInfo) -> float:
-    text = text_of(value, "a time such as 5 s")
-    seconds = parse_quantity(text, "s")
-    if not 0 < seconds <= LONGEST_S:
-        raise wrong(f"expected a time above zero such as 5 s, at most {LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
-    return seconds
+def _time(expected: str, *, from_zero: bool, examples: list[str]) -> Scalar:
+    """Makes seconds of a time with its unit."""
+
+    def parse(value: object, _info: ValidationInfo) -> float:
+        text = text_of(value, "a time such as 5 s")
+        seconds = parse_quantity(text, "s")
+        if seconds > _LONGEST_S or not (seconds > 0 or from_zero):
+            raise wrong(f"expected {expected} such as 5 s, at most {_LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
+        return seconds
+
+    return Scalar(parse, {"type": "string", "examples": examples})
 
 
 def path_of(value: object, info: ValidationInfo) -> Path:
@@ -212,7 +217,8 @@ User = Annotated[
 ]
 Flag = Annotated[bool, Scalar(lambda value, _info: flag(value), {"type": "boolean"})]
 Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.92 TB"]})]
-Seconds = Annotated[float, Scalar(_seconds, {"type": "string", "examples": ["5 s", "10 min"]})]
+Seconds = Annotated[float, _time("a time above zero", from_zero=False, examples=["5 s", "10 min"])]
+Moment = Annotated[float, _time("a time", from_zero=True, examples=["0 s", "1.5 s"])]
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
 Eui64 = Annotated[str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits")]
 Nguid = Annotated[str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits")]
