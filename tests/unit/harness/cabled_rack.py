@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rackloop.abilities import DriveIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
+from rackloop.inspection.cabling import Disagreement, check_ports
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
 
@@ -114,3 +116,8 @@ class CabledRack:
             elif far is not None:
                 drives.append(seen(self.lab, far, path))
         return [replace(drive, device=f"/dev/sd{chr(ord('a') + index)}") for index, drive in enumerate(drives)]
+
+
+def disagreements(lab: Lab, live: PortMap, inventories: Mapping[str, HostInventory]) -> list[Disagreement]:
+    """What the check finds wrong; empty where the rack is as it is described."""
+    return [found for port in check_ports(lab, live, inventories) for found in port.disagreements]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from rackloop.abilities import DriveIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
-from rackloop.inspection.cabling import Disagreement, check_ports, disagreements
+from rackloop.inspection.cabling import Disagreement, check_ports
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
-from tests.unit.harness.cabled_rack import STATIC, SWITCHED, CabledRack, described, seen
+from tests.unit.harness.cabled_rack import STATIC, SWITCHED, CabledRack, described, disagreements, seen
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,12 @@ from rackloop.abilities import BlockUsage, BoxIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DescriptionError
-from rackloop.inspection.cabling import disagreements
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import PortMap
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
-from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described, seen
+from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described, disagreements, seen
 from tests.unit.harness.recorded_server import RecordedServer
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -6,4 +6,3 @@ Nothing here asks the rack: inventories come from :mod:`rackloop.abilities.inven
 from rackloop.inspection.cabling._check import Disagreement as Disagreement
 from rackloop.inspection.cabling._check import PortCheck as PortCheck
 from rackloop.inspection.cabling._check import check_ports as check_ports
-from rackloop.inspection.cabling._check import disagreements as disagreements

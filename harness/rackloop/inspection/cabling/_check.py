@@ -60,11 +60,6 @@ def check_ports(lab: Lab, live: PortMap, inventories: Mapping[str, HostInventory
     return _Check(lab, live, inventories).ports()
 
 
-def disagreements(lab: Lab, live: PortMap, inventories: Mapping[str, HostInventory]) -> list[Disagreement]:
-    """What :func:`check_ports` finds wrong; empty where the rack is as it is described."""
-    return [found for port in check_ports(lab, live, inventories) for found in port.disagreements]
-
-
 class _Check:
     def __init__(self, lab: Lab, live: PortMap, inventories: Mapping[str, HostInventory]) -> None:
         self._lab = lab
