@@ -12,7 +12,6 @@ from rackloop.faults._guard import Faults as Faults
 from rackloop.faults._guard import Injection as Injection
 from rackloop.faults._guard import kind_of_fault as kind_of_fault
 from rackloop.faults._kind import FaultKind as FaultKind
+from rackloop.faults._kind import FaultSpec as FaultSpec
 from rackloop.faults._kind import RequiredPart as RequiredPart
 from rackloop.faults._mechanisms import phy_of as phy_of
-from rackloop.faults._spec import FaultSpec as FaultSpec
-

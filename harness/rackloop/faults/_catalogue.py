@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackloop.faults import _mechanisms as mechanisms
-from rackloop.faults._kind import FaultKind
-from rackloop.faults._spec import FaultSpec
+from rackloop.faults._kind import FaultKind, FaultSpec
 from rackloop.lab import PartKind
 from rackloop.parameters import Parameter
 

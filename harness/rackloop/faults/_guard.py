@@ -14,7 +14,6 @@ from rackloop.abilities import SignalRestorer
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, FaultRefused, RackloopError
 from rackloop.faults._catalogue import KINDS, commanded_s
-from rackloop.faults._spec import FaultSpec
 from rackloop.names import guess
 from rackloop.record import FaultPhase
 from rackloop.safety.undo import WORTH_ENDING_NS, UndoFailed, journalled, undo
@@ -22,7 +21,7 @@ from rackloop.safety.undo import WORTH_ENDING_NS, UndoFailed, journalled, undo
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from rackloop.faults._kind import FaultKind
+    from rackloop.faults._kind import FaultKind, FaultSpec
     from rackloop.lab import Lab, Parts
     from rackloop.record import EventSink, Stage
     from rackloop.safety.undo import ActRecorder, Entry, Equipment

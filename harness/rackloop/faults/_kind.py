@@ -1,4 +1,4 @@
-"""Kinds of faults: targets, parameters, mechanism, and reasons against one."""
+"""Faults and their kinds: targets, parameters, mechanism, and reasons against one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.errors import BadInput
-from rackloop.faults._spec import FaultSpec
 from rackloop.lab import Part, PartKind, Parts, reach_of
 from rackloop.names import guess
 from rackloop.parameters import Parameter
@@ -16,6 +15,21 @@ if TYPE_CHECKING:
     from rackloop.clock import Deadline
     from rackloop.lab import Lab
     from rackloop.safety.undo import Equipment
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """A fault of a kind on a target, as the lab names it: ``d01``, ``srv1``, ``srv1.p0``, ``switch``.
+
+    ``parameters`` are values that JSON has; those not given keep the kind's defaults.
+    """
+
+    kind: str
+    target: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.target}"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ Figure 207) where it has the counter, else what ATA's SMART attributes are commo
 database). Counters of a SAS PHY have the names of Linux's SAS transport class.
 """
 
+from rackloop.inspection.health._compare import CounterChange as CounterChange
 from rackloop.inspection.health._compare import compare as compare
-from rackloop.inspection.health._counters import CounterChange as CounterChange
-from rackloop.inspection.health._counters import health_changes as health_changes
+from rackloop.inspection.health._compare import health_changes as health_changes
 from rackloop.inspection.health._disturbance import Disturbed as Disturbed
 from rackloop.inspection.health._disturbance import disturbed as disturbed
 from rackloop.inspection.health._rules import BOOT_ID as BOOT_ID
@@ -23,4 +23,3 @@ from rackloop.inspection.health._snapshot import KernelLine as KernelLine
 from rackloop.inspection.health._snapshot import KernelPosition as KernelPosition
 from rackloop.inspection.health._snapshot import ServerHealth as ServerHealth
 from rackloop.inspection.health._snapshot import snapshot_of as snapshot_of
-

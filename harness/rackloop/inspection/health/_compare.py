@@ -1,12 +1,12 @@
-"""The changes between two snapshots of a rack, judged by rules and by what the test disturbed."""
+"""The changes of a rack between two readings, judged by rules and by what the test disturbed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-from rackloop.inspection.health._counters import health_changes
 from rackloop.inspection.health._disturbance import Disturbed
 from rackloop.inspection.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule
 from rackloop.inspection.health._snapshot import HealthSnapshot, KernelLine, ServerHealth
@@ -21,6 +21,42 @@ _DEVICE = re.compile(
 _BY_TEST = {Excuse.LINK: "the test took its link away", Excuse.POWER: "the test took its power away"}
 _BY_FAULT = "the test broke it"
 _BY_PLAN = "the plan expects it"
+
+
+@dataclass(frozen=True)
+class CounterChange:
+    """One counter before and after; None where the drive did not report it."""
+
+    counter: str
+    before: int | None
+    after: int | None
+
+    @property
+    def difference(self) -> int | None:
+        """How far it moved; None where it is not known on both sides."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+    @property
+    def broken_rule(self) -> Rule | None:
+        """The rule that says it must not have moved this way; None where none does."""
+        rule = COUNTERS.get(self.counter)
+        if rule is None or not self.difference or (rule.may_fall and self.difference < 0):
+            return None
+        return rule
+
+    @property
+    def alarm(self) -> str | None:
+        """What is wrong, in words; None where nothing is: a counter must not vanish, and some must not move."""
+        if self.before is not None and self.after is None:
+            return f"{self.counter} is no longer reported: it was {self.before}"
+        if (rule := self.broken_rule) is not None:
+            return f"{self.counter} went from {self.before} to {self.after}: {rule.meaning}"
+        return None
+
+
+def health_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[CounterChange]:
+    """Every counter of either side, by name."""
+    return [CounterChange(name, before.get(name), after.get(name)) for name in sorted({*before, *after})]
 
 
 def compare(
