@@ -14,7 +14,7 @@ from rackloop.inspection.health import rule_names
 from rackloop.lab.yaml import Examined, Plain, Step, compose_file, examine, find_description
 from rackloop.measurement import Limit
 from rackloop.names import guess
-from rackloop.parameters import Parameter, declared_by, default_of
+from rackloop.parameters import Parameter, declared_by, default_of, part
 from rackloop.plan._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.plan._playbooks import find_playbook, roles_of
 from rackloop.plan._testplans import Declared, files_by_name, read_declared
@@ -218,7 +218,8 @@ def _value(written: Plain, declared: Any) -> tuple[Any, dict[tuple[int, ...], st
 
 
 def require_parts(plan: Plan, lab: Lab, testplans_root: Path | None = None) -> None:
-    """Raise BadInput with every parameter of ``plan`` that names a part which ``lab`` does not have, and where."""
+    """Raise BadInput with every place of ``plan`` that names a part which ``lab`` does not have."""
+    drives = part("", "a drive", of="drive")
     files = files_by_name(testplans_root or data_path("testplans"))
     problems = []
     for entry in plan.tests:
@@ -227,8 +228,16 @@ def require_parts(plan: Plan, lab: Lab, testplans_root: Path | None = None) -> N
             parameter = declared[name]
             if isinstance(parameter, Parameter) and (problem := parameter.problem_on(lab, value)):
                 problems.append(f"{entry.places.get(name, entry.file)}: {name}: {problem}")
+        for index, drive in enumerate(entry.disturbs):
+            if problem := drives.problem_on(lab, drive):
+                problems.append(f"{entry.places.get(_disturbed(index), entry.file)}: disturbs: {problem}")
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
+
+
+def _disturbed(index: int) -> str:
+    """The key of a drive of ``disturbs`` among the places of an entry; no parameter is called so."""
+    return f"disturbs[{index}]"
 
 
 def _entry(
@@ -243,7 +252,8 @@ def _entry(
             message = f"{name} has no test {function!r}; {guess(function, declared.functions)}"
             examined.report((*path, "test"), message)
     parameters = {}
-    places = {"": examined.place(path)}
+    disturbed = {_disturbed(at): examined.place((*path, "disturbs", at)) for at in range(len(written.disturbs))}
+    places = {"": examined.place(path), **disturbed}
     limits = []
     if declared:
         for key, value in written.parameters.items():

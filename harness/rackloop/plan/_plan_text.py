@@ -41,6 +41,8 @@ def _entry(entry: PlanEntry) -> Iterator[str]:
         yield f"timeout: {time_text(entry.timeout_s)}"
     if entry.expected_health:
         yield f"health: {flow({'expect': list(entry.expected_health)})}"
+    if entry.disturbs:
+        yield f"disturbs: {flow(list(entry.disturbs))}"
     if entry.labels:
         yield f"labels: {flow(dict(entry.labels))}"
 

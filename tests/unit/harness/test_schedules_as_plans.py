@@ -38,6 +38,7 @@ tests:
       - {measure: storm.stall, where: {job: reads}, quantile: p99.9, min: 1 us, max: 2 ms, on: {lab_kind: mock}}
     timeout: 90 s
     health: {expect: [media_errors]}
+    disturbs: [d20]
     labels: {severity: critical}
     schedule: {duration: 3 s, every: 1 s, random: [{fault: hang, targets: drives, lasts: 1 s}]}
 """
@@ -95,7 +96,7 @@ def test_a_test_that_plays_a_schedule_needs_one_and_no_other_takes_one(root: Pat
 def test_a_schedule_that_exceeds_its_bound_is_refused_at_its_step(root: Path) -> None:
     steps = "[{at: 0 s, lasts: 1 s, fault: hang, target: d01}, {at: 0.5 s, lasts: 1 s, fault: hang, target: d02}]"
     text = PLAN[: PLAN.index("schedule:")] + f"schedule:\n      steps: {steps}\n"
-    assert "15:64: tests[0].schedule.steps[1]: 2 faults would be broken at once" in refused(text, root)
+    assert "16:64: tests[0].schedule.steps[1]: 2 faults would be broken at once" in refused(text, root)
 
 
 def test_a_plan_whose_test_is_all_of_a_file_plays_it_where_one_function_does(root: Path) -> None:
