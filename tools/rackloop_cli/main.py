@@ -11,15 +11,25 @@ from typing import Annotated
 import typer
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, RackloopError
-from rackloop_cli.fabric import fabric_app
-from rackloop_cli.lab import lab_app
-from rackloop_cli.model import model_app
-from rackloop_cli.power import power_app
-from rackloop_cli.schedule import schedule_app
-from rackloop_cli.shared.help_examples import examples
-from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
-from rackloop_cli.store import store_app
-from rackloop_cli.trace import trace_app
+from rackloop_cli.fabric.app import fabric_app
+from rackloop_cli.lab.app import lab_app
+from rackloop_cli.model.app import model_app
+from rackloop_cli.power.app import power_app
+from rackloop_cli.schedule.app import schedule_app
+from rackloop_cli.shared.groups import examples
+from rackloop_cli.shared.options import (
+    LabArgument,
+    LabOption,
+    PriorityOption,
+    ResultsOption,
+    ServersOption,
+    StealOption,
+    TestplansOption,
+    WaitOption,
+    YesOption,
+)
+from rackloop_cli.store.app import store_app
+from rackloop_cli.trace.app import trace_app
 
 _IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
 # Plain help reads the same in a terminal, a log and the documents.
@@ -53,10 +63,6 @@ app.add_typer(store_app, name="store")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
-]
 SeedOption = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen."),
@@ -98,7 +104,7 @@ def show_help(context: typer.Context) -> None:
         "rackloop demo --set trace=recorded.csv.gz --set fold=true",
     )
 )
-def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = None) -> None:
+def demo(out: ResultsOption = None, seed: SeedOption = None, settings: SetOption = None) -> None:
     """Run the smoke plan on a mock rack.
 
     Brings a simulated rack up, runs the plan, leaves an Allure report and takes the rack down.
@@ -121,8 +127,8 @@ def demo(out: OutOption = None, seed: SeedOption = None, settings: SetOption = N
 )
 def run(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a packaged one.")],
-    lab: Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")],
-    out: OutOption = None,
+    lab: LabOption,
+    out: ResultsOption = None,
     seed: SeedOption = None,
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
@@ -131,10 +137,7 @@ def run(
         int,
         typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Workers, each with its own mock rack; 64 at most."),
     ] = 1,
-    testplans: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
-    ] = None,
+    testplans: TestplansOption = None,
     settings: SetOption = None,
     servers: ServersOption = None,
     lease: Annotated[

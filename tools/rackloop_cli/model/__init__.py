@@ -1,3 +1,1 @@
 """The model commands."""
-
-from rackloop_cli.model._app import model_app as model_app

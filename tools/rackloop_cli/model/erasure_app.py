@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, group
 
-model_erasure_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Compute the effect of local erasure coding on tail latency, and its costs.",
-    epilog=examples(
-        "rackloop model erasure codes", "rackloop model erasure tail --out tail", "rackloop model erasure overhead"
-    ),
+model_erasure_app = group(
+    "Compute the effect of local erasure coding on tail latency, and its costs.",
+    "rackloop model erasure codes",
+    "rackloop model erasure tail --out tail",
+    "rackloop model erasure overhead",
 )
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
+LabOption = Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
+]
+TestplansOption = Annotated[
+    Path | None,
+    typer.Option("--testplans", metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
+]
 ServersOption = Annotated[
     str | None,
     typer.Option(

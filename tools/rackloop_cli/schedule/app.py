@@ -7,24 +7,20 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.options import LabOption, TestplansOption
 
-schedule_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Draw, show and shrink schedules of faults.",
-    epilog=examples(
-        "rackloop schedule make storm.yaml --lab mock --seed 42",
-        "rackloop schedule show storm --lab mock --seed 42",
-        "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
-    ),
+schedule_app = group(
+    "Draw, show and shrink schedules of faults.",
+    "rackloop schedule make storm.yaml --lab mock --seed 42",
+    "rackloop schedule show storm --lab mock --seed 42",
+    "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
 )
 
 Source = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A schedule, a plan with one, or the directory of a run that played some."),
 ]
-Lab = Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The seed; else the file's, else one is chosen."),
@@ -32,10 +28,6 @@ Seed = Annotated[
 Test = Annotated[
     str | None,
     typer.Option("--test", metavar="TEST", help="Only this test's schedule, by its name in the plan or the report."),
-]
-Testplans = Annotated[
-    Path | None,
-    typer.Option("--testplans", metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
 ]
 
 
@@ -48,13 +40,13 @@ Testplans = Annotated[
 )
 def schedule_make(
     source: Source,
-    lab: Lab,
+    lab: LabOption,
     seed: Seed = None,
     test: Test = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The file to write; else it is printed.")
     ] = None,
-    testplans: Testplans = None,
+    testplans: TestplansOption = None,
 ) -> None:
     """Draw a random schedule.
 
@@ -75,14 +67,14 @@ def schedule_make(
 )
 def schedule_show(
     source: Source,
-    lab: Lab,
+    lab: LabOption,
     seed: Seed = None,
     test: Test = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Directory for schedule.svg and schedule.png; else none."),
     ] = None,
-    testplans: Testplans = None,
+    testplans: TestplansOption = None,
 ) -> None:
     """Show a schedule as a table and a time line.
 
@@ -103,7 +95,7 @@ def schedule_show(
 )
 def schedule_shrink(
     source: Source,
-    lab: Lab,
+    lab: LabOption,
     seed: Seed = None,
     test: Test = None,
     times: Annotated[
@@ -111,7 +103,7 @@ def schedule_shrink(
     ] = 1,
     runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, max=100_000, help="At most so many runs.")] = 60,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The plan to write.")] = Path("least.yaml"),
-    testplans: Testplans = None,
+    testplans: TestplansOption = None,
 ) -> None:
     """Find the least schedule with which a test still fails.
 

@@ -6,24 +6,18 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
-from rackloop_cli.shared.options import LabArgument
+from rackloop_cli.shared.groups import examples, lab_group
 
-fabric_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Look at a lab's circuit switch and change its map by hand.",
-    epilog=examples(
-        "rackloop fabric mock show",
-        "rackloop fabric mock map srv1.p0=d05",
-        "rackloop fabric mock drop srv1.p0 --ms 50",
-    ),
+fabric_app = lab_group(
+    "Look at a lab's circuit switch and change its map by hand.",
+    "rackloop fabric mock show",
+    "rackloop fabric mock map srv1.p0=d05",
+    "rackloop fabric mock drop srv1.p0 --ms 50",
 )
 
-
-@fabric_app.callback()
-def _fabric(ctx: typer.Context, lab: LabArgument) -> None:
-    ctx.obj = lab
+PortsArgument = Annotated[
+    list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")
+]
 
 
 @fabric_app.command("show", epilog=examples("rackloop fabric mock show"))
@@ -65,7 +59,7 @@ def fabric_map(
 @fabric_app.command("unmap", epilog=examples("rackloop fabric mock unmap srv1.p0 d05"))
 def fabric_unmap(
     ctx: typer.Context,
-    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
+    ports: PortsArgument,
 ) -> None:
     """Open the circuits of ports.
 
@@ -79,7 +73,7 @@ def fabric_unmap(
 @fabric_app.command("drop", epilog=examples("rackloop fabric mock drop srv1.p0 --ms 50"))
 def fabric_drop(
     ctx: typer.Context,
-    ports: Annotated[list[str], typer.Argument(metavar="PORT", help="Switch ports, or names such as srv1.p0 or d05.")],
+    ports: PortsArgument,
     ms: Annotated[
         float, typer.Option("--ms", metavar="MS", help="How long the signal is away, in milliseconds.")
     ] = 100.0,

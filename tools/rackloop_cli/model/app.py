@@ -8,15 +8,13 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.model.erasure_app import model_erasure_app
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, group
 
-model_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Look at the reference models.",
-    epilog=examples(
-        "rackloop model list", "rackloop model curves sata-hdd --out curves", "rackloop model erasure tail --out tail"
-    ),
+model_app = group(
+    "Look at the reference models.",
+    "rackloop model list",
+    "rackloop model curves sata-hdd --out curves",
+    "rackloop model erasure tail --out tail",
 )
 model_app.add_typer(model_erasure_app, name="erasure")
 

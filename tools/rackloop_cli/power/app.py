@@ -6,31 +6,19 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, lab_group
 
-power_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Look at the power of a lab's servers and outlets and switch it by hand.",
-    epilog=examples(
-        "rackloop power mock show",
-        "rackloop power mock off srv1",
-        "rackloop power mock cycle pdu1/1",
-    ),
+power_app = lab_group(
+    "Look at the power of a lab's servers and outlets and switch it by hand.",
+    "rackloop power mock show",
+    "rackloop power mock off srv1",
+    "rackloop power mock cycle pdu1/1",
 )
 
 Target = Annotated[
     str,
     typer.Argument(metavar="TARGET", help="A server, switched by its controller, or an outlet such as pdu1/1."),
 ]
-
-
-@power_app.callback()
-def _power(
-    ctx: typer.Context,
-    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")],
-) -> None:
-    ctx.obj = lab
 
 
 @power_app.command("show", epilog=examples("rackloop power mock show"))

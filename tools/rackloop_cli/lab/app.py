@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, group
 from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
 
-lab_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Check, start, stop and look at labs.",
-    epilog=examples("rackloop lab check labs/", "rackloop lab up mock", "rackloop lab cabling mock"),
+lab_app = group(
+    "Check, start, stop and look at labs.",
+    "rackloop lab check labs/",
+    "rackloop lab up mock",
+    "rackloop lab cabling mock",
 )
 
 

@@ -7,30 +7,20 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
-from rackloop_cli.shared.options import LabArgument
+from rackloop_cli.shared.groups import examples, lab_group
 
-store_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Keep files on one drive of a lab, protected against sectors that cannot be read.",
-    epilog=examples(
-        "rackloop store mock format d05",
-        "rackloop store mock put d05 results.tar",
-        "rackloop store mock mount d05 /mnt/d05",
-        "rackloop store mock scrub d05",
-    ),
+store_app = lab_group(
+    "Keep files on one drive of a lab, protected against sectors that cannot be read.",
+    "rackloop store mock format d05",
+    "rackloop store mock put d05 results.tar",
+    "rackloop store mock mount d05 /mnt/d05",
+    "rackloop store mock scrub d05",
 )
 
 DriveArgument = Annotated[str, typer.Argument(metavar="DRIVE", help="A drive of the lab that is marked scratch: true.")]
 TakeOverOption = Annotated[
     bool, typer.Option("--take-over", help="Take the store over from an owner that is certainly dead.")
 ]
-
-
-@store_app.callback()
-def _store(ctx: typer.Context, lab: LabArgument) -> None:
-    ctx.obj = lab
 
 
 @store_app.command(

@@ -7,19 +7,21 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.help_examples import examples
+from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.options import LabOption, ResultsOption
 from rackloop_traces import FORMATS
 
-trace_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Read, convert, make and replay block traces.",
-    epilog=examples(
-        "rackloop trace stat trace.csv.gz",
-        "rackloop trace convert trace.csv.gz trace.iolog",
-        "rackloop trace replay trace.csv.gz --lab mock --speed 10",
-    ),
+trace_app = group(
+    "Read, convert, make and replay block traces.",
+    "rackloop trace stat trace.csv.gz",
+    "rackloop trace convert trace.csv.gz trace.iolog",
+    "rackloop trace replay trace.csv.gz --lab mock --speed 10",
 )
+
+VolumeOption = Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")]
+TargetArgument = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")
+]
 
 
 @trace_app.command(
@@ -37,7 +39,7 @@ def trace_stat(
         typer.Option("--out", metavar="DIR", help="Directory for trace.svg and statistics.json; else none."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
-    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    volume: VolumeOption = None,
     source: Annotated[
         str | None, typer.Option("--from", metavar="FMT", help="The trace's format; else it is recognised.")
     ] = None,
@@ -65,12 +67,12 @@ def trace_stat(
 )
 def trace_convert(
     trace: Annotated[Path, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    out: TargetArgument,
     source: Annotated[str | None, typer.Option("--from", metavar="FMT", help="IN's format; else recognised.")] = None,
     target: Annotated[
         str | None, typer.Option("--to", metavar="FMT", help="OUT's format; else as its name says: x.iolog, x.msr.csv.")
     ] = None,
-    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    volume: VolumeOption = None,
     max_malformed: Annotated[
         int | None,
         typer.Option("--max-malformed", metavar="N", min=0, help="Give up after more malformed lines; else 1000."),
@@ -99,7 +101,7 @@ def trace_convert(
     ),
 )
 def trace_make(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")],
+    out: TargetArgument,
     target: Annotated[
         str | None, typer.Option("--to", metavar="FMT", help="The format to write; else the one that OUT's name says.")
     ] = None,
@@ -187,11 +189,11 @@ def trace_replay(
     trace: Annotated[
         str, typer.Argument(metavar="TRACE", help="A block trace in any format, or the name of a shipped one.")
     ],
-    lab: Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")],
+    lab: LabOption,
     drive: Annotated[
         str | None, typer.Option("--drive", metavar="ID", help="The drive to replay on; else the first of the lab.")
     ] = None,
-    volume: Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")] = None,
+    volume: VolumeOption = None,
     speed: Annotated[
         float | None, typer.Option("--speed", metavar="X", help="Times as fast as it was recorded; else 1.")
     ] = None,
@@ -203,10 +205,7 @@ def trace_replay(
     ] = None,
     reads_only: Annotated[bool, typer.Option("--reads-only", help="Leave out what writes; erases nothing.")] = False,
     fold: Annotated[bool, typer.Option("--fold", help="Bring offsets beyond the drive back into it.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
-    ] = None,
+    out: ResultsOption = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The run's seed; else one is chosen."),
