@@ -16,7 +16,7 @@ from rackloop.safety.undo import Journal
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
-from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
+from rackloop_cli.shared.steal_prompt import offering, stealing
 from rackloop_labs import open_leased
 from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.described import require_described
@@ -35,9 +35,9 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) ->
     console = Console()
     with closing(open_lab_store(lab, state, clock)) as store:
         leases, wanted = Leases(store, lab.name), parts_of(lab)
-        within = own_lease(leases, wanted)
-        agreed = agree_to_steal(leases, wanted, "heal", yes=yes, within=within) if steal else Agreed()
-        terms = LeaseTerms(purpose="heal", steal_why=agreed.why, steal_from=agreed.leases, within=within)
+        terms = LeaseTerms(purpose="heal", within=own_lease(leases, wanted))
+        if steal:
+            terms = stealing(leases, wanted, terms, yes=yes)
         with offering("take it over (--steal)"), leased(lab, store, terms) as held:
             worked_on = in_maintenance(lab, store)
             for out in worked_on.values():

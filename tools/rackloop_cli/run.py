@@ -111,16 +111,13 @@ def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
     """The run with the leases to steal and the reason, once the user agrees; unchanged where the rack is free."""
     from rackloop.safety.leases import Leases
     from rackloop.safety.store import open_lab_store
-    from rackloop_cli.shared.steal_prompt import agree_to_steal
+    from rackloop_cli.shared.steal_prompt import stealing
 
     lab, terms = prepared.rack, prepared.terms
     with closing(open_lab_store(lab, LabState.of(lab.name), RealClock())) as store:
         leases = Leases(store, lab.name)
-        agreed = agree_to_steal(leases, terms.parts_of(lab, leases), terms.purpose, yes=yes, within=terms.within)
-    if agreed.why is None:
-        return prepared
-    stealing = replace(prepared.request.terms, steal_why=agreed.why, steal_from=frozenset(agreed.leases))
-    return replace(prepared, request=replace(prepared.request, terms=stealing))
+        terms = stealing(leases, terms.parts_of(lab, leases), terms, yes=yes)
+    return replace(prepared, request=replace(prepared.request, terms=terms))
 
 
 def _pytest_main(arguments: list[str], *plugins: object) -> int:

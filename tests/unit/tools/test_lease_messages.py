@@ -12,7 +12,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, parts_at, parts_of
-from rackloop.safety.leases import Holder, Leases, RackLeased, obtain
+from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, obtain
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import lease as lab_lease
 from tests.unit.harness.sim_rack import described
@@ -64,4 +64,4 @@ def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
 )
 def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(term: str, said: str) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
-        lab_lease.take(lab_lease.LeaseRequest("mock", term))
+        lab_lease.take("mock", term, LeaseTerms())

@@ -96,19 +96,12 @@ def lab_lease(
 
     It excludes all other users until it is released or expires; `run --lease` works within it.
     """
+    from rackloop.names import names_in
+    from rackloop.safety.leases import LeaseTerms
     from rackloop_cli.lab import lease as verb
 
-    request = verb.LeaseRequest(
-        lab=lab,
-        term=term,
-        servers=servers,
-        purpose=purpose,
-        priority=priority,
-        wait_s=wait_s,
-        steal=steal,
-        yes=yes,
-    )
-    raise typer.Exit(verb.take(request))
+    terms = LeaseTerms(servers=names_in(servers), purpose=purpose, priority=priority, wait_s=wait_s)
+    raise typer.Exit(verb.take(lab, term, terms, steal=steal, yes=yes))
 
 
 @lab_app.command("release", epilog=examples("rackloop lab release mock 7e36ceb9"))
@@ -230,18 +223,7 @@ def lab_discover(
     from rackloop_cli.lab import discover as verb
 
     raise typer.Exit(
-        verb.run(
-            verb.DiscoverRequest(
-                lab=lab,
-                name=name,
-                hosts=tuple(hosts or ()),
-                known_hosts=known_hosts,
-                key_file=key,
-                switch=switch,
-                out=out,
-                force=force,
-            )
-        )
+        verb.run(lab, name, hosts or (), known_hosts=known_hosts, key_file=key, switch=switch, out=out, force=force)
     )
 
 
@@ -278,7 +260,6 @@ def lab_provision(
     """
     from rackloop_cli.lab import provision as verb
 
-    request = verb.ProvisionRequest(
-        lab=lab, roles=roles, undo=undo, playbook=playbook, settings=tuple(settings or ()), timeout_s=timeout_s
+    raise typer.Exit(
+        verb.run(lab, roles=roles, undo=undo, playbook=playbook, settings=settings or (), timeout_s=timeout_s)
     )
-    raise typer.Exit(verb.run(request))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.abilities import Fabric
@@ -26,38 +26,38 @@ _WITHIN_S = 60.0
 _SSH_PORT = 22
 
 
-@dataclass(frozen=True)
-class DiscoverRequest:
-    """The options of `rackloop lab discover`: a lab that is up, or servers as ``NAME=user@host:port`` and a switch."""
+def run(
+    lab: str | None,
+    name: str | None,
+    hosts: Sequence[str],
+    *,
+    known_hosts: Path | None,
+    key_file: Path | None,
+    switch: str | None,
+    out: Path | None,
+    force: bool,
+) -> int:
+    """Survey a lab that is up, or servers as ``NAME=user@host:port`` and a switch, and write the description.
 
-    lab: str | None
-    name: str | None
-    hosts: tuple[str, ...] = ()
-    known_hosts: Path | None = None
-    key_file: Path | None = None
-    switch: str | None = None
-    out: Path | None = None
-    force: bool = False
-
-
-def run(request: DiscoverRequest) -> int:
-    """Survey the servers and write the description; nothing is written where a server cannot be asked.
-
-    A description that does not pass `lab check`, as where two drives share an identity, is exit 3.
+    Nothing is written where a server cannot be asked. A description that does not pass `lab check`, as where two drives
+    share an identity, is exit 3.
     """
     clock = RealClock()
-    known = load_lab(request.lab) if request.lab else None
-    name = request.name or (known.name if known else None)
-    if known is not None and request.hosts:
+    known = load_lab(lab) if lab else None
+    name = name or (known.name if known else None)
+    if known is not None and hosts:
         raise BadInput("--host is for a rack without a description: give either LAB or --host")
-    if known is None and not request.hosts:
+    if known is None and not hosts:
         raise BadInput("nothing to discover: name a lab that is up, or each server with --host NAME=user@host")
     if name is None or not NAME.fullmatch(name):
         raise BadInput(f"--name {name or 'is missing'}: give a name of letters, digits, '_' and '-', a letter first")
-    out = request.out or Path(f"{name}.yaml")
-    if out.exists() and not request.force:
+    out = out or Path(f"{name}.yaml")
+    if out.exists() and not force:
         raise BadInput(f"{out} is there already: choose another file with --out, or replace it with --force")
-    found = _of_lab(known, name, clock) if known else _of_hosts(request, name, clock)
+    if known is not None:
+        found = _of_lab(known, name, clock)
+    else:
+        found = _of_hosts(_accesses(hosts, known_hosts, key_file), switch, name, clock)
     text = found.text(clock.wall())
     try:
         out.write_text(text, encoding="utf-8")
@@ -88,21 +88,20 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
     return DraftDescription(name, servers, switch, with_paths(lab))
 
 
-def _of_hosts(request: DiscoverRequest, name: str, clock: Clock) -> DraftDescription:
+def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clock: Clock) -> DraftDescription:
     """The description of a rack that has none yet, from its servers."""
-    accesses = _accesses(request)
     deadline = Deadline.after(clock, _WITHIN_S)
     with ExitStack() as stack:
         _say_how_many(len(accesses))
         hosts = [stack.enter_context(SshHost(access, clock)) for access in accesses]
         seen = run_on_all(hosts, survey_host, deadline)
         switch = None
-        if request.switch:
-            fabric = FlexFabric(open_flexfabric(request.switch, clock, deadline))
+        if control:
+            fabric = FlexFabric(open_flexfabric(control, clock, deadline))
             stack.callback(fabric.close)
-            is_tcp = request.switch.startswith("tcp://")
-            control = ("tcp", request.switch.removeprefix("tcp://")) if is_tcp else ("serial", request.switch)
-            switch = _found(fabric, control, deadline)
+            is_tcp = control.startswith("tcp://")
+            address = ("tcp", control.removeprefix("tcp://")) if is_tcp else ("serial", control)
+            switch = _found(fabric, address, deadline)
     return DraftDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
 
 
@@ -118,10 +117,10 @@ def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
     return ("tcp", control.tcp) if control.tcp else ("serial", str(control.serial))
 
 
-def _accesses(request: DiscoverRequest) -> list[SshAccess]:
-    known_hosts = request.known_hosts or Path("~/.ssh/known_hosts").expanduser()
+def _accesses(hosts: Sequence[str], known_hosts: Path | None, key_file: Path | None) -> list[SshAccess]:
+    known_hosts = known_hosts or Path("~/.ssh/known_hosts").expanduser()
     accesses: list[SshAccess] = []
-    for text in request.hosts:
+    for text in hosts:
         name, _, where = text.partition("=")
         user, at, address = where.rpartition("@")
         if not NAME.fullmatch(name) or not address or bool(user) != bool(at):
@@ -136,7 +135,7 @@ def _accesses(request: DiscoverRequest) -> list[SshAccess]:
                 known_hosts.absolute(),
                 port=port,
                 user=user or "root",
-                key_file=request.key_file.absolute() if request.key_file else None,
+                key_file=key_file.absolute() if key_file else None,
             )
         )
     return accesses

@@ -3,53 +3,30 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 
 from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import LabState, load_lab, parts_of
-from rackloop.names import names_in
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain
 from rackloop.safety.store import open_lab_store
 from rackloop.units import parse_quantity
-from rackloop_cli.shared.steal_prompt import Agreed, agree_to_steal, offering
+from rackloop_cli.shared.steal_prompt import offering, stealing
 
 _LONGEST_S = 30 * 24 * 3600.0
 
 
-@dataclass(frozen=True)
-class LeaseRequest:
-    """The options of `rackloop lab lease`."""
-
-    lab: str
-    term: str
-    servers: str | None = None
-    purpose: str = ""
-    priority: int = 0
-    wait_s: float = 0.0
-    steal: bool = False
-    yes: bool = False
-
-
-def take(request: LeaseRequest) -> int:
+def take(name: str, term: str, terms: LeaseTerms, *, steal: bool = False, yes: bool = False) -> int:
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
-    lab, clock = load_lab(request.lab), RealClock()
-    term_s = _term_s(request.term)
-    wanted = parts_of(lab, names_in(request.servers) or None)
+    lab, clock = load_lab(name), RealClock()
+    term_s = _term_s(term)
+    wanted = parts_of(lab, terms.servers or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = leases_of(lab, store)
-        purpose = request.purpose or "a lease"
-        agreed = agree_to_steal(leases, wanted, purpose, yes=request.yes) if request.steal else Agreed()
+        if steal:
+            terms = stealing(leases, wanted, terms, yes=yes)
         with offering("wait for it (--wait)", "take it over (--steal)"):
-            terms = LeaseTerms(
-                purpose=request.purpose,
-                priority=request.priority,
-                wait_s=request.wait_s,
-                steal_why=agreed.why,
-                steal_from=agreed.leases,
-            )
             lease, stolen = obtain(leases, wanted, terms)
         lease = leases.keep(lease, term_s)
     console = Console(highlight=False, soft_wrap=True, markup=False)
@@ -58,8 +35,8 @@ def take(request: LeaseRequest) -> int:
     until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     console.print(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
     console.print(
-        f"work under it with `rackloop run PLAN --lab {request.lab} --lease {lease.id}`; "
-        f"give it back with `rackloop lab release {request.lab} {lease.id}`"
+        f"work under it with `rackloop run PLAN --lab {name} --lease {lease.id}`; "
+        f"give it back with `rackloop lab release {name} {lease.id}`"
     )
     return EXIT_PASS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -29,29 +28,19 @@ from rackloop_labs import ssh_accesses
 _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
 
 
-@dataclass(frozen=True)
-class ProvisionRequest:
-    """The options of `rackloop lab provision`."""
-
-    lab: str
-    roles: str | None = None
-    undo: bool = False
-    playbook: str | None = None
-    settings: tuple[str, ...] = ()
-    timeout_s: float = 600.0
-
-
-def run(request: ProvisionRequest) -> int:
+def run(
+    name: str, *, roles: str | None, undo: bool, playbook: str | None, settings: Sequence[str], timeout_s: float
+) -> int:
     """Run the playbook, saying what changes as it does; returns the exit status.
 
     Raises BadInput where the lab, a role or a setting is wrong, LabError where the lab is not up or a task fails.
     """
-    lab = load_lab(request.lab)
-    if request.undo and request.playbook:
+    lab = load_lab(name)
+    if undo and playbook:
         raise BadInput("--undo takes back the shipped roles: leave --playbook out, or run your own playbook without it")
-    playbook = find_playbook(request.playbook or ("undo" if request.undo else "site"))
-    roles = _chosen(request.roles, roles_of(playbook), playbook.name)
-    variables = dict(_setting(setting) for setting in request.settings)
+    played = find_playbook(playbook or ("undo" if undo else "site"))
+    chosen = _chosen(roles, roles_of(played), played.name)
+    variables = dict(map(_setting, settings))
     state, clock = LabState.of(lab.name), RealClock()
     endpoints = state.endpoints() if lab.kind is LabKind.MOCK else None
     console = Console(highlight=False, soft_wrap=True)
@@ -64,11 +53,11 @@ def run(request: ProvisionRequest) -> int:
     with ExitStack() as stack:
         store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
         within = own_lease(Leases(store, lab.name), parts_of(lab))
-        terms = LeaseTerms(purpose=f"provisioning with {playbook.name}", within=within)
+        terms = LeaseTerms(purpose=f"provisioning with {played.name}", within=within)
         stack.enter_context(leased(lab, store, terms))
         in_service = _in_service(lab, in_maintenance(lab, store), console)
         done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
-            playbook, Deadline.after(clock, request.timeout_s), roles=roles, variables=variables, on_task=say
+            played, Deadline.after(clock, timeout_s), roles=chosen, variables=variables, on_task=say
         )
     _print(done, console)
     return EXIT_PASS

@@ -16,7 +16,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
-from rackloop_cli.shared.steal_prompt import agree_to_steal
+from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_labs import MockLab
 from rackloop_labs.described import require_described
 
@@ -54,7 +54,6 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
 
 def _require_not_leased(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
     here = Holder.here(bound=False)
-    whole = parts_of(lab)
     try:
         with closing(open_lab_store(lab, mock.state, RealClock())) as store:
             leases = Leases(store, lab.name)
@@ -62,8 +61,8 @@ def _require_not_leased(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> N
             if theirs and not steal:
                 raise RackLeased(lab.name, [*map(str, theirs)], options=["take it over (--steal)"])
             if theirs:
-                agreed = agree_to_steal(leases, whole, "lab down", yes=yes)
-                with leased(lab, store, LeaseTerms(purpose="lab down", steal_why=agreed.why, steal_from=agreed.leases)):
+                terms = stealing(leases, parts_of(lab), LeaseTerms(purpose="lab down"), yes=yes)
+                with leased(lab, store, terms):
                     pass
     except StoreDamaged as error:
         # Taking the lab down is the first step of replacing the store.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 from rackloop.errors import BadInput
 from rackloop.lab import Parts
-from rackloop.safety.leases import Leases, RackLeased
+from rackloop.safety.leases import Leases, LeaseTerms, RackLeased
 
 
 @contextmanager
@@ -21,22 +21,14 @@ def offering(*options: str) -> Iterator[None]:
         raise error.offering(*options) from None
 
 
-@dataclass(frozen=True)
-class Agreed:
-    """The user's consent: the ids of the ``leases`` that may end, and ``why``; None where none is to end."""
-
-    why: str | None = None
-    leases: frozenset[str] = frozenset()
-
-
-def agree_to_steal(leases: Leases, wanted: Parts, purpose: str, *, yes: bool, within: str | None = None) -> Agreed:
-    """The leases in the way, and the reason that is kept with each that ends, once the user has said yes.
+def stealing(leases: Leases, wanted: Parts, terms: LeaseTerms, *, yes: bool) -> LeaseTerms:
+    """``terms`` with the leases in the way, and the reason that is kept with each that ends, once the user agrees.
 
     Asked on the terminal, unless ``yes``. Raises BadInput where the answer is no, or there is no terminal.
     """
-    holding = [lease for lease in leases.held() if lease.id != within and lease.parts.overlaps(wanted)]
+    holding = [lease for lease in leases.held() if lease.id != terms.within and lease.parts.overlaps(wanted)]
     if not holding:
-        return Agreed()
+        return terms
     for lease in holding:
         print(f"in the way: {lease}", file=sys.stderr)
     if not yes:
@@ -48,4 +40,5 @@ def agree_to_steal(leases: Leases, wanted: Parts, purpose: str, *, yes: bool, wi
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise BadInput("nothing was taken; wait with --wait, or ask its holder")
-    return Agreed(f"taken for {purpose}", frozenset(lease.id for lease in holding))
+    why = f"taken for {terms.purpose or 'a lease'}"
+    return replace(terms, steal_why=why, steal_from=frozenset(lease.id for lease in holding))

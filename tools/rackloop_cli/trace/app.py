@@ -86,10 +86,10 @@ def trace_convert(
     """
     from rackloop_cli.trace import convert as verb
 
-    request = verb.ConvertRequest(
-        trace=trace, out=out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
+    status = verb.run(
+        trace, out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
     )
-    raise typer.Exit(verb.run(request))
+    raise typer.Exit(status)
 
 
 @trace_app.command(
@@ -220,18 +220,14 @@ def trace_replay(
     """
     from rackloop_cli.trace import replay as verb
 
-    request = verb.ReplayRequest(
-        trace=trace,
-        lab=lab,
-        drive=drive,
-        volume=volume,
-        speed=speed,
-        from_s=from_s,
-        duration_s=duration_s,
-        reads_only=reads_only,
-        fold=fold,
-        out=out,
-        seed=seed,
-        dry_run=dry_run,
-    )
-    raise typer.Exit(verb.run(request))
+    given = {
+        "trace": trace,
+        "drive": drive,
+        "volume": volume,
+        "speed": speed,
+        "from_s": from_s,
+        "duration_s": duration_s,
+        "reads_only": "true" if reads_only else None,
+        "fold": "true" if fold else None,
+    }
+    raise typer.Exit(verb.run(given, lab, out=out, seed=seed, dry_run=dry_run))

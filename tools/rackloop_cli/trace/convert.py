@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.clock import RealClock
@@ -16,40 +15,32 @@ from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, format_for, ope
 _SHOWN_RENAMES = 5
 
 
-@dataclass(frozen=True)
-class ConvertRequest:
-    """The options of `rackloop trace convert`; None for a recognised or default value."""
-
-    trace: Path
-    out: Path
-    source: str | None = None
-    target: str | None = None
-    volume: str | None = None
-    max_malformed: int | None = None
-    strict: bool = False
-
-
-def run(request: ConvertRequest) -> int:
+def run(
+    path: Path,
+    out: Path,
+    *,
+    source: str | None,
+    target: str | None,
+    volume: str | None,
+    max_malformed: int | None,
+    strict: bool,
+) -> int:
     """Convert, print the result to standard output and remarks to standard error; returns 0.
 
-    Raises BadInput where the trace cannot be read or written as asked; nothing is written then.
+    A format is recognised where it is None. Raises BadInput where the trace cannot be read or written as asked; nothing
+    is written then.
     """
-    if request.strict and request.max_malformed is not None:
+    if strict and max_malformed is not None:
         raise BadInput("--strict allows no malformed line and --max-malformed some: give one of them")
-    if request.out.exists() and request.trace.exists() and request.out.samefile(request.trace):
-        raise BadInput(f"{request.out} is the trace itself: name another file to write")
-    allowed = 0 if request.strict else request.max_malformed
-    target = format_for(request.out, request.target)
-    trace = open_trace(
-        request.trace,
-        request.source,
-        request.volume,
-        max_malformed=MAX_MALFORMED if allowed is None else allowed,
-    )
+    if out.exists() and path.exists() and out.samefile(path):
+        raise BadInput(f"{out} is the trace itself: name another file to write")
+    allowed = 0 if strict else MAX_MALFORMED if max_malformed is None else max_malformed
+    form = format_for(out, target)
+    trace = open_trace(path, source, volume, max_malformed=allowed)
     clock = RealClock()
     began_ns = clock.now_ns()
-    batches = watched(trace.batches(in_order=target.in_order))
-    written = write_trace(batches, request.out, target.name, origin=trace.origin)
+    batches = watched(trace.batches(in_order=form.in_order))
+    written = write_trace(batches, out, form.name, origin=trace.origin)
     took_s = (clock.now_ns() - began_ns) / 1e9
     rate = written.requests / took_s
     print(f"{trace.path}: {trace.format.title}, {_number(trace.requests, 'request')}")
