@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,17 +15,17 @@ from typing import Any, cast
 import pytest
 
 from rackloop.abilities import Host, stager
-from rackloop.clock import Deadline, VirtualClock
+from rackloop.clock import Deadline
 from rackloop.portmap import Full, Open, Partial, PortMap
-from rackloop.record import ActAnnounced, ActLog, EventLog, read_events
+from rackloop.record import ActAnnounced, read_events
 from rackloop.record.acts import SanitizeDrive, TrimDrive
 from rackloop.safety import Guard
 from rackloop.safety._orphans import Orphan, _end
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled, undo
+from rackloop.safety.undo import Equipment, journalled, undo
 from rackloop_fixtures.subjects.characterize import DriveUnderTest
 from tests.unit.harness.guard_case import Case
-from tests.unit.harness.sim_rack import BASELINE, SimRack, SimSwitch, described
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE, SimSwitch
 
 SAVED = Path(__file__).parent / "data" / "acts"
 ROWS = [json.loads(line) for line in (SAVED / "journal.jsonl").read_text().splitlines()]
@@ -39,24 +40,17 @@ class ResettingSwitch(SimSwitch):
         self.before()
 
 
-class Bench:
-    """A simulated rack, its journal and its event stream."""
+class EveryAct(Bench):
+    """Makes the acts of ``data/acts``."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = VirtualClock()
-        self.deadline = Deadline.after(self.clock, 10)
-        self.rack = SimRack(self.clock)
-        self.lab = described(folder)
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.events = EventLog(folder / "events.jsonl", self.clock)
-        self.log = ActLog(self.events)
+        super().__init__(folder)
         self.log.test = "data/acts"
-        self.recorder = ActRecorder(self.lab, self.journal, "run-1", self.log, disturbs=frozenset({"d03"}))
 
     def make_every_act(self) -> None:
-        """Make the acts of ``data/acts``, in their order."""
+        """Make each in its order."""
         self._prepare_drives()
-        acting = journalled(self.rack.equipment, self.recorder)
+        acting = self.acting
         self._change_maps(acting)
         self._drop_signals(acting)
         faults: list[tuple[str, dict[str, Any]]] = [
@@ -115,14 +109,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.journal.close()
-    bench.events.close()
+def bench(tmp_path: Path) -> Iterator[EveryAct]:
+    with closing(EveryAct(tmp_path)) as bench:
+        yield bench
 
 
-def test_every_act_stands_in_the_journal_and_the_events_as_it_always_did(bench: Bench) -> None:
+def test_every_act_stands_in_the_journal_and_the_events_as_it_always_did(bench: EveryAct) -> None:
     bench.make_every_act()
     # A switch port was called port:101.
     rows = [{**row, "resource": row["resource"].replace("port:", "switch_port:")} for row in ROWS]
@@ -131,9 +123,9 @@ def test_every_act_stands_in_the_journal_and_the_events_as_it_always_did(bench: 
     assert bench.events.path.read_text() == saved.replace('"port:101"', '"switch_port:101"')
 
 
-def test_a_saved_journal_gives_back_the_rack_that_its_run_left(bench: Bench, tmp_path: Path) -> None:
+def test_a_saved_journal_gives_back_the_rack_that_its_run_left(bench: EveryAct, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    left = Bench(tmp_path / "other")
+    left = EveryAct(tmp_path / "other")
     left.make_every_act()
     bench.load()
     outcome = undo(bench.journal.standing("bench"), left.rack.equipment, bench.journal, left.deadline)
@@ -142,11 +134,10 @@ def test_a_saved_journal_gives_back_the_rack_that_its_run_left(bench: Bench, tmp
     assert (left.rack.switch.live, left.rack.switch.saved) == (BASELINE, BASELINE)
     assert [name for name, part in left.rack.parts.items() if part.broken] == []
     assert all(outlet.on for outlet in left.rack.outlets.values())
-    left.journal.close()
-    left.events.close()
+    left.close()
 
 
-def test_saved_entries_are_written_again_as_they_were_read(bench: Bench) -> None:
+def test_saved_entries_are_written_again_as_they_were_read(bench: EveryAct) -> None:
     bench.load()
     for entry in reversed(bench.journal.since(0)):
         bench.journal.intend("again", "run-1", entry.resource, what=entry.what, inverse=entry.inverse)

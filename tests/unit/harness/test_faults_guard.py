@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported
 from rackloop.faults import FaultCutShort, Faults, FaultSpec, Injection
 from rackloop.measurement import Cause, Verdict
-from rackloop.record import EventLog, FaultPhase, Stage, read_events
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
+from rackloop.record import FaultPhase, Stage, read_events
+from rackloop.safety.undo import Equipment, UndoFailed
 from rackloop_fixtures.session.outcome import of_exception
 from tests.parts import parts
-from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimRack, described
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
 
 EVERY = [
     FaultSpec("phy_drop", "srv1.p0"),
@@ -57,17 +56,12 @@ class Seen:
         return self.stage
 
 
-class Bench:
+class GuardedBench(Bench):
     """A simulated rack, its journal, its event stream, and the guard over them."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = VirtualClock()
-        self.rack = SimRack(self.clock)
+        super().__init__(folder)
         self.rack.outlets["server:srv1"] = self.rack.outlets.pop("srv1")
-        self.lab = described(folder)
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.events = EventLog(folder / "events.jsonl", self.clock)
-        self.recorder = ActRecorder(self.lab, self.journal, "run 1", disturbs=frozenset({"d03"}))
         self.seen = Seen()
         self.objections: list[str] = []
         self.faults = self.guard(replace(self.rack.equipment, phy=RestoringPhy(self.rack.switch)))
@@ -85,10 +79,6 @@ class Bench:
         )
 
     @property
-    def deadline(self) -> Deadline:
-        return Deadline.after(self.clock, 10)
-
-    @property
     def phases(self) -> list[FaultPhase]:
         events = (stamped.event for stamped in read_events(self.events.path))
         return [event for event in events if isinstance(event, FaultPhase)]
@@ -104,15 +94,13 @@ WELL: tuple[object, ...] = (True, {}, [])
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.journal.close()
-    bench.events.close()
+def bench(tmp_path: Path) -> Iterator[GuardedBench]:
+    with closing(GuardedBench(tmp_path)) as bench:
+        yield bench
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=str)
-def test_a_fault_stands_while_its_block_runs_and_not_afterwards(bench: Bench, spec: FaultSpec) -> None:
+def test_a_fault_stands_while_its_block_runs_and_not_afterwards(bench: GuardedBench, spec: FaultSpec) -> None:
     with bench.faults.injected(spec) as injection:
         assert injection.stands
         (entry,) = bench.journal.standing("bench")
@@ -124,7 +112,7 @@ def test_a_fault_stands_while_its_block_runs_and_not_afterwards(bench: Bench, sp
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=str)
-def test_a_fault_is_not_made_where_it_cannot_be_journalled(bench: Bench, spec: FaultSpec) -> None:
+def test_a_fault_is_not_made_where_it_cannot_be_journalled(bench: GuardedBench, spec: FaultSpec) -> None:
     bench.journal.close()
     with pytest.raises(LabError):
         bench.faults.begin(spec)
@@ -132,7 +120,7 @@ def test_a_fault_is_not_made_where_it_cannot_be_journalled(bench: Bench, spec: F
     assert bench.rack.switch.drops == []
 
 
-def test_faults_nest_and_are_mended_in_reverse(bench: Bench) -> None:
+def test_faults_nest_and_are_mended_in_reverse(bench: GuardedBench) -> None:
     with ExitStack() as stack:
         for spec in (FaultSpec("fail_slow", "d01"), FaultSpec("media_error", "d01"), FaultSpec("stuck_port", "d01")):
             stack.enter_context(bench.faults.injected(spec))
@@ -141,7 +129,7 @@ def test_faults_nest_and_are_mended_in_reverse(bench: Bench) -> None:
     assert bench.rack.told == ["mend switch_port:101", "mend drive:d01", "mend drive:d01"]
 
 
-def test_leaving_the_guard_ends_what_stands_and_names_all_that_cannot_be_mended(bench: Bench) -> None:
+def test_leaving_the_guard_ends_what_stands_and_names_all_that_cannot_be_mended(bench: GuardedBench) -> None:
     with pytest.raises(UndoFailed) as raised, bench.faults as faults:  # noqa: PT012 - mending fails on the way out
         for name in ("control_lost", "hang", "stuck_port", "server_crash"):
             faults.begin(
@@ -153,7 +141,7 @@ def test_leaving_the_guard_ends_what_stands_and_names_all_that_cannot_be_mended(
     assert len(bench.journal.standing("bench")) == 3
 
 
-def test_an_error_of_the_block_goes_on_with_a_note_of_what_was_not_mended(bench: Bench) -> None:
+def test_an_error_of_the_block_goes_on_with_a_note_of_what_was_not_mended(bench: GuardedBench) -> None:
     with (  # noqa: PT012 - the failure is the block's
         pytest.raises(ZeroDivisionError) as raised,
         bench.faults.injected(FaultSpec("hang", "d01")),
@@ -167,7 +155,7 @@ def _lose_the_answer() -> None:
     raise DeadlineExceeded("no answer")
 
 
-def test_a_fault_whose_answer_was_lost_is_mended_at_once(bench: Bench) -> None:
+def test_a_fault_whose_answer_was_lost_is_mended_at_once(bench: GuardedBench) -> None:
     bench.rack.parts["drive:d01"].after = _lose_the_answer
     with pytest.raises(DeadlineExceeded):
         bench.faults.begin(FaultSpec("hang", "d01"))
@@ -176,7 +164,9 @@ def test_a_fault_whose_answer_was_lost_is_mended_at_once(bench: Bench) -> None:
     assert not bench.faults.made[0].stands
 
 
-def test_a_fault_whose_answer_was_lost_and_that_stays_is_said_to_stand_and_ended_with_the_guard(bench: Bench) -> None:
+def test_a_fault_whose_answer_was_lost_and_that_stays_is_said_to_stand_and_ended_with_the_guard(
+    bench: GuardedBench,
+) -> None:
     part = bench.rack.parts["drive:d01"]
     part.after, part.stays = _lose_the_answer, True
     with bench.faults as faults:
@@ -189,14 +179,14 @@ def test_a_fault_whose_answer_was_lost_and_that_stays_is_said_to_stand_and_ended
     assert bench.truth() == WELL
 
 
-def test_ending_twice_is_ending_once(bench: Bench) -> None:
+def test_ending_twice_is_ending_once(bench: GuardedBench) -> None:
     injection = bench.faults.begin(FaultSpec("hang", "d01"))
     bench.faults.end(injection)
     bench.faults.end(injection)
     assert bench.rack.told == ["break drive:d01", "mend drive:d01"]
 
 
-def test_one_who_cannot_look_keeps_no_fault_from_being_mended(bench: Bench) -> None:
+def test_one_who_cannot_look_keeps_no_fault_from_being_mended(bench: GuardedBench) -> None:
     bench.seen.failure = OSError("the log is gone")
     with pytest.raises(OSError, match="the log is gone"), bench.faults as faults:  # noqa: PT012 - on the way out
         faults.begin(FaultSpec("hang", "d01"))
@@ -205,7 +195,7 @@ def test_one_who_cannot_look_keeps_no_fault_from_being_mended(bench: Bench) -> N
     assert bench.journal.standing("bench") == []
 
 
-def test_an_event_log_that_takes_nothing_keeps_no_fault_from_being_mended(bench: Bench) -> None:
+def test_an_event_log_that_takes_nothing_keeps_no_fault_from_being_mended(bench: GuardedBench) -> None:
     hang, crash = (bench.faults.begin(FaultSpec(*of)) for of in (("hang", "d01"), ("server_crash", "srv1")))
     bench.seen.stage = Stage("offline", bench.clock.now_ns(), "rackd", 1000)
     bench.events.close()
@@ -216,7 +206,7 @@ def test_an_event_log_that_takes_nothing_keeps_no_fault_from_being_mended(bench:
     assert bench.truth() == WELL
 
 
-def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_mended(bench: Bench) -> None:
+def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_mended(bench: GuardedBench) -> None:
     bench.faults.begin(FaultSpec("server_crash", "srv1"))
     bench.faults.begin(FaultSpec("hang", "d01"))
 
@@ -229,14 +219,14 @@ def test_a_part_whose_mending_breaks_off_in_any_way_keeps_no_other_from_being_me
     assert not bench.rack.parts["server:srv1"].broken
 
 
-def test_a_link_that_the_mending_itself_takes_is_no_effect_of_the_fault(bench: Bench) -> None:
+def test_a_link_that_the_mending_itself_takes_is_no_effect_of_the_fault(bench: GuardedBench) -> None:
     injection = bench.faults.begin(FaultSpec("hang", "d01"))
     bench.seen.stage = Stage("offline", bench.clock.now_ns() + 2_000, "rackd", 1_000)
     bench.faults.end(injection)
     assert injection.effect is None
 
 
-def test_keys_of_faults_differ_and_name_the_run(bench: Bench) -> None:
+def test_keys_of_faults_differ_and_name_the_run(bench: GuardedBench) -> None:
     keys = {bench.faults.begin(FaultSpec("fail_slow", "d01")).key for _ in range(3)}
     other = bench.guard(bench.rack.equipment).begin(FaultSpec("fail_slow", "d01")).key
     assert len({*keys, other}) == 4
@@ -253,7 +243,7 @@ def test_keys_of_faults_differ_and_name_the_run(bench: Bench) -> None:
         (FaultSpec("phy_drop", "port 40"), "port 40 has no signal"),
     ],
 )
-def test_a_fault_that_may_do_harm_or_nothing_is_refused(bench: Bench, spec: FaultSpec, reason: str) -> None:
+def test_a_fault_that_may_do_harm_or_nothing_is_refused(bench: GuardedBench, spec: FaultSpec, reason: str) -> None:
     with pytest.raises(FaultRefused, match=reason) as raised:
         bench.faults.begin(spec)
     assert raised.value.exit_code == 2
@@ -261,7 +251,7 @@ def test_a_fault_that_may_do_harm_or_nothing_is_refused(bench: Bench, spec: Faul
     assert bench.phases == []
 
 
-def test_a_drive_worth_keeping_does_not_lose_its_power(bench: Bench) -> None:
+def test_a_drive_worth_keeping_does_not_lose_its_power(bench: GuardedBench) -> None:
     bench.rack.outlets["drive:d03"] = bench.rack.outlets["srv2"]
     with pytest.raises(FaultRefused, match="drive d03 is not marked scratch"):
         bench.faults.begin(FaultSpec("power_loss", "d03"))
@@ -272,19 +262,19 @@ def test_a_drive_worth_keeping_does_not_lose_its_power(bench: Bench) -> None:
     [FaultSpec("hang", "d01"), FaultSpec("server_crash", "srv1"), FaultSpec("power_loss", "srv1")],
     ids=str,
 )
-def test_what_is_broken_already_is_not_broken_again(bench: Bench, spec: FaultSpec) -> None:
+def test_what_is_broken_already_is_not_broken_again(bench: GuardedBench, spec: FaultSpec) -> None:
     bench.faults.begin(spec)
     with pytest.raises(FaultRefused, match="already"):
         bench.faults.begin(spec)
 
 
-def test_a_cable_that_is_swapped_is_not_swapped_on(bench: Bench) -> None:
+def test_a_cable_that_is_swapped_is_not_swapped_on(bench: GuardedBench) -> None:
     bench.faults.begin(FaultSpec("miswire", "srv1.p0", {"with": "srv1.p1"}))
     with pytest.raises(FaultRefused, match="the cable of port 2 is swapped already"):
         bench.faults.begin(FaultSpec("miswire", "srv2.p0", {"with": "srv1.p1"}))
 
 
-def test_others_may_object_to_a_fault(bench: Bench) -> None:
+def test_others_may_object_to_a_fault(bench: GuardedBench) -> None:
     bench.objections = ["drive d01 is in maintenance"]
     with pytest.raises(FaultRefused, match="d01 is in maintenance"):
         bench.faults.begin(FaultSpec("fail_slow", "d01"))
@@ -292,20 +282,20 @@ def test_others_may_object_to_a_fault(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=str)
-def test_what_no_equipment_offers_is_not_supported(bench: Bench, spec: FaultSpec) -> None:
+def test_what_no_equipment_offers_is_not_supported(bench: GuardedBench, spec: FaultSpec) -> None:
     bare = bench.guard(Equipment(bench.rack.switch))
     with pytest.raises(NotSupported, match=r"nothing (in|that is leased of) the rack bench (can|switches)"):
         bare.begin(spec)
     assert bench.journal.since(0) == []
 
 
-def test_a_bad_specification_touches_nothing(bench: Bench) -> None:
+def test_a_bad_specification_touches_nothing(bench: GuardedBench) -> None:
     with pytest.raises(BadInput, match="hang has no parameter for"):
         bench.faults.begin(FaultSpec("hang", "d01", {"for": 1}))
     assert bench.journal.since(0) == []
 
 
-def test_the_phases_of_a_fault_are_in_the_event_stream_with_their_stamps(bench: Bench) -> None:
+def test_the_phases_of_a_fault_are_in_the_event_stream_with_their_stamps(bench: GuardedBench) -> None:
     spec = FaultSpec("fail_slow", "d01", {"extra_us": 900})
     bench.rack.parts["drive:d01"].after = lambda: bench.clock.advance(0.002)
     bench.clock.advance(1)
@@ -321,7 +311,7 @@ def test_the_phases_of_a_fault_are_in_the_event_stream_with_their_stamps(bench: 
     assert commanded.parameters == {"extra_us": 900}
 
 
-def test_an_effect_nobody_saw_is_absent_and_one_seen_afterwards_is_told_once(bench: Bench) -> None:
+def test_an_effect_nobody_saw_is_absent_and_one_seen_afterwards_is_told_once(bench: GuardedBench) -> None:
     with bench.faults.injected(FaultSpec("hang", "d01")) as injection:
         pass
     assert [phase.phase for phase in bench.phases] == ["commanded", "acknowledged", "healed"]
@@ -330,7 +320,7 @@ def test_an_effect_nobody_saw_is_absent_and_one_seen_afterwards_is_told_once(ben
     assert [(phase.phase, phase.at_ns) for phase in bench.phases[3:]] == [("effect", 5)]
 
 
-def test_a_fault_ended_while_another_keeps_it_broken_is_mended_with_the_end_of_that(bench: Bench) -> None:
+def test_a_fault_ended_while_another_keeps_it_broken_is_mended_with_the_end_of_that(bench: GuardedBench) -> None:
     bench.rack.switch.saved = BASELINE
     stuck = bench.faults.begin(FaultSpec("stuck_port", "port 101"))
     power = bench.faults.begin(FaultSpec("switch_power_loss", "switch"))
@@ -345,7 +335,7 @@ def test_a_fault_ended_while_another_keeps_it_broken_is_mended_with_the_end_of_t
     assert bench.truth() == WELL
 
 
-def test_what_touches_no_part_explains_no_part_that_stays_broken(bench: Bench) -> None:
+def test_what_touches_no_part_explains_no_part_that_stays_broken(bench: GuardedBench) -> None:
     bench.faults.begin(FaultSpec("bmc_unreachable", "srv1"))
     hang = bench.faults.begin(FaultSpec("hang", "d01"))
     bench.rack.parts["drive:d01"].stays = True
@@ -355,7 +345,7 @@ def test_what_touches_no_part_explains_no_part_that_stays_broken(bench: Bench) -
 
 @pytest.mark.parametrize("other", [FaultSpec("bmc_unreachable", "srv1"), FaultSpec("control_lost", "switch")], ids=str)
 def test_power_that_another_fault_may_keep_away_is_given_back_with_the_end_of_that(
-    bench: Bench, other: FaultSpec
+    bench: GuardedBench, other: FaultSpec
 ) -> None:
     power = bench.faults.begin(FaultSpec("power_loss", "srv1"))
     hindering = bench.faults.begin(other)
@@ -368,7 +358,7 @@ def test_power_that_another_fault_may_keep_away_is_given_back_with_the_end_of_th
     assert bench.truth() == WELL
 
 
-def test_a_dropped_port_is_not_waited_for_while_its_server_has_no_power(bench: Bench) -> None:
+def test_a_dropped_port_is_not_waited_for_while_its_server_has_no_power(bench: GuardedBench) -> None:
     drop = bench.faults.begin(FaultSpec("phy_drop", "srv1.p0", {"down_s": 0.1}))
     bench.clock.advance(1)
     power = bench.faults.begin(FaultSpec("power_loss", "srv1"))
@@ -388,7 +378,7 @@ LASTING = [
 
 @pytest.mark.parametrize(("spec", "lasts_s", "_said"), LASTING)
 def test_a_fault_stands_as_long_as_it_was_told_to_however_soon_its_block_ends(
-    bench: Bench, spec: FaultSpec, lasts_s: float, _said: str
+    bench: GuardedBench, spec: FaultSpec, lasts_s: float, _said: str
 ) -> None:
     with bench.faults.injected(spec) as injection:
         bench.clock.advance(0.008)
@@ -399,7 +389,7 @@ def test_a_fault_stands_as_long_as_it_was_told_to_however_soon_its_block_ends(
 
 @pytest.mark.parametrize(("spec", "lasts_s", "said"), LASTING)
 def test_a_fault_that_is_ended_before_its_time_is_mended_and_says_so(
-    bench: Bench, spec: FaultSpec, lasts_s: float, said: str
+    bench: GuardedBench, spec: FaultSpec, lasts_s: float, said: str
 ) -> None:
     injection = bench.faults.begin(spec)
     bench.clock.advance(0.008)
@@ -415,20 +405,20 @@ def test_a_fault_that_is_ended_before_its_time_is_mended_and_says_so(
     bench.faults.end(injection)
 
 
-def test_a_fault_left_to_its_guard_is_not_ended_before_its_time_unnoticed(bench: Bench) -> None:
+def test_a_fault_left_to_its_guard_is_not_ended_before_its_time_unnoticed(bench: GuardedBench) -> None:
     with pytest.raises(FaultCutShort, match="ended 1000 ms before its down_s"), bench.faults:
         bench.faults.begin(FaultSpec("phy_drop", "srv1.p0", {"down_s": 1}))
     assert bench.truth() == WELL
 
 
-def test_an_error_of_the_block_ends_a_fault_at_once_and_tells_by_how_much_it_was_early(bench: Bench) -> None:
+def test_an_error_of_the_block_ends_a_fault_at_once_and_tells_by_how_much_it_was_early(bench: GuardedBench) -> None:
     with pytest.raises(RuntimeError) as raised, bench.faults.injected(FaultSpec("phy_drop", "d02", {"down_s": 60})):
         raise RuntimeError("the test itself")
     assert bench.clock.now_ns() == 0
     assert "ended 60000 ms before its down_s" in raised.value.__notes__[0]
 
 
-def test_a_drop_that_nothing_ends_early_is_waited_for_and_in_time(bench: Bench) -> None:
+def test_a_drop_that_nothing_ends_early_is_waited_for_and_in_time(bench: GuardedBench) -> None:
     faults = bench.guard(bench.rack.equipment)
     injection = faults.begin(FaultSpec("phy_drop", "srv1.p0", {"down_s": 0.5}))
     faults.end(injection)

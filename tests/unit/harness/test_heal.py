@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from threading import Barrier
 from typing import cast
 
 import pytest
 
 from rackloop.abilities import Drive, DriveIdentity, Host, LiveMap
-from rackloop.clock import Deadline, VirtualClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected, RackloopError, ToolError
 from rackloop.lab import LabKind
 from rackloop.portmap import Open, Partial, PortMap
 from rackloop.record.acts import DropSignal, RestorePower, SaveBootMap, TurnOff, TurnOn
 from rackloop.safety import HealReport, heal
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Journal, journalled
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimRack, described, identity_of
-
-
-class Bench:
-    """A simulated rack with a lab that describes it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.clock = VirtualClock()
-        self.rack = SimRack(self.clock)
-        self.switch = self.rack.switch
-        self.lab = described(folder)
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.acting = journalled(
-            self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1", disturbs=frozenset({"d03"}))
-        )
-
-    @property
-    def deadline(self) -> Deadline:
-        return Deadline.after(self.clock, 10)
-
-    def heal(self, within_s: float = 10) -> HealReport:
-        return heal(self.lab, self.journal, self.rack.equipment, self.clock, Deadline.after(self.clock, within_s))
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.journal.close()
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, identity_of
 
 
 def test_a_rack_at_its_baseline_is_left_alone(bench: Bench) -> None:

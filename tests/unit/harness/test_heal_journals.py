@@ -4,47 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackloop.clock import Deadline, VirtualClock
 from rackloop.portmap import Open
 from rackloop.record.acts import SaveBootMap
-from rackloop.safety import HealReport, heal
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Journal, JournalDamaged, journalled
-from tests.unit.harness.sim_rack import BASELINE, SimRack, described
-
-
-class Bench:
-    """A simulated rack, and a journal of what was done to it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = VirtualClock()
-        self.rack = SimRack(self.clock)
-        self.switch = self.rack.switch
-        self.lab = described(folder)
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.acting = journalled(self.rack.equipment, ActRecorder(self.lab, self.journal, "run-1"))
-
-    @property
-    def deadline(self) -> Deadline:
-        return Deadline.after(self.clock, 10)
-
-    def heal(self) -> HealReport:
-        return heal(self.lab, self.journal, self.rack.equipment, self.clock, self.deadline)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.journal.close()
-
+from rackloop.safety.undo import JournalDamaged
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE
 
 INVERSES = {
     "nothing": [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,43 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackloop.abilities import stager
-from rackloop.clock import Deadline, VirtualClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, FabricError, LabError, LockedOut, StaleGeneration
 from rackloop.lab import LabKind
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal, SettleSignal, TurnOff
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, EntryState, Equipment, Journal, UndoFailed, journalled, undoing
-from tests.unit.harness.sim_rack import BASELINE, SimRack, described
+from rackloop.safety.undo import ActRecorder, EntryState, UndoFailed, journalled, undoing
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
-
-
-class Bench:
-    """A simulated rack, its journal and its event stream."""
-
-    def __init__(self, folder: Path, kind: LabKind = LabKind.MOCK) -> None:
-        self.clock = VirtualClock()
-        self.rack = SimRack(self.clock)
-        self.switch = self.rack.switch
-        self.lab = described(folder, kind)
-        self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
-        self.events = EventLog(folder / "events.jsonl", self.clock)
-        self.recorder = ActRecorder(self.lab, self.journal, "run-1", ActLog(self.events), disturbs=frozenset({"d03"}))
-        self.acting: Equipment = journalled(self.rack.equipment, self.recorder)
-
-    @property
-    def deadline(self) -> Deadline:
-        return Deadline.after(self.clock, 10)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.journal.close()
-    bench.events.close()
 
 
 def test_the_inverse_is_on_disk_and_the_act_announced_before_the_switch_acts(bench: Bench) -> None:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
 from rackloop.portmap import Partial, PortMap
 from rackloop.record.acts import BreakPart, MendPart
 from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
-from tests.unit.harness.journalled_bench import JournalledBench
+from tests.unit.harness.journalled_bench import Bench
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[JournalledBench]:
-    bench = JournalledBench(tmp_path)
-    yield bench
-    bench.journal.close()
-
-
-def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: JournalledBench) -> None:
+def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: Bench) -> None:
     def look() -> None:
         (entry,) = bench.journal.standing("bench")
         assert (entry.state, entry.ability, entry.resource) == (EntryState.INTENDED, "fault", "drive:d01")
@@ -37,13 +27,13 @@ def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: JournalledBenc
     assert [entry.state for entry in bench.journal.standing("bench")] == [EntryState.ACTED]
 
 
-def test_a_kind_the_part_does_not_have_leaves_nothing_to_undo(bench: JournalledBench) -> None:
+def test_a_kind_the_part_does_not_have_leaves_nothing_to_undo(bench: Bench) -> None:
     with pytest.raises(NotSupported):
         bench.acting.breakable["drive:d01"].break_as("k", {"kind": "rust"}, bench.deadline)
     assert bench.journal.standing("bench") == []
 
 
-def test_parameters_that_the_part_refuses_leave_nothing_to_undo(bench: JournalledBench) -> None:
+def test_parameters_that_the_part_refuses_leave_nothing_to_undo(bench: Bench) -> None:
     def refuse() -> None:
         raise BadInput("extra_us must be a number")
 
@@ -53,7 +43,7 @@ def test_parameters_that_the_part_refuses_leave_nothing_to_undo(bench: Journalle
     assert bench.journal.standing("bench") == []
 
 
-def test_a_break_whose_answer_was_lost_is_mended(bench: JournalledBench) -> None:
+def test_a_break_whose_answer_was_lost_is_mended(bench: Bench) -> None:
     def lose_the_answer() -> None:
         raise DeadlineExceeded("no answer")
 
@@ -67,7 +57,7 @@ def test_a_break_whose_answer_was_lost_is_mended(bench: JournalledBench) -> None
     assert bench.journal.standing("bench") == []
 
 
-def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(bench: JournalledBench) -> None:
+def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(bench: Bench) -> None:
     order = bench.rack.told
     bench.rack.outlets["srv1"]._on_change = lambda on: order.append(f"power {on}")
     bench.rack.switch.before = lambda: order.append("map")
@@ -88,7 +78,7 @@ def test_ways_in_are_mended_before_power_and_everything_else_before_the_map(benc
     assert bench.rack.switch.live == BASELINE
 
 
-def test_only_the_faults_of_the_scope_are_mended(bench: JournalledBench) -> None:
+def test_only_the_faults_of_the_scope_are_mended(bench: Bench) -> None:
     bench.acting.breakable["drive:d01"].break_as("mine", {"kind": "slow"}, bench.deadline)
     with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
         acting.breakable["drive:d01"].break_as("scope", {"kind": "slow"}, bench.deadline)
@@ -96,7 +86,7 @@ def test_only_the_faults_of_the_scope_are_mended(bench: JournalledBench) -> None
     assert len(bench.journal.standing("bench")) == 1
 
 
-def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: JournalledBench) -> None:
+def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: Bench) -> None:
     with (  # noqa: PT012 - undoing fails on the way out
         pytest.raises(UndoFailed, match="drive:d01: its hang was told to end and did not") as raised,
         undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting,
@@ -109,7 +99,7 @@ def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: Jo
     assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
 
 
-def test_a_part_the_lab_no_longer_has_is_named(bench: JournalledBench) -> None:
+def test_a_part_the_lab_no_longer_has_is_named(bench: Bench) -> None:
     bench.acting.breakable["drive:d01"].break_as("k", {"kind": "hang"}, bench.deadline)
     del bench.rack.parts["drive:d01"]
     outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, bench.deadline)
@@ -117,13 +107,13 @@ def test_a_part_the_lab_no_longer_has_is_named(bench: JournalledBench) -> None:
 
 
 @pytest.fixture
-def restoring(bench: JournalledBench) -> RestoringPhy:
+def restoring(bench: Bench) -> RestoringPhy:
     phy = RestoringPhy(bench.rack.switch)
     bench.rack.equipment = type(bench.rack.equipment)(bench.rack.switch, phy)
     return phy
 
 
-def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: JournalledBench, restoring: RestoringPhy) -> None:
+def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: Bench, restoring: RestoringPhy) -> None:
     with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
         assert acting.phy
         acting.phy.drop([1, 40], 3600, bench.deadline, request_id=1)
@@ -132,7 +122,7 @@ def test_a_long_drop_is_ended_where_the_equipment_can_end_it(bench: JournalledBe
     assert bench.journal.standing("bench") == []
 
 
-def test_a_drop_that_is_over_is_not_ended_again(bench: JournalledBench, restoring: RestoringPhy) -> None:
+def test_a_drop_that_is_over_is_not_ended_again(bench: Bench, restoring: RestoringPhy) -> None:
     with undoing(bench.rack.equipment, bench.recorder, bench.clock) as acting:
         assert acting.phy
         acting.phy.drop([1], 2, bench.deadline, request_id=1)
@@ -140,7 +130,7 @@ def test_a_drop_that_is_over_is_not_ended_again(bench: JournalledBench, restorin
     assert restoring.restored == []
 
 
-def test_a_drop_that_cannot_be_ended_is_named(bench: JournalledBench, restoring: RestoringPhy) -> None:
+def test_a_drop_that_cannot_be_ended_is_named(bench: Bench, restoring: RestoringPhy) -> None:
     restoring.refuses = True
     with (  # noqa: PT012 - undoing fails on the way out
         pytest.raises(UndoFailed, match="signal of ports 1: the switch is busy"),

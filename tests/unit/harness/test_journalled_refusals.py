@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rackloop.errors import FabricError
 from rackloop.portmap import Open, Partial, PortMap
 from rackloop.record.acts import SaveBootMap
-from tests.unit.harness.journalled_bench import JournalledBench
+from tests.unit.harness.journalled_bench import Bench
 
 SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[JournalledBench]:
-    bench = JournalledBench(tmp_path)
-    yield bench
-    bench.journal.close()
 
 
 @pytest.mark.parametrize(
@@ -29,9 +19,7 @@ def bench(tmp_path: Path) -> Iterator[JournalledBench]:
         *((code, True) for code in (0, -240, -310, -350, -410, 7)),
     ],
 )
-def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(
-    bench: JournalledBench, code: int, stands: bool
-) -> None:
+def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(bench: Bench, code: int, stands: bool) -> None:
     def refuse() -> None:
         raise FabricError("the switch says no", code)
 
@@ -41,7 +29,7 @@ def test_only_what_the_switch_refuses_before_it_acts_is_forgotten(
     assert bool(bench.journal.standing("bench")) is stands
 
 
-def test_an_act_whose_result_cannot_be_told_is_undone_all_the_same(bench: JournalledBench) -> None:
+def test_an_act_whose_result_cannot_be_told_is_undone_all_the_same(bench: Bench) -> None:
     kept: list[int] = []
     recorder = bench.recorder.keeping(lambda entry: kept.append(entry.id))
     with pytest.raises(ZeroDivisionError):
