@@ -15,8 +15,8 @@ from rackloop.safety.store import open_store
 from rackloop.safety.undo import Journal
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack, running_mock_rack
 
 
 class FaultyRack:

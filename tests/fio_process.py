@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop_drivers.host import SshAccess, SshHost
+from tests.deadlines import CLOCK
 from tests.fork_server import ForkServer, fork_server, serve
 
-CLOCK = RealClock()
 _FIO = "fio --name=writer --filename=$1 --size=4m --rw=randwrite --time_based --runtime=3600 --rate=1m --numjobs=2"
 
 

@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.clock import RealClock
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
 from rackloop_labs.labd_control import HostState, LabdControl
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 
-CLOCK = RealClock()
 _COMMAND_S = 30.0
 _POLL_S = 5e-3
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rackloop.clock import RealClock
 from rackloop.lab import FileSecret
 from rackloop_drivers.power import Account, Chassis, Login, MemorySwitching, Outlets
 from rackloop_drivers.power.ipmi import IpmiBmc, Ipmitool
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, RedfishService, serve_tls
 from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpAgent, SnmpPdu
+from tests.deadlines import CLOCK
 from tests.loop_thread import LoopThread, loop_thread
 
 T = TypeVar("T")
-CLOCK = RealClock()
 USER = "operator"
 PASSWORD = "right horse"  # noqa: S105 - of boxes that live as long as a test
 READ_COMMUNITY = "may look"

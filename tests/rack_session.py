@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RackdControl, RackdRefused, TruthStream
+from tests.deadlines import CLOCK
 from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
 
-CLOCK = RealClock()
 SLOW_S = 20.0
 
 

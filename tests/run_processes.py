@@ -16,9 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-from rackloop.clock import RealClock
-
-CLOCK = RealClock()
+from tests.deadlines import CLOCK
 
 
 class RunProcesses:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.lab import load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs._rackd_config import rackd_config
 from rackloop_labs.mock_hosts._view import HostView
 from rackloop_labs.mock_hosts._watch import HostWatch
+from tests.deadlines import CLOCK
 from tests.rackd_process import RunningRackd, running_rackd
 
-CLOCK = RealClock()
 LAB = """
 name: bench
 kind: mock

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rackloop_drivers.host import LocalExecutor, SshHost
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.deadlines import CLOCK
+from tests.mock_rack import MockRack, running_mock_rack
 from tests.rack_session import Start, rack_starter
 from tests.sshd_process import Sshd, running_sshd
 

@@ -7,8 +7,9 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.record import Stage
 from rackloop_labs.attach_log import AttachLog
+from tests.deadlines import CLOCK
 from tests.nbd_wire import READ
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start
+from tests.rack_session import SLOW_S, Rack, Start
 
 
 @pytest.fixture

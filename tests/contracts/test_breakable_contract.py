@@ -18,8 +18,8 @@ from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock import MockBench
 from rackloop_labs.mock_faults.breakables import KINDS, LabdBreakable
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack
 from tests.nbd_wire import NbdWire
 
 # How long something that answers nothing is listened to: one that answers does it in milliseconds.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Completed
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.contracts import block_device
 from rackloop.contracts import drive as drive_contract
 from rackloop.errors import LabError, NotSupported, ToolError
@@ -26,10 +26,9 @@ from rackloop_drivers.rackd import RackdControl
 from rackloop_fixtures.rack.start import require_cabling
 from rackloop_labs import Bench, MockLab, discovery, open_lab
 from rackloop_labs.discovery import cabling, check_cabling, inventories
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.nbd_wire import EIO, NbdWire
 
-CLOCK = RealClock()
 POLL_NS = 5_000_000
 PATHS = {"p0": "pci-0000:10:00.0", "p1": "pci-0000:11:00.0", "p2": "pci-0000:12:00.0", "p3": "pci-0000:13:00.0"}
 

@@ -23,6 +23,7 @@ from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import FioJobResult
 from rackloop_fixtures import BANDWIDTH, Conditions, DriveUnderTest, Quantity, Workload
 from rackloop_labs import Bench
+from tests.deadlines import CLOCK
 from tests.nbdkit_process import serving_unix
 from tests.writable_drive import minted
 
@@ -31,7 +32,6 @@ pytestmark = [
     for program in ("fio", "nbdkit")
 ]
 
-CLOCK = RealClock()
 MIB = 1 << 20
 # Not a whole number of the blocks that a trim is made of.
 SIZE = 16 * MIB + 4096

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackloop.abilities import LiveMap
-from rackloop.clock import RealClock
 from rackloop.errors import LabError
 from rackloop.portmap import Partial, PortMap
 from rackloop.seed import stream
@@ -26,10 +25,9 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_labs.mock import MockBench
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack
 
-CLOCK = RealClock()
 ONE = PortMap.of([(1, 17), (2, 18)])
 OTHER = PortMap.of([(1, 18), (2, 17)])
 SPARE_PORTS = (50, 51)

@@ -20,8 +20,8 @@ from rackloop.safety.leases import HeldLease, _shared_store, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack, running_mock_rack
 
 PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 

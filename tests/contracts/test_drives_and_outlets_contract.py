@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.contracts import block_device, drive, power_port, sanitizer
 from rackloop.errors import NotSupported
 from rackloop_drivers.block import NbdExport
@@ -16,12 +16,12 @@ from rackloop_drivers.block.device_path import DevicePath
 from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl
+from tests.deadlines import CLOCK
 from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
 from tests.rackd_process import drive as described
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 REAL_DRIVE = "RACKLOOP_REAL_BLOCK_DEVICE"
 TARGETS = ("server:srv1", "drive:d01", "switch")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import WritableDrive
-from rackloop.clock import RealClock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab, load_lab, once_online
 from rackloop.safety import Guard
@@ -23,12 +22,11 @@ from rackloop_drivers.drive import RackdDrive
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Fio, FioJob, FioRun, RackProbe, ReadWrite
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.leased import EverythingLeased
 from tests.nbd_wire import NbdWire
 from tests.rackd_process import RunningRackd, running_rackd, small_rack
 
-CLOCK = RealClock()
 BYTES = 64 << 20
 BLOCK = 4096
 PORT = 1

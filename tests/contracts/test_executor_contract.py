@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.contracts.executor import CONTRACT, ExecutorFactory
 from rackloop.errors import BadInput, LabError, ToolError
 from rackloop_drivers.host import LocalExecutor
-
-CLOCK = RealClock()
+from tests.deadlines import CLOCK
 
 
 @pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)

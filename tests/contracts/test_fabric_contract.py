@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Fabric
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.contracts import fabric as fabric_contract
 from rackloop.contracts import phy_control as phy_contract
 from rackloop.errors import NotSupported
@@ -25,9 +25,9 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_drivers.fabric.static import StaticFabric
+from tests.deadlines import CLOCK
 from tests.rackd_process import running_rackd
 
-CLOCK = RealClock()
 pytestmark = pytest.mark.filterwarnings("ignore:set(Daemon|Name)")  # pyserial 3.5, rfc2217
 REAL = "RACKLOOP_REAL_FLEXFABRIC"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Fabric, FabricFilter, HiddenPorts
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.contracts import fabric as fabric_contract
 from rackloop.errors import BadInput, NotSupported
 from rackloop.portmap import PortMap
@@ -19,10 +19,10 @@ from rackloop.safety.leases import HeldLease, Leases, fenced, holding
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal, JournalledFabric
 from rackloop_drivers.fabric.flexfabric import FlexFabric, MemoryMatrix, SwitchPeer, SwitchThread, open_flexfabric
+from tests.deadlines import CLOCK
 from tests.parts import parts
 from tests.unit.harness.sim_rack import described
 
-CLOCK = RealClock()
 # The clauses leave these alone, but for the one that uses every port.
 HIDDEN = frozenset({1, 2})
 OTHERS = PortMap.of([(1, 2)])

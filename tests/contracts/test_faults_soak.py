@@ -17,8 +17,8 @@ from rackloop.safety.undo import ActRecorder
 from rackloop.seed import Stream, stream
 from rackloop_labs import MockLab
 from tests.contracts.test_faults_killed import SWITCHED
+from tests.deadlines import CLOCK
 from tests.faulty_rack import FaultyRack, faulty_rack
-from tests.mock_rack import CLOCK
 
 FAULTS = 10_000
 EACH = 100

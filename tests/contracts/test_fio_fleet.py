@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, ToolError
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioFleet, FioJob, FioRun, ReadWrite
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
-CLOCK = RealClock()
 MIB = 1 << 20
 HOSTS = ("srv1", "srv2", "srv3")
 

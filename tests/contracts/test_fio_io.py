@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Completed, WritableDrive
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.writable_drive import minted
 
 pytestmark = [
@@ -25,7 +25,6 @@ pytestmark = [
     for program in ("fio", "nbdkit")
 ]
 
-CLOCK = RealClock()
 MIB = 1 << 20
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import LiveMap, PortState
-from rackloop.clock import RealClock
 from rackloop.errors import FabricError, NotConnected
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop_drivers.fabric.flexfabric import (
@@ -22,10 +21,9 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.rackd_process import RunningRackd, running_rackd
 
-CLOCK = RealClock()
 CABLED = PortMap.of([(1, 101), (2, 102)])
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import BoxIdentity, LiveMap
-from rackloop.clock import RealClock
 from rackloop.errors import (
     BadInput,
     DeadlineExceeded,
@@ -37,9 +36,8 @@ from rackloop_drivers.fabric.flexfabric import (
     open_flexfabric,
 )
 from rackloop_drivers.fabric.flexfabric._session import HISTORY_LENGTH
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 
-CLOCK = RealClock()
 BEFORE = PortMap.of([(1, 17), (2, 18), (3, 19)])
 CHANGE = Partial(PortMap.of([(1, 18)]))
 AFTER = PortMap.of([(1, 18), (3, 19)])

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LockedOut, NotConnected
 from rackloop.portmap import Full, PortMap
 from rackloop.seed import stream
@@ -25,9 +24,8 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 
-CLOCK = RealClock()
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
 
 

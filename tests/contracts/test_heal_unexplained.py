@@ -10,9 +10,8 @@ import pytest
 from rackloop.faults import Faults, FaultSpec
 from rackloop.safety.undo import ActRecorder
 from rackloop_labs import MockLab
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.faulty_rack import FaultyRack, faulty_rack
-from tests.mock_rack import CLOCK
 
 
 @pytest.fixture(scope="module")

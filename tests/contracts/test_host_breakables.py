@@ -18,8 +18,7 @@ from rackloop_drivers.host_tools import HostFaults
 from rackloop_drivers.slot import HostSlot
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.mock import MockBench
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK
+from tests.deadlines import CLOCK, soon
 
 REAL = "RACKLOOP_REAL_DIRECT_LAB"
 

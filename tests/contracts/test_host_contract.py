@@ -10,17 +10,15 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Host
-from rackloop.clock import RealClock
 from rackloop.contracts import executor, host
 from rackloop.errors import NotSupported
 from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import TcpRelay, relaying
 
-CLOCK = RealClock()
 _SERVER = "srv1"
 
 

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import HostKeyUnknown, LoginRefused, NotConnected
 from rackloop_drivers.host import SshAccess, SshHost
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
-
-CLOCK = RealClock()
 
 
 @pytest.fixture

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, HostKeyMismatch, HostKeyUnknown
 from rackloop_drivers.host import SshAccess, SshHost
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
-
-CLOCK = RealClock()
 
 
 def say_hello(access: SshAccess) -> str:

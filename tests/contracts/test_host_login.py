@@ -15,14 +15,12 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LoginRefused, NotConnected
 from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
-CLOCK = RealClock()
 PASSWORD = "correct horse"  # noqa: S105 - of a server that lives as long as a test
 
 

@@ -22,9 +22,9 @@ from rackloop.seed import stream
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs import open_leased, ssh_accesses
 from rackloop_labs.bench_view import BenchInService
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.fio_process import FioProcesses, fio_processes, labelled
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.mock_rack import MockRack, running_mock_rack
 from tests.sshd_process import Sshd, running_sshd
 from tests.tcp_relay import relaying
 

@@ -17,8 +17,8 @@ from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_drivers.host_tools import HostFaults
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff, PhyVia
 from rackloop_labs import ssh_accesses
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, running_mock_rack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import running_mock_rack
 
 REAL = "RACKLOOP_REAL_SAS_LAB"
 

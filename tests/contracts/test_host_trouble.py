@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Host
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ProtocolError, ToolError
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, running_sshd
 
-CLOCK = RealClock()
 SHORT_S = 0.5
 # What killing a command on a hung server may add to its deadline, and a busy machine to that.
 GRACE_S = 10.0

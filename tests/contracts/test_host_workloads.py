@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
@@ -24,12 +23,11 @@ from rackloop_drivers.workload import (
     RackProbe,
     ReadWrite,
 )
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import serving_unix
 from tests.sshd_process import Sshd, running_sshd
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 MIB = 1 << 20
 SERIAL = "RL000001"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import HostKeyMismatch
 from rackloop.measurement import Verdict
 from rackloop_drivers.host import SshHost
@@ -26,6 +26,7 @@ from rackloop_oracles.recovery import (
     RecoveryOracle,
     RecoveryResult,
 )
+from tests.deadlines import CLOCK
 from tests.linux_guest.machine import LinuxGuest, require_guest, running_guest
 from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, ThawedSystem
 from tests.linux_guest.md_guest import MODULES, PROGRAMS, MdGuest
@@ -33,7 +34,6 @@ from tests.sshd_process import make_key
 
 pytestmark = pytest.mark.nightly
 
-CLOCK = RealClock()
 IMAGE_BYTES = 6 << 20
 SIZE_BYTES = 24 * 4 * 16384
 UNIT_SECTORS = 16384 // 512

@@ -17,8 +17,8 @@ from rackloop.errors import LabError
 from rackloop.lab import LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import MockLab
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack, running_mock_rack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack, running_mock_rack
 
 LINK_RATE = "/sys/class/sas_phy/phy-0:0/negotiated_linkrate"
 

@@ -16,8 +16,8 @@ from rackloop.errors import LabError
 from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
 from rackloop_labs.labd_control import HostState
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack
 
 SERVER = "srv1"
 PART = f"network:{SERVER}"

@@ -16,8 +16,8 @@ from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotConnected
 from rackloop.lab import LabState
 from rackloop_labs.labd_control import HostState, LabdControl
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 # How long a server that answers nothing is listened to: one that answers does it in milliseconds.

@@ -13,9 +13,10 @@ from rackloop.lab import load_lab
 from rackloop_labs._rackd_config import rackd_config
 from rackloop_labs.mock_hosts._view import HostView
 from rackloop_labs.mock_hosts._watch import HostWatch
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, NbdWire
 from tests.rackd_process import running_rackd
-from tests.watched_rack import CLOCK, LAB, WatchedRack, names, watched_rack
+from tests.watched_rack import LAB, WatchedRack, names, watched_rack
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from pathlib import Path
 from rackloop.errors import DeadlineExceeded
 from rackloop.lab import LabState, load_lab
 from rackloop_labs import MockLab
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK
+from tests.deadlines import CLOCK, soon
 
 
 def children(pid: int) -> dict[str, int]:

@@ -12,15 +12,15 @@ from threading import Event, main_thread
 import pytest
 
 from rackloop.abilities.blocks import IoFailed
-from rackloop.clock import Deadline, RealClock, VirtualClock
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
+from tests.deadlines import CLOCK
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, running_rackd, tell
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 MIB = 1 << 20
 EIO = 5
 

@@ -14,17 +14,17 @@ import pytest
 
 from rackloop.abilities import BlockUsage, Claim
 from rackloop.abilities.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, PartwiseBlocks
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
 from rackloop.lab import load_profile
 from rackloop_drivers.block import DevicePath, NbdExport, open_blocks
 from rackloop_drivers.block.nbd_session import FailFastNbdSession
 from rackloop_drivers.block.path_session import PathSession
+from tests.deadlines import CLOCK
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack, tell
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 MIB = 1 << 20
 EIO = 5
 SECTOR = 512

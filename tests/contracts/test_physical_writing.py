@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.portmap import Open
@@ -20,9 +19,8 @@ from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
 from rackloop_cli.main import main
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab, open_lab, open_leased
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 
-CLOCK = RealClock()
 SRV1 = LeaseTerms(servers=("srv1",))
 
 

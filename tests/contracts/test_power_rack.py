@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
 from rackloop.errors import LabError
@@ -16,11 +15,10 @@ from rackloop.lab import Lab, load_lab
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.power_peers import PowerPeers, power_peers
 from rackloop_labs.power_ports import RackPower
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.loop_thread import LoopThread, loop_thread
 from tests.rack_session import Rack, rack_starter
 
-CLOCK = RealClock()
 DESCRIPTION = """
 name: powered
 kind: mock

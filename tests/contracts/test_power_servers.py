@@ -11,8 +11,8 @@ from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock import MockBench
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack
 
 BOOT_ID = ("cat", "/proc/sys/kernel/random/boot_id")
 CUTS = [

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import FileSecret
 from rackloop.plan import find_playbook
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
+from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack
 
-CLOCK = RealClock()
 # Everything that a role may change on a mock server, as one text.
 STATE = (
     "cd /; find etc var/lib -xdev -printf '%p %y %m %U\\n' | sort;"

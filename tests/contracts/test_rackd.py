@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from rackloop.clock import Deadline
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, READ, WRITE
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
+from tests.rack_session import SLOW_S, Rack, Start, mark_drives, pattern
 
 
 @pytest.fixture

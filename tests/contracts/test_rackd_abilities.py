@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Drive, DriveIdentity, PowerPort
-from rackloop.clock import Deadline, RealClock, VirtualClock
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotConnected, ProtocolError
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import PortMap
@@ -29,11 +29,10 @@ from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RackdRefused, TruthStream
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.leased import EverythingLeased
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack
 
-CLOCK = RealClock()
 D01 = DriveIdentity("RL SSD 1", "RL000001", "1.0", "sata", 64 << 20, {"wwn": "5000c500a0000001"})
 LAB = """
 name: bench

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from rackloop.clock import Deadline
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, READ
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
+from tests.rack_session import SLOW_S, Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 SECTOR = 512

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, ENOSPC, FLUSH, FUA, NO_HOLE, READ, TRIM, WRITE_ZEROES
-from tests.rack_session import CLOCK, Rack, Start, mark_drives, pattern
+from tests.rack_session import Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 SECTOR = 512

@@ -14,8 +14,9 @@ from rackloop.errors import ToolError
 from rackloop.lab import load_profile
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.rackd import RecordedRequest
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, FLUSH, FUA, READ, WRITE, NbdWire
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, mark_drives, pattern
+from tests.rack_session import SLOW_S, Rack, Start, mark_drives, pattern
 from tests.rackd_process import drive
 
 # Far more than a hard disk serves before a map change that follows at once.

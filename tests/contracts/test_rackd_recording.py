@@ -6,8 +6,9 @@ import pytest
 
 from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RecordedIo
+from tests.deadlines import CLOCK
 from tests.nbd_wire import EIO, FLUSH, READ, TRIM
-from tests.rack_session import CLOCK, SLOW_S, Rack, Start, pattern
+from tests.rack_session import SLOW_S, Rack, Start, pattern
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Completed
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.native import find_binary
 from rackloop_drivers.host import LocalExecutor
+from tests.deadlines import CLOCK
 
-CLOCK = RealClock()
 SUBCOMMANDS = ["write", "verify", "remap", "watch", "swap", "bench"]
 CONFIG = '{"targets":[]}\n'
 

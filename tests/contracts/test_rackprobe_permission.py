@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import BlockDevice
-from rackloop.clock import RealClock
 from rackloop.errors import GuardRefused, LabError
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, Fio, FioJob, FioRun, RackProbe, ReadWrite
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 BYTES = 1 << 20
 SERIAL = "RL000001"
 

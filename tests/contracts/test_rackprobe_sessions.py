@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import PauseControl, serving_unix
 from tests.rackd_process import running_rackd, small_rack
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 BYTES = 1 << 20
 OLD, NEW = "RL000001", "RL000002"
 

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import serving_tcp, serving_unix
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 SECTORS = 64
 SERIAL = "RL000001"
 LBA = 5

@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Expected, RackProbe
 from rackloop_oracles.recovery import BlockSystem, Content, Outcome, RecoveryOracle
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.rackd_process import running_rackd
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 BLOCKS = 64
 
 

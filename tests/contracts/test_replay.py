@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.data import data_path
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ToolError
 from rackloop_cli.main import main
@@ -20,7 +19,7 @@ from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, Run
 from rackloop_fixtures import find_trace
 from rackloop_fixtures.rack.replays import at_the_drive
 from rackloop_traces import Op, open_trace
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.rackd_process import running_rackd, small_rack
 from tests.writable_drive import minted
 
@@ -29,7 +28,6 @@ pytestmark = [
     for program in ("fio", "nbdkit")
 ]
 
-CLOCK = RealClock()
 MIB = 1 << 20
 # Far from what a quiet machine does: tests run beside each other.
 NEAR_S = 1.0

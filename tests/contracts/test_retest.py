@@ -12,8 +12,8 @@ from rackloop.safety.maintenance import Finding, Seen
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, MockLab
 from rackloop_labs.retest import retest, try_drive
-from tests.deadlines import soon
-from tests.mock_rack import CLOCK, MockRack
+from tests.deadlines import CLOCK, soon
+from tests.mock_rack import MockRack
 
 D01, P0 = Part.drive("d01"), Part.port("srv1", "p0")
 HERE = ("srv1", "p0")

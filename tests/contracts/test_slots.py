@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rackloop.clock import RealClock
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.drive import RackdDrive, survey
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.rackd_process import drive, running_rackd, small_rack
-
-CLOCK = RealClock()
 
 
 def test_the_drives_in_an_expander_are_told_apart_by_slot(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from threading import Event
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.errors import BadInput, LabError
 from rackloop.portmap import Open
 from rackloop.record.acts import SaveBootMap, TurnOff
@@ -23,10 +22,10 @@ from rackloop.safety.leases._leases import LeaseTerms
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.store._postgres import PostgresEngine
 from rackloop.safety.undo import Journal
+from tests.deadlines import CLOCK
 from tests.parts import parts
 from tests.postgres_server import PostgresServer, running_postgres
 
-CLOCK = RealClock()
 WHOLE = parts(whole=True)
 SRV1, SRV2 = parts(servers=frozenset({"srv1"})), parts(servers=frozenset({"srv2"}))
 BOTH = parts(servers=frozenset({"srv1", "srv2"}))

@@ -20,15 +20,15 @@ from typing import Any
 import pytest
 
 from rackloop.abilities.blocks import FileBlocks
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport, open_blocks
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point, unmount
+from tests.deadlines import CLOCK
 from tests.rackd_process import RunningRackd, running_rackd
 from tests.store_mount import served
 from tests.writable_drive import minted
 
-CLOCK = RealClock()
 MIB = 1 << 20
 DRIVE_BYTES = 64 * MIB
 LAYOUT = Layout.for_failure_probability(1e-3, 255)

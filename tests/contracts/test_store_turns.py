@@ -10,11 +10,9 @@ from threading import Event
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop.safety.store import _postgres, open_store
+from tests.deadlines import CLOCK
 from tests.postgres_server import PostgresServer, running_postgres
-
-CLOCK = RealClock()
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.record import Stamped, read_events
+from tests.deadlines import CLOCK
 
-CLOCK = RealClock()
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
 SLOW_S = 300.0
 _POLL_S = 2e-3

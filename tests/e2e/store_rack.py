@@ -13,7 +13,8 @@ from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RackdControl
 from rackloop_models.local_erasure import unmount
 from rackloop_models.local_erasure._mount import is_mounted
-from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Running, wait_until
+from tests.deadlines import CLOCK
+from tests.e2e.command_line import SLOW_S, CommandLine, Running, wait_until
 
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse on this machine")
 

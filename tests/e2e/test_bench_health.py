@@ -12,8 +12,8 @@ import pytest
 
 from rackloop.data import data_path
 from rackloop_drivers.rackd import RackdControl
-from tests.deadlines import soon
-from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Results
+from tests.deadlines import CLOCK, soon
+from tests.e2e.command_line import SLOW_S, CommandLine, Results
 
 TESTS = '''
 """What a test finds on a drive: the one it is given, or the first there is."""

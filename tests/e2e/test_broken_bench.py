@@ -16,8 +16,8 @@ from rackloop.lab import load_lab
 from rackloop.native import find_binary
 from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
-from tests.deadlines import soon
-from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine, Results
+from tests.deadlines import CLOCK, soon
+from tests.e2e.command_line import SLOW_S, CommandLine, Results
 from tests.e2e.entries import IDENTITY, REMAP, UNDISTURBED
 from tests.e2e.test_bad_input import LAB
 

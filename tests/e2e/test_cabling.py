@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import RealClock
 from rackloop_drivers.rackd import RackdControl
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine, Results
 from tests.e2e.entries import IDENTITY, REMAP
-
-CLOCK = RealClock()
 
 
 @pytest.fixture

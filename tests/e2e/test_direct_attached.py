@@ -8,7 +8,8 @@ from rackloop.faults import KINDS
 from rackloop.lab import LabState
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import Journal
-from tests.e2e.command_line import CLOCK, CommandLine, Results
+from tests.deadlines import CLOCK
+from tests.e2e.command_line import CommandLine, Results
 from tests.e2e.entries import REMAP
 
 LAB = "mock-direct"

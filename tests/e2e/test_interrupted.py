@@ -13,7 +13,8 @@ from rackloop.lab import LabState, load_lab
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import Journal
 from rackloop.seed import stream
-from tests.e2e.command_line import CLOCK, CommandLine, Results, Running, wait_until
+from tests.deadlines import CLOCK
+from tests.e2e.command_line import CommandLine, Results, Running, wait_until
 from tests.e2e.entries import ENDLESS, REMAP, UNDISTURBED
 
 LAB = load_lab("mock")

@@ -9,7 +9,8 @@ import pytest
 
 from rackloop.clock import Deadline
 from rackloop_drivers.rackd import RackdControl
-from tests.e2e.command_line import CLOCK, SLOW_S, CommandLine
+from tests.deadlines import CLOCK
+from tests.e2e.command_line import SLOW_S, CommandLine
 
 
 def states(rackloop: CommandLine) -> dict[str, tuple[str, str]]:

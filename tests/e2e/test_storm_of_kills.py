@@ -18,7 +18,8 @@ from rackloop.safety.undo import Entry, Journal
 from rackloop.seed import stream
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs.labd_control import LabdControl
-from tests.e2e.command_line import CLOCK, CommandLine, Results, wait_until
+from tests.deadlines import CLOCK
+from tests.e2e.command_line import CommandLine, Results, wait_until
 from tests.run_processes import RunProcesses, run_processes
 
 LAB = load_lab("mock")

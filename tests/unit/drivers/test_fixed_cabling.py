@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import PortState
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.lab import Part, load_lab, phy_number
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs._fixed_cabling import host_breakables, host_phys, numbered
 from rackloop_labs._rackd_config import rackd_config
-
-CLOCK = RealClock()
+from tests.deadlines import CLOCK
 
 
 def test_every_end_of_a_cable_has_a_number() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
+from tests.deadlines import CLOCK
 from tests.meta.tree import ROOT
-
-CLOCK = RealClock()
 
 DRIVERS = ROOT / "drivers" / "rackloop_drivers"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Applied, LiveMap, stager
-from rackloop.clock import Deadline, RealClock, VirtualClock
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, HigherToken, LockedOut, NotSupported, StaleGeneration
 from rackloop.lab import Lab, Parts, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
@@ -27,10 +27,8 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.unit.harness.sim_rack import BASELINE, described
-
-CLOCK = RealClock()
 
 
 class Rack:
