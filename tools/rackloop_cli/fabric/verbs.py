@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +14,7 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, Parts, load_lab, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop_cli.shared.lab_session import acting, running_bench
+from rackloop_cli.shared.tables import plain_table
 
 _WITHIN_S = 10.0
 
@@ -93,7 +93,7 @@ def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Parts:
 def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:
     far_names = {lab.where_is(name): name for name in lab.drives} if lab.has_switch else {}
     far_names |= {expander.port: name for name, expander in lab.expanders.items() if expander.port is not None}
-    table = Table("server", "stack", "at", "", "at", "drive", "serial", "link", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("server", "stack", "at", "", "at", "drive", "serial", "link")
     for server, described in lab.servers.items():
         for port, number in described.ports.items():
             far = live.pairs.peer_of(number) if number is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -14,6 +13,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
 from rackloop.inspection.cabling import PortCheck
 from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.units import counted
+from rackloop_cli.shared.tables import plain_table
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import cabling
 
@@ -40,7 +40,7 @@ def run(name: str, *, as_json: bool) -> int:
 
 
 def _table(checks: list[PortCheck]) -> Table:
-    table = Table("port", "switch", "expected", "seen", "", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("port", "switch", "expected", "seen", "")
     server = checks[0].server if checks else ""
     for check in checks:
         if check.server != server:

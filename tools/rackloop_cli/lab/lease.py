@@ -12,6 +12,7 @@ from rackloop.lab import LabState, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain
 from rackloop.safety.store import open_lab_store
 from rackloop.units import parse_quantity
+from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import offering, stealing
 
 _LONGEST_S = 30 * 24 * 3600.0
@@ -29,12 +30,11 @@ def take(name: str, term: str, terms: LeaseTerms, *, steal: bool = False, yes: b
         with offering("wait for it (--wait)", "take it over (--steal)"):
             lease, stolen = obtain(leases, wanted, terms)
         lease = leases.keep(lease, term_s)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
     for one in stolen:
-        console.print(f"stolen: {one}")
+        say(f"stolen: {one}")
     until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    console.print(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
-    console.print(
+    say(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
+    say(
         f"work under it with `rackloop run PLAN --lab {name} --lease {lease.id}`; "
         f"give it back with `rackloop lab release {name} {lease.id}`"
     )

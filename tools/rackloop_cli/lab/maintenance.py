@@ -8,8 +8,6 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
-
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of
@@ -18,6 +16,7 @@ from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfS
 from rackloop.safety.store import Store, open_lab_store
 from rackloop.safety.undo import ActRecorder, Journal, undoing
 from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
+from rackloop_cli.shared.output import say
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs.bench_view import BenchInService
 
@@ -35,8 +34,8 @@ def maintain(name: str, written: str, reason: str | None, until: str | None, *, 
         if part.kind not in {PartKind.SERVER, PartKind.DRIVE}:
             raise BadInput(f"{part.said} is not taken into maintenance by itself: name its server, or its drive")
         out = store.maintain(part, reason, _who(), _moment(until))
-    _say(str(out))
-    _say(f"end it with `rackloop lab maintain {name} {written} --end`")
+    say(str(out))
+    say(f"end it with `rackloop lab maintain {name} {written} --end`")
     return EXIT_PASS
 
 
@@ -63,14 +62,14 @@ def retest(name: str, written: str) -> int:
         for drive in _drives_to_try(bench, part, out):
             with undoing(bench.equipment, recorder, clock) as equipment:
                 found[drive] = tried(bench, equipment, drive)
-            _say(f"{drive}: {found[drive]}")
+            say(f"{drive}: {found[drive]}")
         if any(one.finding is not Finding.NOT_REPRODUCED for one in found.values()):
-            _say(f"{part.said} stays in quarantine")
+            say(f"{part.said} stays in quarantine")
             return EXIT_LAB_FAILED
         out_of_service.lift(
             part, State.QUARANTINE, _who(), "; ".join(f"{drive}: {one}" for drive, one in found.items())
         )
-    _say(f"{part.said} is in service again: it passed with {', '.join(found)}")
+    say(f"{part.said} is in service again: it passed with {', '.join(found)}")
     return EXIT_PASS
 
 
@@ -91,7 +90,7 @@ def _drives_to_try(bench: BenchInService, part: Part, out: Mapping[Part, OutOfSe
         refuse_in_maintenance(lab, Parts.all_of(parts[drive] for drive in there), out)
     for drive in there:
         if drive not in left:
-            _say(f"{drive} is not tried: it is in maintenance")
+            say(f"{drive} is not tried: it is in maintenance")
     return left
 
 
@@ -106,11 +105,11 @@ def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> in
         print(json.dumps({"lab": lab.name, "quarantine": [_as_json(out) for out in outs]}, indent=2))
         return EXIT_PASS
     for out in outs:
-        _say(str(out))
+        say(str(out))
         for failure in out.evidence:
-            _say(f"  {failure}")
+            say(f"  {failure}")
     if not outs:
-        _say(
+        say(
             f"nothing of lab {lab.name} is in quarantine; {rule.failures} failures within {rule.tests} tests lead there"
         )
     return EXIT_PASS
@@ -140,7 +139,7 @@ def _lift(name: str, written: str, state: State, why: str) -> int:
         ended = store.lift(part, state, _who(), why)
     if ended is None:
         raise BadInput(f"{part.said} is not in {state}; `rackloop lab status {name}` says what is")
-    _say(f"{part.said} is in service again: its {state} ended")
+    say(f"{part.said} is in service again: its {state} ended")
     return EXIT_PASS
 
 
@@ -163,7 +162,3 @@ def _moment(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         raise BadInput(f"--until {text!r} is not a date or time: write it as 2026-11-23 or 2026-11-23T18:00") from None
-
-
-def _say(line: str) -> None:
-    Console(highlight=False, soft_wrap=True, markup=False).print(line)

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
@@ -22,6 +20,7 @@ from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
+from rackloop_cli.shared.tables import plain_table
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 
@@ -102,7 +101,7 @@ def _print(done: Provisioned, console: Console) -> None:
             left_out.setdefault(task.reason, set()).add(f"{task.role}: {task.task}" if task.role else task.task)
     for reason, tasks in left_out.items():
         console.print(f"left out, {reason}: {'; '.join(sorted(tasks))}", markup=False)
-    table = Table("server", "ok", "changed", "left out", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("server", "ok", "changed", "left out")
     for host, tally in sorted(done.hosts.items()):
         table.add_row(host, str(tally.ok), str(tally.changed), str(tally.skipped))
     console.print(table)

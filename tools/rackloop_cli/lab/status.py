@@ -6,9 +6,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab, LabState, Parts
@@ -17,6 +15,7 @@ from rackloop.safety.leases import Attempt, Lease, Leases, Theft, Ticket
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Entry, Journal, JournalDamaged
 from rackloop_cli.lab.maintenance import out_of_service
+from rackloop_cli.shared.tables import plain_table
 
 _SHOWN = 5
 
@@ -45,7 +44,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
     """Print the records as tables and lines."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if held["leases"]:
-        table = Table("lease", "holder", "has", "for", "since", "until", box=SIMPLE_HEAD, pad_edge=False)
+        table = plain_table("lease", "holder", "has", "for", "since", "until")
         for lease in held["leases"]:
             until = _local(lease["until"]) + (" *" if lease["process"] else "")
             table.add_row(

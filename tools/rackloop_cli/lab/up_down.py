@@ -7,9 +7,7 @@ import sys
 from contextlib import closing
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
@@ -17,6 +15,7 @@ from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
 from rackloop_cli.shared.steal_prompt import stealing
+from rackloop_cli.shared.tables import plain_table
 from rackloop_labs import MockLab
 from rackloop_labs.described import require_described
 
@@ -105,14 +104,14 @@ def _print(endpoints: dict[str, Any]) -> None:
             f"{lost} records of what the rack did could not be written: make room on its disk and bring it up again",
             soft_wrap=True,
         )
-    boxes = Table("server, PDU", "SSH", "controller", "answers at", box=SIMPLE_HEAD, pad_edge=False)
+    boxes = plain_table("server, PDU", "SSH", "controller", "answers at")
     for name, server in endpoints["servers"].items():
         bmc = server["bmc"] or {}
         boxes.add_row(name, server["ssh"], bmc.get("driver", "-"), bmc.get("address", "-"))
     for name, pdu in (endpoints["pdu"] or {}).items():
         boxes.add_row(name, "-", pdu["driver"], pdu["address"])
     console.print(boxes)
-    table = Table("NBD export", "drive", "serial", "protocol", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("NBD export", "drive", "serial", "protocol")
     for server in endpoints["servers"].values():
         for port in server["ports"].values():
             drive = endpoints["drives"].get(port["drive"], {})

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -16,8 +15,9 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.lab import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.model.output import bar, make_directory
-from rackloop_cli.shared.tables import table_of_figures
+from rackloop_cli.shared.output import make_directory, say, write_files
+from rackloop_cli.shared.progress import watched
+from rackloop_cli.shared.tables import plain_table, table_of_figures
 from rackloop_drivers.host import LocalExecutor
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LARGEST_BYTES = 64 << 30
 
 def show_profiles() -> int:
     """A line for each profile that is shipped."""
-    table = Table("profile", "protocol", "model", "like", "published figures", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("profile", "protocol", "model", "like", "published figures")
     for profile in map(load_profile, profile_names()):
         figures = str(len(profile.published))
         table.add_row(profile.name, profile.protocol, str(profile.timing["kind"]), profile.like, figures)
@@ -47,19 +47,15 @@ def curves(name: str, *, out: Path | None, size: str, seed: int) -> int:
     profile, size_bytes, clock = load_profile(name), _size(size), RealClock()
     make_directory(out)
     console = Console()
-    with LocalExecutor(clock) as executor, bar() as shown:
-        task = shown.add_task(f"{profile.name}, {format_quantity(size_bytes, 'B')}", total=None)
+    shown = f"{profile.name}, {format_quantity(size_bytes, 'B')}"
+    with LocalExecutor(clock) as executor, watched(shown) as progress:
         sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
-        checks, found = characterized(
-            sim,
-            Deadline.after(clock, _WITHIN_S),
-            lambda over, total: shown.update(task, completed=over, total=total),
-        )
+        checks, found = characterized(sim, Deadline.after(clock, _WITHIN_S), progress)
     console.print(f"[bold]simulated[/bold] {profile.name}, like {profile.like}", highlight=False)
     console.print(_verdicts(checks))
     if out is not None:
         _write(out, profile, size_bytes, seed, checks, found)
-        console.print(f"curves.json, curves.svg and curves.png are in {out}", highlight=False, soft_wrap=True)
+        say(f"curves.json, curves.svg and curves.png are in {out}")
     missed = [check for check in checks if not check.is_met]
     if missed:
         console.print(f"{counted(len(missed), 'published figure')} of {len(checks)} missed", highlight=False)
@@ -77,9 +73,8 @@ def _size(text: str) -> int:
 
 
 def _verdicts(checks: Sequence[Check]) -> Table:
-    table = table_of_figures()
-    for name in ("figure", "model", "published", "within", "off by", "verdict"):
-        table.add_column(name, justify="left" if name in {"figure", "verdict"} else "right", no_wrap=True)
+    columns = ("figure", "model", "published", "within", "off by", "verdict")
+    table = table_of_figures(*columns, left={"figure", "verdict"})
     for check in checks:
         published = check.published
         table.add_row(
@@ -101,7 +96,7 @@ def _shown(value: float, unit: str) -> str:
 def _write(
     out: Path, profile: Profile, size_bytes: int, seed: int, checks: Sequence[Check], found: Sequence[Curve]
 ) -> None:
-    from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet, encode
+    from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
 
     sheet = drive_model_sheet(
         [
@@ -132,9 +127,4 @@ def _write(
         ],
         "curves": [asdict(curve) for curve in found],
     }
-    try:
-        (out / "curves.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        (out / "curves.svg").write_bytes(encode(sheet, "svg"))
-        (out / "curves.png").write_bytes(encode(sheet, "png"))
-    except OSError as error:
-        raise BadInput(f"--out {out}: cannot write {error.filename}: {error.strerror}") from error
+    write_files(out, {"curves.json": json.dumps(document, indent=1) + "\n"}, "curves", sheet)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,22 +15,6 @@ model_erasure_app = group(
     "rackloop model erasure tail --out tail",
     "rackloop model erasure overhead",
 )
-
-
-class Decoding(StrEnum):
-    """The source of decode times."""
-
-    SOFTWARE = "software"
-    HARDWARE = "hardware"
-    OWN = "own"
-
-
-class Charge(StrEnum):
-    """The decode time that the last group is charged."""
-
-    MISSING = "missing"
-    MOST = "most"
-
 
 PhOption = Annotated[
     list[float] | None,
@@ -121,15 +104,15 @@ def tail(
     ] = None,
     codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 1023,
     decoding: Annotated[
-        Decoding,
+        Literal["software", "hardware", "own"],
         typer.Option(metavar="WHOSE", help="Decode times: the paper's software or hardware, or own, timed here."),
-    ] = Decoding.SOFTWARE,
+    ] = "software",
     charge: Annotated[
-        Charge,
+        Literal["missing", "most"],
         typer.Option(
             metavar="WHAT", help="Decoding of the last group: of what it is missing, or the most there can be."
         ),
-    ] = Charge.MISSING,
+    ] = "missing",
     trials: Annotated[
         int, typer.Option("--trials", metavar="N", min=0, max=10_000_000, help="Monte Carlo reads of each; 0 for none.")
     ] = 20_000,
@@ -172,8 +155,8 @@ def tail(
         ph=ph,
         retry=retry,
         codeword=codeword,
-        decoding=decoding.value,
-        charge=charge.value,
+        decoding=decoding,
+        charge=charge,
         trials=trials,
         measured=measure,
         request_sectors=request,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop_cli.model.output import each_once, make_directory, write_results
+from rackloop_cli.shared.output import each_once, make_directory, write_results
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float,
 
     found = table_of_codes(each_once(codeword or CODEWORDS), each_once(ph or FAILURE_PROBABILITIES), ps)
     make_directory(out)
-    table = table_of_figures()
-    for name in ("codeword", "ph", "k", "m", "redundancy", "fails", "with m - 1", "copies"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = table_of_figures("codeword", "ph", "k", "m", "redundancy", "fails", "with m - 1", "copies")
     rows = []
     for code in found:
         copies = metadata_replicas(code.ph, ps)
@@ -44,9 +42,8 @@ def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float,
             f"{code.fails_with_less:.3e}",
             str(copies),
         )
-    console = Console()
-    print_whole(console, table)
-    write_results(console, out, "codes", {"target": ps}, rows, None)
+    print_whole(Console(), table)
+    write_results(out, "codes", {"target": ps}, rows, None)
     return EXIT_PASS
 
 
@@ -61,10 +58,7 @@ def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | 
     if not steps:
         raise BadInput(f"no code of up to {longest} sectors fails as rarely as {ps:g}; take a larger --longest or --ps")
     make_directory(out)
-    table = table_of_figures()
-    table.add_column("codeword", justify="right", no_wrap=True)
-    for value in phs:
-        table.add_column(f"ph {value:g}", justify="right", no_wrap=True)
+    table = table_of_figures("codeword", *(f"ph {value:g}" for value in phs))
     for length in _lengths(longest):
         table.add_row(str(length), *(_at(length, [step for step in steps if step.ph == value]) for value in phs))
     console = Console()
@@ -88,7 +82,7 @@ def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | 
         for step in steps
     ]
     figure = redundancy_curves(lines, "Redundancy that codewords need, by their length", caption)
-    write_results(console, out, "redundancy", {"target": ps}, rows, figure)
+    write_results(out, "redundancy", {"target": ps}, rows, figure)
     return EXIT_PASS
 
 

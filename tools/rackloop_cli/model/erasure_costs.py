@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
-from rackloop_cli.model.output import each_once, make_directory, watched, write_results
+from rackloop_cli.shared.output import each_once, make_directory, say, write_results
+from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 if TYPE_CHECKING:
@@ -43,25 +43,25 @@ def overhead(
     files = [_called(sizes, path, paths) for path, sizes in read.items()] or [
         synthetic_file_sizes(name) for name in BENCHMARKS
     ]
-    found = {sizes.name: [capacity_overhead(sizes, code.k, code.m) for code in codes] for sizes in files}
+    found = {sizes.name: {code: capacity_overhead(sizes, code.k, code.m) for code in codes} for sizes in files}
     make_directory(out)
     console = Console()
     console.print("redundancy sectors over user sectors", highlight=False)
-    for length, numbers in _by_length(codes).items():
-        table = _numbers(f"{length}", *(_heading(codes[at]) for at in numbers))
+    for length, here in _by_length(codes).items():
+        table = table_of_figures(f"{length}", *map(_heading, here), left={f"{length}"})
         for name, shares in found.items():
-            table.add_row(name, *(f"{shares[at]:.2%}" for at in numbers))
+            table.add_row(name, *(f"{shares[code]:.2%}" for code in here))
         print_whole(console, table)
     for sizes in files:
         if sizes.assumed:
-            console.print(f"{sizes.name}: {sizes.assumed}", highlight=False, soft_wrap=True)
+            say(f"{sizes.name}: {sizes.assumed}")
     if out is None:
         return EXIT_PASS
     from rackloop_reports.plots import BarPanel, bar_sheet
 
     panels = []
-    for length, numbers in _by_length(codes).items():
-        series = {f"ph {codes[at].ph:g}": [shares[at] for shares in found.values()] for at in numbers}
+    for length, here in _by_length(codes).items():
+        series = {f"ph {code.ph:g}": [shares[code] for shares in found.values()] for code in here}
         panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
     made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
     figure = bar_sheet(
@@ -74,10 +74,10 @@ def overhead(
     rows = [
         {"files": name, "ph": code.ph, "k": code.k, "m": code.m, "overhead": share}
         for name, shares in found.items()
-        for code, share in zip(codes, shares, strict=True)
+        for code, share in shares.items()
     ]
     assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
-    write_results(console, out, "overhead", {"assumed": assumed}, rows, figure)
+    write_results(out, "overhead", {"assumed": assumed}, rows, figure)
     return EXIT_PASS
 
 
@@ -109,7 +109,9 @@ def update(
     console = Console()
     with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
         costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
-    table = _numbers("sectors", "code", "method", "reads a group", "time", "times that without")
+    table = table_of_figures(
+        "sectors", "code", "method", "reads a group", "time", "times that without", left={"sectors"}
+    )
     for cost in costs:
         table.add_row(
             str(cost.update.sectors),
@@ -154,7 +156,7 @@ def update(
         for cost in costs
     ]
     settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
-    write_results(console, out, "update", settings, rows, figure)
+    write_results(out, "update", settings, rows, figure)
     return EXIT_PASS
 
 
@@ -179,15 +181,15 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     console = Console()
     with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
         found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
-    lost = {(entry.workload, entry.codec, entry.code.k, entry.code.m): entry.lost for entry in found}
+    lost = {(entry.workload, entry.codec, entry.code): entry.lost for entry in found}
     codecs = list(dict.fromkeys(entry.codec for entry in found))
     console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)
     for codec in codecs:
-        for length, numbers in _by_length(codes).items():
-            here = [codes[at] for at in numbers]
-            table = _numbers(f"{codec}, {length}", *map(_heading, here))
+        for length, here in _by_length(codes).items():
+            name = f"{codec}, {length}"
+            table = table_of_figures(name, *map(_heading, here), left={name})
             for workload in WORKLOADS:
-                shares = (lost[workload.name, codec, code.k, code.m] for code in here)
+                shares = (lost[workload.name, codec, code] for code in here)
                 table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
             print_whole(console, table)
     console.print(
@@ -199,12 +201,9 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     from rackloop_reports.plots import BarPanel, bar_sheet
 
     panels = []
-    for length, numbers in _by_length(codes).items():
+    for length, here in _by_length(codes).items():
         for codec in codecs:
-            series = {
-                f"ph {codes[at].ph:g}": [lost[workload.name, codec, codes[at].k, codes[at].m] for workload in WORKLOADS]
-                for at in numbers
-            }
+            series = {f"ph {code.ph:g}": [lost[load.name, codec, code] for load in WORKLOADS] for code in here}
             panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
     caption = (
         "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
@@ -223,7 +222,7 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
         }
         for entry in found
     ]
-    write_results(console, out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
+    write_results(out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
     return EXIT_PASS
 
 
@@ -237,20 +236,12 @@ def _called(sizes: FileSizes, path: Path, paths: Sequence[Path]) -> FileSizes:
     return replace(sizes, name=str(path))
 
 
-def _numbers(first: str, *others: str) -> Table:
-    table = table_of_figures()
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _by_length(codes: Sequence[ChosenCode]) -> dict[int, list[int]]:
-    """The places of codes by the length of their codewords."""
-    places: dict[int, list[int]] = {}
-    for number, code in enumerate(codes):
-        places.setdefault(code.codeword, []).append(number)
-    return places
+def _by_length(codes: Sequence[ChosenCode]) -> dict[int, list[ChosenCode]]:
+    """Codes by the length of their codewords."""
+    by_length: dict[int, list[ChosenCode]] = {}
+    for code in codes:
+        by_length.setdefault(code.codeword, []).append(code)
+    return by_length
 
 
 def _heading(code: ChosenCode) -> str:

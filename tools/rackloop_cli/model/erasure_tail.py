@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.units import format_quantity, parse_quantity
-from rackloop_cli.model.output import bar, make_directory, write_results
+from rackloop_cli.shared.output import make_directory, say, write_results
+from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 if TYPE_CHECKING:
@@ -111,19 +111,18 @@ def tail(request: TailRequest) -> int:
     cells = _cells(request)
     make_directory(request.out)
     console = Console()
-    with bar() as shown:
-        _try(request, cells, shown)
-        if profile is not None:
-            _measure(request, profile, cells, shown)
+    _try(request, cells)
+    if profile is not None:
+        _measure(request, profile, cells)
     console.print(
         f"codewords of {request.codeword} sectors, {request.decoding} decoding, seed {request.seed}", highlight=False
     )
     for table in _tables(cells):
         print_whole(console, table)
     for line in _remarks(request, cells):
-        console.print(line, highlight=False, soft_wrap=True)
+        say(line)
     if request.out is not None:
-        _write(console, request, cells)
+        _write(request, cells)
     return EXIT_PASS if all(cell.agrees for cell in cells) else EXIT_PRODUCT_FAILED
 
 
@@ -183,20 +182,22 @@ def _decode_s(decoding: str, code: ChosenCode) -> tuple[float, ...]:
             return own_decoding(code.k, code.m, RealClock())
 
 
-def _try(request: TailRequest, cells: Sequence[_Cell], shown: Progress) -> None:
+def _try(request: TailRequest, cells: Sequence[_Cell]) -> None:
     from rackloop_models.tail_latency import agreement, distribution, trials_with_code, trials_without_code
 
     if not request.trials:
         return
-    for number, cell in enumerate(shown.track(cells, description="Monte Carlo")):
-        seed = request.seed * 2 * len(cells) + 2 * number
-        plain = trials_without_code(cell.reading, request.trials, seed)
-        coded = trials_with_code(cell.reading, cell.erasure, request.trials, seed + 1)
-        for way, trials in ((cell.plain, plain), (cell.coded, coded)):
-            way.trials, way.agreement = distribution(trials), agreement(trials, way.model)
+    with watched("Monte Carlo", len(cells)) as progress:
+        for number, cell in enumerate(cells):
+            progress(number)
+            seed = request.seed * 2 * len(cells) + 2 * number
+            plain = trials_without_code(cell.reading, request.trials, seed)
+            coded = trials_with_code(cell.reading, cell.erasure, request.trials, seed + 1)
+            for way, trials in ((cell.plain, plain), (cell.coded, coded)):
+                way.trials, way.agreement = distribution(trials), agreement(trials, way.model)
 
 
-def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell], shown: Progress) -> None:
+def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell]) -> None:
     from dataclasses import replace
 
     from rackloop_drivers.host import LocalExecutor
@@ -221,15 +222,9 @@ def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell], shown:
         for cell in cells
         for erasure in (None, cell.erasure)
     ]
-    task = shown.add_task("drive model", total=len(asked))
-    with LocalExecutor(clock) as executor:
-        found = measure_reads(
-            asked,
-            executor,
-            Deadline.after(clock, _WITHIN_S),
-            seed=request.seed,
-            progress=lambda over, _total: shown.update(task, completed=over),
-        )
+    with LocalExecutor(clock) as executor, watched("drive model", len(asked)) as progress:
+        deadline = Deadline.after(clock, _WITHIN_S)
+        found = measure_reads(asked, executor, deadline, seed=request.seed, progress=progress)
     for cell, plain, coded in zip(cells, found[::2], found[1::2], strict=True):
         cell.plain.measured, cell.coded.measured = plain, coded
         on_drive = replace(cell.reading, retry_s=attainable_retry_s(cell.reading.retry_s))
@@ -241,9 +236,8 @@ def _tables(cells: Sequence[_Cell]) -> Iterator[Table]:
     """One for each code."""
     for code in dict.fromkeys(cell.code for cell in cells):
         title = f"ph {code.ph:g}, ({code.k}, {code.m})"
-        table = table_of_figures(title)
-        for name in ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper"):
-            table.add_column(name, justify="right", no_wrap=True)
+        columns = ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper")
+        table = table_of_figures(*columns, title=title)
         for cell in cells:
             if cell.code == code:
                 _add(table, cell)
@@ -333,7 +327,7 @@ def _estimate(samples: Distribution | None) -> Estimate | None:
     return None if samples is None else Estimate(samples.quantile(_Q), *samples.quantile_ci95(_Q))
 
 
-def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> None:
+def _write(request: TailRequest, cells: Sequence[_Cell]) -> None:
     from rackloop_models.tail_latency import SOURCE
     from rackloop_reports.plots import TailCell, TailPoint, tail_latency_sheet
 
@@ -376,6 +370,4 @@ def _write(console: Console, request: TailRequest, cells: Sequence[_Cell]) -> No
         "seed": request.seed,
         "source": SOURCE,
     }
-    write_results(
-        console, request.out, "tail", settings, [_row(cell) for cell in cells], tail_latency_sheet(panels, caption)
-    )
+    write_results(request.out, "tail", settings, [_row(cell) for cell in cells], tail_latency_sheet(panels, caption))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rackloop.abilities import PowerPort
 from rackloop.clock import Deadline, RealClock
@@ -15,6 +13,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotS
 from rackloop.lab import LabKind, Part, PartKind, load_lab, parts_for
 from rackloop.names import guess, quoted
 from rackloop_cli.shared.lab_session import acting, running_bench
+from rackloop_cli.shared.tables import plain_table
 
 _ASKED_WITHIN_S = 20.0
 # A PDU may be set to delays, and a server's controller takes its time.
@@ -24,7 +23,7 @@ _SWITCHED_WITHIN_S = 120.0
 def show(name: str) -> int:
     """Print the power state of servers; exit 3 where a device does not answer."""
     lab, clock = load_lab(name), RealClock()
-    table = Table("server", "switched by", "power", "fed by", "power", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("server", "switched by", "power", "fed by", "power")
     problems: list[str] = []
 
     def state(target: str, ports: Mapping[str, PowerPort]) -> str:

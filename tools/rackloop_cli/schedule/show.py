@@ -7,10 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput, LabError
@@ -33,6 +31,8 @@ from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
+from rackloop_cli.shared.output import make_directory, write_files
+from rackloop_cli.shared.tables import plain_table
 from rackloop_labs.offered import unsupported_in
 
 FOLDER = "schedules"
@@ -88,8 +88,12 @@ def show(request: ScheduleRequest, *, out: Path | None) -> int:
     for found in schedules:
         _show(console, found, lab)
     if out is not None:
+        from rackloop_reports.plots import schedule_timeline
+
+        make_directory(out)
         for number, found in enumerate(schedules, 1):
-            _draw(out, f"schedule{f'-{number}' if len(schedules) > 1 else ''}", found)
+            name = f"schedule-{number}" if len(schedules) > 1 else "schedule"
+            write_files(out, {}, name, schedule_timeline(found.schedule, found.title))
         console.print(f"The drawings are in {out}", soft_wrap=True)
     return EXIT_PASS
 
@@ -212,7 +216,7 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
         soft_wrap=True,
     )
     taking = taking_of(lab)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     for name in ("", "begins", "stands"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("fault", "target"):
@@ -263,18 +267,6 @@ def time_line(schedule: Schedule) -> Iterator[str]:
                 cells[first:last] = "█" * (min(width, last) - first)
         yield f"{target:<{longest}} {''.join(cells[:width])}"
     yield f"{'':<{longest}} 0{schedule.lasts_s:>{width - 3}g} s"
-
-
-def _draw(out: Path, name: str, found: Found) -> None:
-    from rackloop_reports.plots import encode, schedule_timeline
-
-    figure = schedule_timeline(found.schedule, found.title)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"{name}.svg").write_bytes(encode(figure, "svg"))
-        (out / f"{name}.png").write_bytes(encode(figure, "png"))
-    except OSError as error:
-        raise BadInput(f"--out {out}: {error.strerror}; name a directory that can be made") from error
 
 
 def write(out: Path, text: str, *, replacing: bool = True) -> None:

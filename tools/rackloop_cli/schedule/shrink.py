@@ -76,11 +76,9 @@ class _Trials:
 
     def keep(self, schedule: Schedule, said: str) -> None:
         """Write the plan that runs the test with ``schedule``."""
-        assert self.found.plan is not None  # noqa: S101 - run has seen to it
-        assert self.found.entry is not None  # noqa: S101 - the same
         counted_as = f"A candidate counted as failing if it failed {self.times} of {self.times} times."
         remark = f"{self.found.title} fails with this: {said}.\n{counted_as}"
-        write(self.out, plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark))
+        write(self.out, self._plan(schedule, remark))
 
     def tell(self, number: int, candidate: Schedule, best: Schedule) -> None:
         """Say what is tried next; the best so far is in its file whatever ends the search."""
@@ -97,10 +95,8 @@ class _Trials:
 
         Raises LabError where it could not be run at all.
         """
-        assert self.found.plan is not None  # noqa: S101 - run has seen to it
-        assert self.found.entry is not None  # noqa: S101 - the same
         plan = self.folder / f"candidate-{self._number}.yaml"
-        plan.write_text(plan_yaml(self.found.plan, self.found.entry, candidate, self.found.seed), encoding="utf-8")
+        plan.write_text(self._plan(candidate), encoding="utf-8")
         out = self.folder / f"run-{self._number}"
         command = [sys.executable, "-m", "rackloop_cli.main", "run", str(plan), f"--lab={self.request.lab}"]
         if self.request.testplans is not None:
@@ -121,6 +117,11 @@ class _Trials:
             f"{verdict}: {_listed(broken)}{'' if is_same else ', which is another failure'}", markup=False
         )
         return is_same
+
+    def _plan(self, schedule: Schedule, remark: str = "") -> str:
+        assert self.found.plan is not None  # noqa: S101 - run has seen to it
+        assert self.found.entry is not None  # noqa: S101 - the same
+        return plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark)
 
 
 def _run_to_its_end(command: list[str]) -> tuple[int, str]:

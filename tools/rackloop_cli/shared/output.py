@@ -1,17 +1,15 @@
-"""Output of the verbs of `rackloop model`: progress bars and the files of --out."""
+"""Lines of text, and the files that verbs write into a directory given by --out."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rackloop.errors import BadInput
 
@@ -21,6 +19,11 @@ if TYPE_CHECKING:
 _SCHEMA = 1
 
 Value = TypeVar("Value")
+
+
+def say(line: str) -> None:
+    """Print a line as it is, however long."""
+    Console(highlight=False, soft_wrap=True, markup=False).print(line)
 
 
 def make_directory(out: Path | None) -> None:
@@ -38,23 +41,21 @@ def each_once(values: Iterable[Value]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def bar() -> Progress:
-    """A progress bar on standard error, shown on a terminal only and removed at the end."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+def write_files(out: Path, texts: Mapping[str, str], stem: str, figure: Figure | None) -> None:
+    """Write files by their names, and the plot as SVG and PNG. Raises BadInput where one cannot be written."""
+    from rackloop_reports.plots import encode
 
-
-@contextmanager
-def watched(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar for one task; the yielded function takes the amounts done and in total."""
-    with bar() as shown:
-        task = shown.add_task(description, total=None)
-        yield lambda over, total: shown.update(task, completed=over, total=total)
+    try:
+        for name, text in texts.items():
+            (out / name).write_text(text, encoding="utf-8")
+        if figure is not None:
+            (out / f"{stem}.svg").write_bytes(encode(figure, "svg"))
+            (out / f"{stem}.png").write_bytes(encode(figure, "png"))
+    except OSError as error:
+        raise BadInput(f"--out {out}: cannot write {error.filename}: {error.strerror}") from error
 
 
 def write_results(
-    console: Console,
     out: Path | None,
     stem: str,
     settings: Mapping[str, Any],
@@ -67,21 +68,12 @@ def write_results(
     """
     if out is None:
         return
-    from rackloop_reports.plots import encode
-
     document = {"schema": _SCHEMA, "model": stem, **settings, "rows": rows}
     table = io.StringIO()
     writer = csv.DictWriter(table, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    names = [f"{stem}.json", f"{stem}.csv"]
-    try:
-        (out / names[0]).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        (out / names[1]).write_text(table.getvalue(), encoding="utf-8")
-        if figure is not None:
-            names += [f"{stem}.svg", f"{stem}.png"]
-            (out / names[2]).write_bytes(encode(figure, "svg"))
-            (out / names[3]).write_bytes(encode(figure, "png"))
-    except OSError as error:
-        raise BadInput(f"--out {out}: cannot write {error.filename}: {error.strerror}") from error
-    console.print(f"{', '.join(names[:-1])} and {names[-1]} are in {out}", highlight=False, soft_wrap=True)
+    texts = {f"{stem}.json": json.dumps(document, indent=1) + "\n", f"{stem}.csv": table.getvalue()}
+    write_files(out, texts, stem, figure)
+    names = [*texts, *([f"{stem}.svg", f"{stem}.png"] if figure is not None else [])]
+    say(f"{', '.join(names[:-1])} and {names[-1]} are in {out}")

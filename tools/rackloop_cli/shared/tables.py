@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -9,9 +11,17 @@ from rich.table import Table
 _WIDEST = 100_000
 
 
-def table_of_figures(title: str | None = None) -> Table:
-    """An empty table whose columns stand close to each other."""
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+def plain_table(*columns: str) -> Table:
+    """An empty table with a line below its headings."""
+    return Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
+
+
+def table_of_figures(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
+    """An empty table whose columns stand close to each other, aligned right but for those ``left``."""
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in columns:
+        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+    return table
 
 
 def print_whole(console: Console, table: Table) -> None:

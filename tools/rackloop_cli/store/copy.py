@@ -10,17 +10,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from rich.console import Console
-
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput
 from rackloop.units import counted
 from rackloop_cli.shared.interruption import interruptible
+from rackloop_cli.shared.output import say
+from rackloop_cli.shared.progress import watched
 from rackloop_cli.store.session import (
     HALF_PUT,
     Reached,
     StoreRequest,
     opened,
-    progress,
     remove_if_there,
     room_for_data,
     size,
@@ -49,7 +48,7 @@ def put(request: StoreRequest, source: str, name: str | None) -> int:
                     f"{source} has {size(length)}, and {request.drive} has room for {size(room)}; remove files"
                 )
             written = _put(drive, store, _reading(reading, source), length, name)
-    _say(f"{name}: {size(written)} are on {request.drive}")
+    say(f"{name}: {size(written)} are on {request.drive}")
     return EXIT_PASS
 
 
@@ -61,7 +60,7 @@ def get(request: StoreRequest, name: str, target: str) -> int:
         path = _target(target, name)
     with interruptible(), _half(path) as write:
         written, degraded = _get(request, name, write)
-    _say(f"{path}: {size(written)}{_of_degraded(degraded)}")
+    say(f"{path}: {size(written)}{_of_degraded(degraded)}")
     return EXIT_PASS
 
 
@@ -71,7 +70,7 @@ def _put(drive: Reached, store: LocalStore, read: Callable[[], bytes], length: i
     try:
         with drive.in_order():
             file = store.create(HALF_PUT)
-        with progress("put", length) as advance:
+        with watched("put", length, in_percent=True) as advance:
             while piece := read():
                 with drive.in_order():
                     file.write(written, piece)
@@ -109,7 +108,7 @@ def _get(
     """Pass all of a file to ``write``; returns the number of bytes and of degraded reads."""
     with opened(request, "store get") as (drive, store):
         file, written = store.open(name), 0
-        with progress("get", file.size_bytes, is_shown=is_watched) as advance:
+        with watched("get", file.size_bytes, in_percent=True, is_shown=is_watched) as advance:
             while True:
                 with drive.in_order():
                     piece = file.read(written, _PIECE_BYTES)
@@ -231,7 +230,3 @@ def _require_place(store: LocalStore, name: str) -> None:
 
 def _of_degraded(reads: int) -> str:
     return f", {counted(reads, 'read')} of sectors that failed" if reads else ""
-
-
-def _say(text: str) -> None:
-    Console().print(text, soft_wrap=True, highlight=False, markup=False)

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from rackloop.clock import RealClock
 from rackloop.errors import NotConnected, RackloopError
 from rackloop.lab import Lab, load_lab
@@ -115,21 +112,6 @@ def remove_if_there(store: LocalStore, name: str) -> None:
 def tell(text: str) -> None:
     """Say something that is no result."""
     print(f"rackloop: {text}", file=sys.stderr)
-
-
-@contextmanager
-def progress(what: str, whole: int | None, *, is_shown: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal; what it gives takes how much is done, and how much there is where that was not known."""
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
-    is_disabled = not (is_shown and console.is_terminal)
-    with Progress(*columns, console=console, transient=True, disable=is_disabled) as shown:
-        task = shown.add_task(what, total=whole)
-
-        def advance(done: int, of: int | None = whole) -> None:
-            shown.update(task, completed=done, total=of)
-
-        yield advance
 
 
 def described(layout: Layout) -> str:

@@ -13,13 +13,14 @@ from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, RackloopError
 from rackloop.units import counted
 from rackloop_cli.shared.interruption import default_signals
+from rackloop_cli.shared.output import say
+from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_cli.store.session import (
     Reached,
     StoreRequest,
     described,
     opened,
-    progress,
     reached,
     room_for_data,
     size,
@@ -64,11 +65,7 @@ def make(request: StoreRequest, *, ph: float, codeword: int, files: int, overwri
                 f"drive {request.drive} at {drive.at.through} was formatted, and does not give back what was written "
                 "to it; take another drive"
             ) from error
-    Console().print(
-        f"{request.drive} carries a store: {described(layout)}; there is room for {size(room)}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    say(f"{request.drive} carries a store: {described(layout)}; there is room for {size(room)}")
     return EXIT_PASS
 
 
@@ -77,11 +74,10 @@ def status(request: StoreRequest) -> int:
     with opened(request, "store status") as (drive, store), drive.in_order():
         files = {name: store.stat(name) for name in store.names()}
         room, layout = room_for_data(store), store.layout
-    console = Console(highlight=False)
-    console.print(f"{request.drive} at {drive.at.through}: {described(layout)}", soft_wrap=True)
-    console.print(f"{counted(len(files), 'file')}, room for {size(room)}", soft_wrap=True)
+    say(f"{request.drive} at {drive.at.through}: {described(layout)}")
+    say(f"{counted(len(files), 'file')}, room for {size(room)}")
     if files:
-        print_whole(console, _listed(files))
+        print_whole(Console(highlight=False), _listed(files))
     return EXIT_PASS
 
 
@@ -98,7 +94,8 @@ def remove(request: StoreRequest, names: list[str]) -> int:
 
 def scrub(request: StoreRequest, *, check: bool) -> int:
     """Read all of a store and repair it; exit 1 where anything is lost, or with ``check`` where anything is wrong."""
-    with opened(request, "store scrub") as (drive, store), progress("scrub", None) as advance, drive.in_order():
+    bar = watched("scrub", in_percent=True)
+    with opened(request, "store scrub") as (drive, store), bar as advance, drive.in_order():
 
         def step(done: int, of: int) -> None:
             drive.interruption.check()
@@ -113,16 +110,11 @@ def scrub(request: StoreRequest, *, check: bool) -> int:
 def mount(request: StoreRequest, directory: Path) -> int:
     """Serve a store as a folder until it is unmounted; exit 3 where that was because drive, lab or lease were lost."""
     require_mount_point(directory)
-    console = Console(highlight=False)
     is_ready, lost = [], ""
 
     def ready() -> None:
         is_ready.append(True)
-        console.print(
-            f"{request.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it",
-            soft_wrap=True,
-            markup=False,
-        )
+        say(f"{request.drive} is mounted at {directory}; `umount {directory}` or Ctrl-C ends it")
 
     try:
         with opened(request, "store mount") as (drive, store), drive.at.watched() as watch:
@@ -144,7 +136,7 @@ def mount(request: StoreRequest, directory: Path) -> int:
         lost = lost or str(error)
     if lost:
         raise LabError(f"{directory} was unmounted, and what was not synced is lost: {lost}")
-    console.print(f"{request.drive} is unmounted, and all that was written is on it")
+    say(f"{request.drive} is unmounted, and all that was written is on it")
     return EXIT_PASS
 
 
@@ -166,10 +158,7 @@ def _require_no_store(drive: Reached) -> None:
 
 def _listed(files: Mapping[str, FileStatus]) -> Table:
     """A line for each file: figures first, which are never folded."""
-    table = table_of_figures()
-    for name in ("bytes", "on drive", "groups", "unprotected"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("modified", no_wrap=True)
+    table = table_of_figures("bytes", "on drive", "groups", "unprotected", "modified", left={"modified"})
     table.add_column("file", overflow="fold", min_width=_NAME_WIDTH)
     for name, file in files.items():
         modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC).astimezone()
@@ -185,17 +174,14 @@ def _listed(files: Mapping[str, FileStatus]) -> Table:
 
 
 def _print(report: ScrubReport, *, only_checked: bool) -> None:
-    console = Console(highlight=False)
-    console.print(
+    say(
         f"{report.checked_sectors:,} sectors read: {report.unreadable_sectors:,} could not be read, "
-        f"{report.repaired_sectors:,} of them repaired, {report.corrected_sectors:,} wrong ones corrected",
-        soft_wrap=True,
+        f"{report.repaired_sectors:,} of them repaired, {report.corrected_sectors:,} wrong ones corrected"
     )
     if report.protected_groups or report.metadata_repairs:
-        console.print(
+        say(
             f"redundancy of {counted(report.protected_groups, 'group')} brought up to date, "
-            f"{counted(report.metadata_repairs, 'sector')} of metadata repaired",
-            soft_wrap=True,
+            f"{counted(report.metadata_repairs, 'sector')} of metadata repaired"
         )
     for what, groups in (
         ("cannot be recovered", report.unrecoverable),
@@ -203,8 +189,8 @@ def _print(report: ScrubReport, *, only_checked: bool) -> None:
         ("is unprotected", report.unprotected),
     ):
         for found in groups:
-            console.print(f"{found.file}, group {found.group}: {what}", soft_wrap=True, markup=False)
+            say(f"{found.file}, group {found.group}: {what}")
     if report.metadata_lost:
-        console.print(f"{counted(report.metadata_lost, 'sector')} of metadata lost", soft_wrap=True)
+        say(f"{counted(report.metadata_lost, 'sector')} of metadata lost")
     if only_checked:
-        console.print("nothing was repaired; leave out --check to do so")
+        say("nothing was repaired; leave out --check to do so")

@@ -9,7 +9,8 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.units import counted
-from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_cli.shared.progress import counted_requests
+from rackloop_cli.trace.remarks import malformed_remarks
 from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, format_for, open_trace, write_trace
 
 _SHOWN_RENAMES = 5
@@ -39,7 +40,7 @@ def run(
     trace = open_trace(path, source, volume, max_malformed=allowed)
     clock = RealClock()
     began_ns = clock.now_ns()
-    batches = watched(trace.batches(in_order=form.in_order))
+    batches = counted_requests(trace.batches(in_order=form.in_order))
     written = write_trace(batches, out, form.name, origin=trace.origin)
     took_s = (clock.now_ns() - began_ns) / 1e9
     rate = written.requests / took_s

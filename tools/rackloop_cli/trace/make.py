@@ -10,7 +10,8 @@ from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_cli.shared.progress import counted_requests
+from rackloop_cli.trace.remarks import malformed_remarks
 from rackloop_traces import (
     Clock,
     Origin,
@@ -57,7 +58,7 @@ def run(request: SynthesisRequest) -> int:
     clock = RealClock()
     started_ns = clock.now_ns()
     frames = synthesize(profile, seed, request.requests)
-    written = write_trace(watched(frames), request.out, request.format, origin=_ORIGIN)
+    written = write_trace(counted_requests(frames), request.out, request.format, origin=_ORIGIN)
     seconds = (clock.now_ns() - started_ns) / 1e9
     print(
         f"{request.out}: {counted(written.requests, 'request')}, {written.format.title}, seed {seed}, "
@@ -75,7 +76,7 @@ def _profile_like(like: Path, request: SynthesisRequest) -> TraceProfile:
         return TraceProfile.of(read_statistics(like))
     trace = open_trace(like)
     meter = TraceMeter()
-    for frame in watched(trace.batches()):
+    for frame in counted_requests(trace.batches()):
         meter.add(frame)
     if not meter.requests:
         raise BadInput(f"{like} holds no request: nothing can be made like it")

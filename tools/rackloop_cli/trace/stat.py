@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop_cli.trace.progress import malformed_remarks, watched
+from rackloop_cli.shared.progress import counted_requests
+from rackloop_cli.trace.remarks import malformed_remarks
 from rackloop_traces import TraceMeter, open_trace
 
 
@@ -21,7 +22,7 @@ def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, sour
         raise BadInput(f"--out {out} is a file: give a directory, new or not")
     trace = open_trace(path, source, volume)
     meter = TraceMeter()
-    for frame in watched(trace.batches()):
+    for frame in counted_requests(trace.batches()):
         meter.add(frame)
     if not meter.requests:
         asked = f" on volume {volume!r}" if volume else ""
