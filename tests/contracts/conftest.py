@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rackloop_drivers.host import LocalExecutor, SshHost
+from rackloop_drivers.workload import RackProbe
+from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack, running_mock_rack
 from tests.rack_session import Start, rack_starter
@@ -40,6 +43,19 @@ def executor() -> Iterator[LocalExecutor]:
     """This machine."""
     with LocalExecutor(CLOCK) as executor:
         yield executor
+
+
+@pytest.fixture
+def probe(executor: LocalExecutor) -> RackProbe:
+    """Rackprobe on this machine."""
+    return RackProbe(executor, CLOCK)
+
+
+@pytest.fixture
+def bench(rack: MockRack) -> Iterator[MockBench]:
+    """The equipment of that lab, which nobody has leased."""
+    with closing(MockBench(rack.lab, CLOCK, rack.state, None, None)) as bench:
+        yield bench
 
 
 @pytest.fixture

@@ -99,13 +99,6 @@ def test_most_remaps_get_through_a_link_that_loses_one_line_in_ten(act: LineFaul
     assert acknowledged >= 18, f"{failed} of 20 remaps failed"
 
 
-@pytest.fixture
-def bench(rack: MockRack) -> Iterator[MockBench]:
-    bench = MockBench(rack.lab, CLOCK, rack.state, None, None)
-    yield bench
-    bench.close()
-
-
 @pytest.fixture(params=["tcp", "tty"])
 def session(request: pytest.FixtureRequest, rack: MockRack) -> Iterator[FlexFabricSession]:
     """A session by each of the switch's lines that gives up on an answer soon."""

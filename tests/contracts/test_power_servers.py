@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from rackloop.abilities import PortState
@@ -23,13 +21,6 @@ CUTS = [
     ("srv4", "outlet:pdu3/1"),
 ]
 OUTLETS = {"srv1": "pdu1/1", "srv3": "pdu2/2"}
-
-
-@pytest.fixture
-def bench(rack: MockRack) -> Iterator[MockBench]:
-    bench = MockBench(rack.lab, CLOCK, rack.state, None, None)
-    yield bench
-    bench.close()
 
 
 @pytest.mark.parametrize(("server", "target"), CUTS, ids=[target for _, target in CUTS])

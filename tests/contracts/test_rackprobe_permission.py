@@ -35,11 +35,6 @@ class LookAlike:
 
 
 @pytest.fixture
-def probe(executor: LocalExecutor) -> RackProbe:
-    return RackProbe(executor, CLOCK)
-
-
-@pytest.fixture
 def image(tmp_path: Path) -> Path:
     path = tmp_path / "drive"
     path.write_bytes(bytes(BYTES))

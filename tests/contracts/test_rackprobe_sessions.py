@@ -9,7 +9,6 @@ import pytest
 
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
 from rackloop_drivers.block import NbdExport
-from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
 from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import PauseControl, serving_unix
@@ -23,12 +22,6 @@ OLD, NEW = "RL000001", "RL000002"
 def label(probe: RackProbe, export: NbdExport, serial: str, *, start_lba: int = 0, sectors: int = 1) -> None:
     with minted(export, serial) as drive:
         probe.write(drive, soon(30), start_lba=start_lba, sectors=sectors)
-
-
-@pytest.fixture
-def probe() -> Iterator[RackProbe]:
-    with LocalExecutor(CLOCK) as executor:
-        yield RackProbe(executor, CLOCK)
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import pytest
 
 from rackloop.errors import BadInput, LabError
 from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe
-from tests.deadlines import CLOCK, soon
+from tests.deadlines import soon
 from tests.nbdkit_process import serving_tcp, serving_unix
 from tests.writable_drive import minted
 
@@ -56,12 +55,6 @@ class Bench:
         with self.file.open("r+b") as file:
             file.seek(lba * SECTOR_BYTES)
             file.write(sector)
-
-
-@pytest.fixture
-def probe() -> Iterator[RackProbe]:
-    with LocalExecutor(CLOCK) as executor:
-        yield RackProbe(executor, CLOCK)
 
 
 @pytest.fixture(params=["path", "unix", "unix-simple-replies", "tcp"])
