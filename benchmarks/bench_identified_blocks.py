@@ -16,25 +16,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
 from rackloop.native import find_binary  # noqa: E402
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, RackProbe  # noqa: E402
+from tests.deadlines import CLOCK, soon  # noqa: E402
 from tests.writable_drive import minted  # noqa: E402
 
-CLOCK = RealClock()
 LIMIT_GB_PER_S = 2.0
 NBD_BYTES = 256 << 20
 
 
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 120)
-
-
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="blocks-", dir="/tmp") as folder, LocalExecutor(CLOCK) as executor:
-        done = executor.run((str(find_binary("rackprobe")), "bench", "--rounds", "50"), soon())
+        done = executor.run((str(find_binary("rackprobe")), "bench", "--rounds", "50"), soon(120))
         bench = json.loads(done.stdout)
         size = bench["bytes"]
         together = size / (bench["write_ns"] + bench["verify_ns"])
@@ -54,9 +49,9 @@ def main() -> int:
         sectors = NBD_BYTES // SECTOR_BYTES
         for title in ("first write", "rewrite"):
             with minted(export, "BENCH") as drive:
-                written = probe.write(drive, soon(), sectors=sectors)
+                written = probe.write(drive, soon(120), sectors=sectors)
             print(f"nbdkit memory, {title}: {written.bytes / written.elapsed_ns:.2f} GB/s")
-        verified = probe.verify(export, Expected("BENCH"), soon(), sectors=sectors)
+        verified = probe.verify(export, Expected("BENCH"), soon(120), sectors=sectors)
         print(f"nbdkit memory, verify: {verified.bytes / verified.elapsed_ns:.2f} GB/s, all right: {verified.is_right}")
     return int(together < LIMIT_GB_PER_S)
 

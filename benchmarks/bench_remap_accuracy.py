@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
+from rackloop.clock import Deadline  # noqa: E402 - the checkout is no package
 from rackloop.errors import LabError  # noqa: E402
 from rackloop.measurement import Distribution  # noqa: E402
 from rackloop.native import find_binary  # noqa: E402
@@ -29,18 +29,14 @@ from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.rackd import RackdControl  # noqa: E402
 from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe  # noqa: E402
+from tests.deadlines import CLOCK, soon  # noqa: E402
 from tests.writable_drive import minted  # noqa: E402
 
-CLOCK = RealClock()
 LIMIT_US = 50.0
 DRIVE_BYTES = 64 << 20
 SERVER_PORT = 1
 DRIVES = {101: "RL000001", 102: "RL000002"}
 LOAD_PORTS = {"p0": (5, 103), "p1": (6, 104)}
-
-
-def soon() -> Deadline:
-    return Deadline.after(CLOCK, 60)
 
 
 def rack(folder: Path) -> dict[str, object]:
@@ -81,16 +77,16 @@ def remap_errors_us(folder: Path, control: RackdControl, probe: RackProbe, remap
     """
     export = NbdExport(folder / "nbd.sock", "srv1.p0", DRIVE_BYTES)
     verified_ns: dict[int, int] = {}
-    with probe.remap_session([ProbeTarget("p0", export.uri)], soon()) as session:
+    with probe.remap_session([ProbeTarget("p0", export.uri)], soon(60)) as session:
         for number in range(remaps):
             port = 101 + (number + 1) % 2
-            arm = session.arm("p0", Expected(DRIVES[port]), soon())
-            control.request("announce", soon(), ports=[SERVER_PORT])
-            answer = control.request("map", soon(), pairs=[[SERVER_PORT, port]], full=False)
-            verified_ns[answer["generation"]] = session.wait_verified(arm, soon()).t_ns
-    online_ns = onlines_ns(folder, soon())
+            arm = session.arm("p0", Expected(DRIVES[port]), soon(60))
+            control.request("announce", soon(60), ports=[SERVER_PORT])
+            answer = control.request("map", soon(60), pairs=[[SERVER_PORT, port]], full=False)
+            verified_ns[answer["generation"]] = session.wait_verified(arm, soon(60)).t_ns
+    online_ns = onlines_ns(folder, soon(60))
     while not verified_ns.keys() <= online_ns.keys():
-        online_ns = onlines_ns(folder, soon())
+        online_ns = onlines_ns(folder, soon(60))
     return Distribution.of((verified_ns[number] - online_ns[number]) / 1000 for number in verified_ns)
 
 
@@ -111,7 +107,7 @@ def show(title: str, errors_us: Distribution, control: RackdControl) -> None:
     p50, p99 = errors_us.quantile(0.5), errors_us.quantile(0.99)
     print(f"{title}: {errors_us.n} remaps, error min {errors_us.minimum:.1f} us, p50 {p50:.1f} us, ", end="")
     print(f"p99 {p99:.1f} us, max {errors_us.maximum:.1f} us")
-    print(f"  rackd's lateness in ns: {control.request('stats', soon())['lateness']}")
+    print(f"  rackd's lateness in ns: {control.request('stats', soon(60))['lateness']}")
 
 
 def main() -> int:
@@ -126,12 +122,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="remap-", dir="/tmp") as name, LocalExecutor(CLOCK) as executor:
         folder = Path(name)
         config = executor.put_text("rackd.json", json.dumps(rack(folder)))
-        executor.start((str(find_binary("rackd")), "--config", config)).read_line(soon())
+        executor.start((str(find_binary("rackd")), "--config", config)).read_line(soon(60))
         probe = RackProbe(executor, CLOCK)
         for port, serial in DRIVES.items():
             export = NbdExport(folder / "nbd.sock", f"drive.d{port - 100:02}", DRIVE_BYTES)
             with minted(export, serial) as drive:
-                probe.write(drive, soon())
+                probe.write(drive, soon(60))
         control = RackdControl(folder / "control.sock", CLOCK)
         alone_us = remap_errors_us(folder, control, probe, remaps)
         show("nothing else running", alone_us, control)

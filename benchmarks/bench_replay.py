@@ -17,25 +17,20 @@ import polars as pl
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from rackloop.clock import Deadline, RealClock  # noqa: E402 - the checkout is no package
 from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.host import LocalExecutor  # noqa: E402
 from rackloop_drivers.workload import Fio, FioReplay, Planned, RunningReplay, Stretch, plan_requests  # noqa: E402
 from rackloop_fixtures.rack.replays import at_the_drive  # noqa: E402
 from rackloop_traces import Trace, open_trace  # noqa: E402
 from rackloop_traces.lateness import Lateness  # noqa: E402
+from tests.deadlines import CLOCK, soon  # noqa: E402
 from tests.rackd_process import drive, running_rackd, small_rack  # noqa: E402
 from tests.writable_drive import minted  # noqa: E402
 
-CLOCK = RealClock()
 SIZE = 1 << 30
 STRETCH_S = 60.0
 LIMIT_S = 1e-3
 REAL_TRACE = ROOT.parent / "shared" / "data" / "cloudphysics_vm.csv.gz"
-
-
-def soon(seconds: float = 60) -> Deadline:
-    return Deadline.after(CLOCK, seconds)
 
 
 def busiest(trace: Trace) -> float:
@@ -54,10 +49,10 @@ def replayed(planned: Planned) -> tuple[Lateness, str]:
         minted(NbdExport(rackd.nbd, "drive.d01", SIZE)) as writable,
     ):
         control = rackd.connect()
-        control.record_io("d01", soon())
-        with RunningReplay(Fio(executor, CLOCK), FioReplay(device=writable, planned=planned), soon()) as running:
+        control.record_io("d01", soon(60))
+        with RunningReplay(Fio(executor, CLOCK), FioReplay(device=writable, planned=planned), soon(60)) as running:
             result = running.wait(soon(planned.span_s + 120))
-        recorded = control.recorded_io("d01", soon())
+        recorded = control.recorded_io("d01", soon(60))
         control.close()
     assert not recorded.lost
     assert not result.job.total_err
