@@ -14,7 +14,6 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.seed import Stream
 from rackloop_oracles.recovery import (
     BlockSystem,
-    Health,
     Identity,
     RecoveryOracle,
     RecoveryState,
@@ -109,16 +108,6 @@ class Hanging(BlockSystem):
     def get(self, first: int, count: int) -> bytes:
         self.let_go.wait()
         return super().get(first, count)
-
-
-class Stated:
-    """A state that a test sets."""
-
-    def __init__(self, health: Health = Health.HEALTHY) -> None:
-        self.health = health
-
-    def recovery_state(self) -> RecoveryState:
-        return RecoveryState(self.health)
 
 
 def whole_block(system: BlockSystem, atomic_bytes: int) -> BlockSystem:

@@ -284,7 +284,3 @@ def _scan(call: _Call, view: HostView) -> Answer:
         return call.answer(document, [])
     rows = (f"{one['name']} -d {one['type']} # {one['info_name']}, {one['protocol']} device\n" for one in devices)
     return Answer("".join(rows))
-
-
-def _scan_order(drive: AttachedDrive) -> tuple[bool, int, str]:
-    return drive.protocol == "nvme", len(drive.kernel_name), drive.kernel_name
