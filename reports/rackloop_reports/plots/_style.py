@@ -14,6 +14,7 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from rackloop_reports.record import RunRecord
 
@@ -105,10 +106,14 @@ def milliseconds(value_s: float) -> str:
     return f"{value_s * 1e3:.3g} ms"
 
 
+@FuncFormatter
+def thousands(value: float, _position: int | None) -> str:
+    """``0.5``, ``200``, ``50k``: the label of a tick."""
+    return f"{value / 1e3:g}k" if abs(value) >= 10_000 else f"{value:g}"
+
+
 def make_y_logarithmic(axes: Axes) -> None:
     """A logarithmic y axis that reads 0.1, 1, 10, 100 rather than powers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

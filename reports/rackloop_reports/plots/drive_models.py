@@ -10,10 +10,10 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLACK, CYCLE, GREY, blank, put_caption, styled
+from rackloop_reports.plots._style import BLACK, CYCLE, GREY, blank, put_caption, styled, thousands
 
 _COLUMNS = 2
 _KIB = 1024.0
@@ -167,10 +167,10 @@ def _dashes(x: Sequence[float], y: Sequence[float]) -> Line2D:
 def _scale(axes: Axes, look: _Look) -> None:
     if look.x_scale == "log2":
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_major_formatter(thousands)
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_major_formatter(thousands)
     low, high = axes.dataLim.intervaly
     if look.y_scale == "log" and high > _DECADE * low > 0:
         axes.set_yscale("log")
@@ -179,10 +179,4 @@ def _scale(axes: Axes, look: _Look) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(_plain)
-
-
-@FuncFormatter
-def _plain(value: float, _position: int | None) -> str:
-    """``0.5``, ``200``, ``50k``."""
-    return f"{value / 1e3:g}k" if abs(value) >= 10_000 else f"{value:g}"
+    axes.yaxis.set_major_formatter(thousands)

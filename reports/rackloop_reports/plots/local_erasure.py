@@ -26,6 +26,7 @@ from rackloop_reports.plots._style import (
     blank,
     put_caption,
     styled,
+    thousands,
 )
 
 _WITHOUT, _WITH = ORANGE, BLUE
@@ -97,7 +98,7 @@ def tail_latency_sheet(cells: Sequence[TailCell], caption: str) -> Figure:
                     panels[row, column].set_title(f"$p_h$ = {ph:g}, {cell.code}", fontsize=10)
         _reductions(panels[-1, column], [by_place[ph, retry_s] for retry_s in retries if (ph, retry_s) in by_place])
         panels[-1, column].set_xlabel("Consecutive sectors")
-        panels[-1, column].xaxis.set_major_formatter(_thousands)
+        panels[-1, column].xaxis.set_major_formatter(thousands)
     for row, retry_s in enumerate(retries):
         panels[row, 0].set_ylabel(f"p99 latency, s\nretries of {retry_s * 1e3:g} ms")
     panels[-1, 0].set_ylabel("p99 cut by the code")
@@ -128,7 +129,7 @@ def redundancy_curves(lines: Mapping[str, Sequence[RedundancyStretch]], title: s
         axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(_thousands)
+    axes.xaxis.set_major_formatter(thousands)
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -267,12 +268,6 @@ def _bars(axes: Axes, panel: BarPanel) -> None:
         axes.tick_params(axis="x", labelrotation=35)
     axes.grid(visible=False, axis="x")
     axes.set_title(panel.title, fontsize=10)
-
-
-@FuncFormatter
-def _thousands(value: float, _position: int | None) -> str:
-    """``512``, ``50k``."""
-    return f"{value / 1e3:g}k" if abs(value) >= 10_000 else f"{value:g}"
 
 
 @FuncFormatter
