@@ -140,9 +140,7 @@ def run(
     testplans: TestplansOption = None,
     settings: SetOption = None,
     servers: ServersOption = None,
-    lease: Annotated[
-        str | None, typer.Option("--lease", metavar="ID", help="Run within a lease taken with `lab lease`.")
-    ] = None,
+    lease: Annotated[str | None, typer.Option(metavar="ID", help="Run within a lease taken with `lab lease`.")] = None,
     wait_s: WaitOption = 0.0,
     priority: PriorityOption = 0,
     steal: StealOption = False,
@@ -182,8 +180,7 @@ def heal(
     steal: StealOption = False,
     yes: YesOption = False,
     above: Annotated[
-        int,
-        typer.Option("--above", metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one."),
+        int, typer.Option(metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one.")
     ] = 0,
 ) -> None:
     """Restore a lab's baseline.

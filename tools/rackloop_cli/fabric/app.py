@@ -74,9 +74,7 @@ def fabric_unmap(
 def fabric_drop(
     ctx: typer.Context,
     ports: PortsArgument,
-    ms: Annotated[
-        float, typer.Option("--ms", metavar="MS", help="How long the signal is away, in milliseconds.")
-    ] = 100.0,
+    ms: Annotated[float, typer.Option(metavar="MS", help="How long the signal is away, in milliseconds.")] = 100.0,
 ) -> None:
     """Take the signal away from ports.
 

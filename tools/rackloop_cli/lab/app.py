@@ -86,7 +86,7 @@ def lab_lease(
     lab: LabArgument,
     term: Annotated[str, typer.Option("--for", metavar="TIME", help="The term, such as 90min or 2h.")],
     servers: ServersOption = None,
-    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="The purpose, shown to others.")] = "",
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="The purpose, shown to others.")] = "",
     priority: PriorityOption = 0,
     wait_s: WaitOption = 0.0,
     steal: StealOption = False,
@@ -126,9 +126,9 @@ def lab_release(
 def lab_maintain(
     lab: LabArgument,
     part: Annotated[str, typer.Argument(metavar="NAME", help="A server or a drive.")],
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, shown to others.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, shown to others.")] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
+        str | None, typer.Option(metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
 ) -> None:
@@ -151,11 +151,10 @@ def lab_maintain(
 )
 def lab_quarantine(
     lab: LabArgument,
-    lift: Annotated[str | None, typer.Option("--lift", metavar="NAME", help="Put this part back into service.")] = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason for lifting it.")] = "",
+    lift: Annotated[str | None, typer.Option(metavar="NAME", help="Put this part back into service.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason for lifting it.")] = "",
     retest: Annotated[
-        str | None,
-        typer.Option("--retest", metavar="NAME", help="Test this part; put it back into service if it works."),
+        str | None, typer.Option(metavar="NAME", help="Test this part; put it back into service if it works.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the parts in quarantine as JSON.")] = False,
 ) -> None:
@@ -239,20 +238,17 @@ def lab_discover(
 def lab_provision(
     lab: LabArgument,
     roles: Annotated[
-        str | None, typer.Option("--roles", metavar="ROLE,...", help="Only these roles of the playbook; else all.")
+        str | None, typer.Option(metavar="ROLE,...", help="Only these roles of the playbook; else all.")
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the roles: restore the previous state.")] = False,
     playbook: Annotated[
-        str | None,
-        typer.Option("--playbook", metavar="FILE", help="A playbook of your own instead of the shipped one."),
+        str | None, typer.Option(metavar="FILE", help="A playbook of your own instead of the shipped one.")
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
     ] = None,
-    timeout_s: Annotated[
-        float, typer.Option("--timeout-s", metavar="SECONDS", min=1.0, help="The time limit.")
-    ] = 600.0,
+    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", min=1.0, help="The time limit.")] = 600.0,
 ) -> None:
     """Provision the servers of a lab.
 

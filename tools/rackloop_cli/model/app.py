@@ -41,11 +41,11 @@ def model_list() -> None:
 def model_curves(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A drive profile: a file, or the name of one.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Directory for curves.json and the plots; else none.")
+        Path | None, typer.Option(metavar="DIR", help="Directory for curves.json and the plots; else none.")
     ] = None,
-    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the simulated drive.")] = "8 GiB",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the simulated drive.")] = "8 GiB",
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
+        int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
     ] = 1,
 ) -> None:
     """Compare a drive model with published figures.

@@ -71,7 +71,7 @@ def codes(
 def redundancy(
     ph: PhOption = None,
     ps: PsOption = 1e-8,
-    longest: Annotated[int, typer.Option("--longest", metavar="N", help="Longest codeword, in sectors.")] = 4096,
+    longest: Annotated[int, typer.Option(metavar="N", help="Longest codeword, in sectors.")] = 4096,
     out: OutOption = None,
 ) -> None:
     """Show redundancy by codeword length.
@@ -95,14 +95,13 @@ def redundancy(
 )
 def tail(
     sectors: Annotated[
-        list[int] | None,
-        typer.Option("--sectors", metavar="N", help="Consecutive sectors to read; may be given again."),
+        list[int] | None, typer.Option(metavar="N", help="Consecutive sectors to read; may be given again.")
     ] = None,
     ph: PhOption = None,
     retry: Annotated[
-        list[str] | None, typer.Option("--retry", metavar="TIME", help="The time of a retry; may be given again.")
+        list[str] | None, typer.Option(metavar="TIME", help="The time of a retry; may be given again.")
     ] = None,
-    codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 1023,
+    codeword: Annotated[int, typer.Option(metavar="N", help="Sectors of a group.")] = 1023,
     decoding: Annotated[
         Literal["software", "hardware", "own"],
         typer.Option(metavar="WHOSE", help="Decode times: the paper's software or hardware, or own, timed here."),
@@ -114,31 +113,20 @@ def tail(
         ),
     ] = "missing",
     trials: Annotated[
-        int, typer.Option("--trials", metavar="N", min=0, max=10_000_000, help="Monte Carlo reads of each; 0 for none.")
+        int, typer.Option(metavar="N", min=0, max=10_000_000, help="Monte Carlo reads of each; 0 for none.")
     ] = 20_000,
     measure: Annotated[
-        int,
-        typer.Option(
-            "--measure", metavar="N", min=0, max=100_000, help="Reads of each on the drive model; 0 for none."
-        ),
+        int, typer.Option(metavar="N", min=0, max=100_000, help="Reads of each on the drive model; 0 for none.")
     ] = 0,
     request: Annotated[
         int | None,
         typer.Option(
-            "--request",
-            metavar="N",
-            min=1,
-            max=16_384,
-            help="With --measure: sectors in a request that fails fast; else 1.",
+            metavar="N", min=1, max=16_384, help="With --measure: sectors in a request that fails fast; else 1."
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
-            "--profile",
-            metavar="PROFILE",
-            help="With --measure: a hard disk's profile, a file or a name; else sata-hdd.",
-        ),
+        typer.Option(metavar="PROFILE", help="With --measure: a hard disk's profile, a file or a name; else sata-hdd."),
     ] = None,
     seed: SeedOption = 1,
     out: OutOption = None,
@@ -199,12 +187,11 @@ def overhead(
 )
 def update(
     sectors: Annotated[
-        list[int] | None,
-        typer.Option("--sectors", metavar="N", help="Sectors to update in each group; may be given again."),
+        list[int] | None, typer.Option(metavar="N", help="Sectors to update in each group; may be given again.")
     ] = None,
     ph: PhOption = None,
-    codeword: Annotated[int, typer.Option("--codeword", metavar="N", help="Sectors of a group.")] = 255,
-    groups: Annotated[int, typer.Option("--groups", metavar="N", help="Groups that are updated.")] = 9574,
+    codeword: Annotated[int, typer.Option(metavar="N", help="Sectors of a group.")] = 255,
+    groups: Annotated[int, typer.Option(metavar="N", help="Groups that are updated.")] = 9574,
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,

@@ -43,9 +43,7 @@ def schedule_make(
     lab: LabOption,
     seed: Seed = None,
     test: Test = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; else it is printed.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; else it is printed.")] = None,
     testplans: TestplansOption = None,
 ) -> None:
     """Draw a random schedule.
@@ -71,8 +69,7 @@ def schedule_show(
     seed: Seed = None,
     test: Test = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Directory for schedule.svg and schedule.png; else none."),
+        Path | None, typer.Option(metavar="DIR", help="Directory for schedule.svg and schedule.png; else none.")
     ] = None,
     testplans: TestplansOption = None,
 ) -> None:
@@ -99,10 +96,10 @@ def schedule_shrink(
     seed: Seed = None,
     test: Test = None,
     times: Annotated[
-        int, typer.Option("--times", metavar="K", min=1, max=100, help="A candidate fails if it does K times of K.")
+        int, typer.Option(metavar="K", min=1, max=100, help="A candidate fails if it does K times of K.")
     ] = 1,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, max=100_000, help="At most so many runs.")] = 60,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The plan to write.")] = Path("least.yaml"),
+    runs: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="At most so many runs.")] = 60,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The plan to write.")] = Path("least.yaml"),
     testplans: TestplansOption = None,
 ) -> None:
     """Find the least schedule with which a test still fails.

@@ -35,16 +35,13 @@ def store_format(
     ctx: typer.Context,
     drive: DriveArgument,
     ph: Annotated[
-        float, typer.Option("--ph", metavar="P", help="Probability that a sector cannot be read at the first attempt.")
+        float, typer.Option(metavar="P", help="Probability that a sector cannot be read at the first attempt.")
     ] = 1e-3,
     codeword: Annotated[
-        int,
-        typer.Option(
-            "--codeword", metavar="N", min=2, max=65_536, help="Sectors of a group, redundancy and all: 255, 1023."
-        ),
+        int, typer.Option(metavar="N", min=2, max=65_536, help="Sectors of a group, redundancy and all: 255, 1023.")
     ] = 255,
     files: Annotated[
-        int, typer.Option("--files", metavar="N", min=1, help="The number of files that the store has room for.")
+        int, typer.Option(metavar="N", min=1, help="The number of files that the store has room for.")
     ] = 1024,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a store on the drive, whose files are lost.")
@@ -86,9 +83,7 @@ def store_put(
     ctx: typer.Context,
     drive: DriveArgument,
     source: Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine, or - for standard input.")],
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Its name in the store; else its name here.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Its name in the store; else its name here.")] = None,
     take_over: TakeOverOption = False,
 ) -> None:
     """Copy a file into a store.

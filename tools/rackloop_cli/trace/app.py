@@ -35,8 +35,7 @@ TargetArgument = Annotated[
 def trace_stat(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Directory for trace.svg and statistics.json; else none."),
+        Path | None, typer.Option(metavar="DIR", help="Directory for trace.svg and statistics.json; else none.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
     volume: VolumeOption = None,
@@ -74,8 +73,7 @@ def trace_convert(
     ] = None,
     volume: VolumeOption = None,
     max_malformed: Annotated[
-        int | None,
-        typer.Option("--max-malformed", metavar="N", min=0, help="Give up after more malformed lines; else 1000."),
+        int | None, typer.Option(metavar="N", min=0, help="Give up after more malformed lines; else 1000.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Give up at the first malformed line.")] = False,
 ) -> None:
@@ -106,48 +104,41 @@ def trace_make(
         str | None, typer.Option("--to", metavar="FMT", help="The format to write; else the one that OUT's name says.")
     ] = None,
     like: Annotated[
-        Path | None,
-        typer.Option("--like", metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON."),
+        Path | None, typer.Option(metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Make it again; else one is chosen.")
+        int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Make it again; else one is chosen.")
     ] = None,
-    requests: Annotated[int | None, typer.Option("--requests", metavar="N", min=1, help="How many requests.")] = None,
+    requests: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many requests.")] = None,
     duration: Annotated[
-        float | None,
-        typer.Option("--duration", metavar="S", help="How many seconds; a trace that is too short repeats."),
+        float | None, typer.Option(metavar="S", help="How many seconds; a trace that is too short repeats.")
     ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", metavar="R", help="Mean requests per second.")] = None,
+    rate: Annotated[float | None, typer.Option(metavar="R", help="Mean requests per second.")] = None,
     read_percent: Annotated[
-        float | None, typer.Option("--read-percent", metavar="P", min=0, max=100, help="Reads among reads and writes.")
+        float | None, typer.Option(metavar="P", min=0, max=100, help="Reads among reads and writes.")
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option("--sizes", metavar="LIST", help="Sizes with weights, such as 4KiB:60,64KiB:40.")
+        str | None, typer.Option(metavar="LIST", help="Sizes with weights, such as 4KiB:60,64KiB:40.")
     ] = None,
     footprint: Annotated[
-        str | None, typer.Option("--footprint", metavar="SIZE", help="What a long trace touches, such as '2 GiB'.")
+        str | None, typer.Option(metavar="SIZE", help="What a long trace touches, such as '2 GiB'.")
     ] = None,
     span: Annotated[
-        str | None, typer.Option("--span", metavar="SIZE", help="How much of the drive that is spread over, at least.")
+        str | None, typer.Option(metavar="SIZE", help="How much of the drive that is spread over, at least.")
     ] = None,
     burstiness: Annotated[
-        float | None, typer.Option("--burstiness", metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")
+        float | None, typer.Option(metavar="B", help="Bias of the b-model, 0.5 (even) to 0.9.")
     ] = None,
     sequential_percent: Annotated[
-        float | None,
-        typer.Option("--sequential-percent", metavar="P", min=0, max=99.9, help="Requests that continue a run."),
+        float | None, typer.Option(metavar="P", min=0, max=99.9, help="Requests that continue a run.")
     ] = None,
     hot: Annotated[
-        str | None,
-        typer.Option("--hot", metavar="B:T", help="The busiest B percent of blocks get T percent of touches."),
+        str | None, typer.Option(metavar="B:T", help="The busiest B percent of blocks get T percent of touches.")
     ] = None,
     swing_percent: Annotated[
-        float | None,
-        typer.Option("--swing-percent", metavar="P", min=0, max=100, help="How far the rate swings about its mean."),
+        float | None, typer.Option(metavar="P", min=0, max=100, help="How far the rate swings about its mean.")
     ] = None,
-    period: Annotated[
-        float | None, typer.Option("--period", metavar="S", help="Seconds of such a swing; else a day.")
-    ] = None,
+    period: Annotated[float | None, typer.Option(metavar="S", help="Seconds of such a swing; else a day.")] = None,
 ) -> None:
     """Make a synthetic trace.
 
@@ -191,12 +182,10 @@ def trace_replay(
     ],
     lab: LabOption,
     drive: Annotated[
-        str | None, typer.Option("--drive", metavar="ID", help="The drive to replay on; else the first of the lab.")
+        str | None, typer.Option(metavar="ID", help="The drive to replay on; else the first of the lab.")
     ] = None,
     volume: VolumeOption = None,
-    speed: Annotated[
-        float | None, typer.Option("--speed", metavar="X", help="Times as fast as it was recorded; else 1.")
-    ] = None,
+    speed: Annotated[float | None, typer.Option(metavar="X", help="Times as fast as it was recorded; else 1.")] = None,
     from_s: Annotated[
         float | None, typer.Option("--from", metavar="S", help="Begin at this second of the trace.")
     ] = None,
@@ -207,8 +196,7 @@ def trace_replay(
     fold: Annotated[bool, typer.Option("--fold", help="Bring offsets beyond the drive back into it.")] = False,
     out: ResultsOption = None,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The run's seed; else one is chosen."),
+        int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="The run's seed; else one is chosen.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the drive erased and a time estimate; do nothing.")
