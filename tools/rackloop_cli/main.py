@@ -64,8 +64,7 @@ app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
 
 SeedOption = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen."),
+    int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen.")
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, lab_group
+from rackloop_cli.shared.groups import LabGroup
 
-fabric_app = lab_group(
+fabric_app = LabGroup(
     "Look at a lab's circuit switch and change its map by hand.",
     "rackloop fabric mock show",
     "rackloop fabric mock map srv1.p0=d05",
@@ -20,7 +20,7 @@ PortsArgument = Annotated[
 ]
 
 
-@fabric_app.command("show", epilog=examples("rackloop fabric mock show"))
+@fabric_app.verb("show", "rackloop fabric mock show")
 def fabric_show(ctx: typer.Context) -> None:
     """Draw the live map.
 
@@ -31,13 +31,11 @@ def fabric_show(ctx: typer.Context) -> None:
     raise typer.Exit(verb.show(ctx.obj))
 
 
-@fabric_app.command(
+@fabric_app.verb(
     "map",
-    epilog=examples(
-        "rackloop fabric mock map 1=117 2=118",
-        "rackloop fabric mock map srv1.p0=d05",
-        "rackloop fabric mock map --full 1=101 2=102",
-    ),
+    "rackloop fabric mock map 1=117 2=118",
+    "rackloop fabric mock map srv1.p0=d05",
+    "rackloop fabric mock map --full 1=101 2=102",
 )
 def fabric_map(
     ctx: typer.Context,
@@ -56,7 +54,7 @@ def fabric_map(
     raise typer.Exit(verb.map_pairs(ctx.obj, pairs, full=full))
 
 
-@fabric_app.command("unmap", epilog=examples("rackloop fabric mock unmap srv1.p0 d05"))
+@fabric_app.verb("unmap", "rackloop fabric mock unmap srv1.p0 d05")
 def fabric_unmap(
     ctx: typer.Context,
     ports: PortsArgument,
@@ -70,7 +68,7 @@ def fabric_unmap(
     raise typer.Exit(verb.unmap(ctx.obj, ports))
 
 
-@fabric_app.command("drop", epilog=examples("rackloop fabric mock drop srv1.p0 --ms 50"))
+@fabric_app.verb("drop", "rackloop fabric mock drop srv1.p0 --ms 50")
 def fabric_drop(
     ctx: typer.Context,
     ports: PortsArgument,

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.groups import Group
 from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
 
-lab_app = group(
+lab_app = Group(
     "Check, start, stop and look at labs.",
     "rackloop lab check labs/",
     "rackloop lab up mock",
@@ -18,13 +18,11 @@ lab_app = group(
 )
 
 
-@lab_app.command(
+@lab_app.verb(
     "check",
-    epilog=examples(
-        "rackloop lab check labs/my-rack.yaml",
-        "rackloop lab check racks/ --json",
-        "rackloop lab check --schema > lab.schema.json",
-    ),
+    "rackloop lab check labs/my-rack.yaml",
+    "rackloop lab check racks/ --json",
+    "rackloop lab check --schema > lab.schema.json",
 )
 def lab_check(
     paths: Annotated[
@@ -42,7 +40,7 @@ def lab_check(
     raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
 
 
-@lab_app.command("up", epilog=examples("rackloop lab up mock"))
+@lab_app.verb("up", "rackloop lab up mock")
 def lab_up(lab: LabArgument) -> None:
     """Bring a lab up and leave it running."""
     from rackloop_cli.lab import up_down as verb
@@ -50,7 +48,7 @@ def lab_up(lab: LabArgument) -> None:
     raise typer.Exit(verb.up(lab))
 
 
-@lab_app.command("down", epilog=examples("rackloop lab down mock", "rackloop lab down mock --steal"))
+@lab_app.verb("down", "rackloop lab down mock", "rackloop lab down mock --steal")
 def lab_down(lab: LabArgument, steal: StealOption = False, yes: YesOption = False) -> None:
     """Take a lab down.
 
@@ -61,7 +59,7 @@ def lab_down(lab: LabArgument, steal: StealOption = False, yes: YesOption = Fals
     raise typer.Exit(verb.down(lab, steal=steal, yes=yes))
 
 
-@lab_app.command("status", epilog=examples("rackloop lab status mock", "rackloop lab status mock --json"))
+@lab_app.verb("status", "rackloop lab status mock", "rackloop lab status mock --json")
 def lab_status(
     lab: LabArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
@@ -75,12 +73,10 @@ def lab_status(
     raise typer.Exit(verb.status(lab, as_json=as_json))
 
 
-@lab_app.command(
+@lab_app.verb(
     "lease",
-    epilog=examples(
-        "rackloop lab lease mock --for 2h",
-        "rackloop lab lease rack7 --servers srv1,srv2 --for '90 min' --purpose 'firmware 2.4 by hand'",
-    ),
+    "rackloop lab lease mock --for 2h",
+    "rackloop lab lease rack7 --servers srv1,srv2 --for '90 min' --purpose 'firmware 2.4 by hand'",
 )
 def lab_lease(
     lab: LabArgument,
@@ -104,7 +100,7 @@ def lab_lease(
     raise typer.Exit(verb.take(lab, term, terms, steal=steal, yes=yes))
 
 
-@lab_app.command("release", epilog=examples("rackloop lab release mock 7e36ceb9"))
+@lab_app.verb("release", "rackloop lab release mock 7e36ceb9")
 def lab_release(
     lab: LabArgument,
     lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease, as `lab status` names it.")],
@@ -115,13 +111,11 @@ def lab_release(
     raise typer.Exit(verb.release(lab, lease))
 
 
-@lab_app.command(
+@lab_app.verb(
     "maintain",
-    epilog=examples(
-        "rackloop lab maintain mock srv1 --reason 'new memory'",
-        "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2026-11-23T18:00",
-        "rackloop lab maintain mock srv1 --end",
-    ),
+    "rackloop lab maintain mock srv1 --reason 'new memory'",
+    "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2026-11-23T18:00",
+    "rackloop lab maintain mock srv1 --end",
 )
 def lab_maintain(
     lab: LabArgument,
@@ -141,13 +135,11 @@ def lab_maintain(
     raise typer.Exit(verb.maintain(lab, part, reason, until, end=end))
 
 
-@lab_app.command(
+@lab_app.verb(
     "quarantine",
-    epilog=examples(
-        "rackloop lab quarantine mock",
-        "rackloop lab quarantine mock --retest d01",
-        "rackloop lab quarantine mock --lift d01 --reason 'a new cable'",
-    ),
+    "rackloop lab quarantine mock",
+    "rackloop lab quarantine mock --retest d01",
+    "rackloop lab quarantine mock --lift d01 --reason 'a new cable'",
 )
 def lab_quarantine(
     lab: LabArgument,
@@ -169,7 +161,7 @@ def lab_quarantine(
     raise typer.Exit(verb.quarantine(lab, lift, reason, as_json=as_json))
 
 
-@lab_app.command("cabling", epilog=examples("rackloop lab cabling mock", "rackloop lab cabling my-rack --json"))
+@lab_app.verb("cabling", "rackloop lab cabling mock", "rackloop lab cabling my-rack --json")
 def lab_cabling(
     lab: LabArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -184,13 +176,11 @@ def lab_cabling(
     raise typer.Exit(verb.run(lab, as_json=as_json))
 
 
-@lab_app.command(
+@lab_app.verb(
     "discover",
-    epilog=examples(
-        "rackloop lab discover mock --name copy",
-        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
-        "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
-    ),
+    "rackloop lab discover mock --name copy",
+    "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --host srv2=root@10.0.0.12",
+    "rackloop lab discover --name rack7 --host srv1=root@10.0.0.11 --switch tcp://10.0.0.2:5025 --out rack7.yaml",
 )
 def lab_discover(
     lab: Annotated[
@@ -226,14 +216,12 @@ def lab_discover(
     )
 
 
-@lab_app.command(
+@lab_app.verb(
     "provision",
-    epilog=examples(
-        "rackloop lab provision mock",
-        "rackloop lab provision mock --roles base_tools,network_tuning",
-        "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
-        "rackloop lab provision mock --undo",
-    ),
+    "rackloop lab provision mock",
+    "rackloop lab provision mock --roles base_tools,network_tuning",
+    "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
+    "rackloop lab provision mock --undo",
 )
 def lab_provision(
     lab: LabArgument,

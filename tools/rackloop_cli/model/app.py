@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.model.erasure_app import model_erasure_app
-from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.groups import Group
 
-model_app = group(
+model_app = Group(
     "Look at the reference models.",
     "rackloop model list",
     "rackloop model curves sata-hdd --out curves",
@@ -19,7 +19,7 @@ model_app = group(
 model_app.add_typer(model_erasure_app, name="erasure")
 
 
-@model_app.command("list", epilog=examples("rackloop model list"))
+@model_app.verb("list", "rackloop model list")
 def model_list() -> None:
     """List the drive profiles.
 
@@ -30,13 +30,11 @@ def model_list() -> None:
     raise typer.Exit(verb.show_profiles())
 
 
-@model_app.command(
+@model_app.verb(
     "curves",
-    epilog=examples(
-        "rackloop model curves sata-hdd",
-        "rackloop model curves nvme-ssd --out curves --size '4 GiB' --seed 7",
-        "rackloop model curves profiles/my-drive.yaml",
-    ),
+    "rackloop model curves sata-hdd",
+    "rackloop model curves nvme-ssd --out curves --size '4 GiB' --seed 7",
+    "rackloop model curves profiles/my-drive.yaml",
 )
 def model_curves(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A drive profile: a file, or the name of one.")],

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.groups import Group
 
-model_erasure_app = group(
+model_erasure_app = Group(
     "Compute the effect of local erasure coding on tail latency, and its costs.",
     "rackloop model erasure codes",
     "rackloop model erasure tail --out tail",
@@ -17,37 +17,27 @@ model_erasure_app = group(
 )
 
 PhOption = Annotated[
-    list[float] | None,
-    typer.Option("--ph", metavar="P", help="Probability that a sector fails at first; may be given again."),
+    list[float] | None, typer.Option(metavar="P", help="Probability that a sector fails at first; may be given again.")
 ]
-CodewordOption = Annotated[
-    list[int] | None, typer.Option("--codeword", metavar="N", help="Sectors of a group; may be given again.")
-]
+CodewordOption = Annotated[list[int] | None, typer.Option(metavar="N", help="Sectors of a group; may be given again.")]
 OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Directory for JSON, CSV, and the plot as SVG and PNG; else none."),
+    Path | None, typer.Option(metavar="DIR", help="Directory for JSON, CSV, and the plot as SVG and PNG; else none.")
 ]
 TableOutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Directory for the table as JSON and CSV; else none.")
+    Path | None, typer.Option(metavar="DIR", help="Directory for the table as JSON and CSV; else none.")
 ]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of all random choices.")
-]
-PsOption = Annotated[
-    float, typer.Option("--ps", metavar="P", help="Highest allowed probability of a decoding failure.")
-]
+SeedOption = Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of all random choices.")]
+PsOption = Annotated[float, typer.Option(metavar="P", help="Highest allowed probability of a decoding failure.")]
 ProfileOption = Annotated[
-    str, typer.Option("--profile", metavar="PROFILE", help="A hard disk's profile: a file, or the name of one.")
+    str, typer.Option(metavar="PROFILE", help="A hard disk's profile: a file, or the name of one.")
 ]
 
 
-@model_erasure_app.command(
+@model_erasure_app.verb(
     "codes",
-    epilog=examples(
-        "rackloop model erasure codes",
-        "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9",
-        "rackloop model erasure codes --out codes",
-    ),
+    "rackloop model erasure codes",
+    "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9",
+    "rackloop model erasure codes --out codes",
 )
 def codes(
     ph: PhOption = None, codeword: CodewordOption = None, ps: PsOption = 1e-6, out: TableOutOption = None
@@ -62,11 +52,8 @@ def codes(
     raise typer.Exit(verb.codes(ph, codeword, ps, out))
 
 
-@model_erasure_app.command(
-    "redundancy",
-    epilog=examples(
-        "rackloop model erasure redundancy", "rackloop model erasure redundancy --ps 1e-6 --out redundancy"
-    ),
+@model_erasure_app.verb(
+    "redundancy", "rackloop model erasure redundancy", "rackloop model erasure redundancy --ps 1e-6 --out redundancy"
 )
 def redundancy(
     ph: PhOption = None,
@@ -84,14 +71,12 @@ def redundancy(
     raise typer.Exit(verb.redundancy(ph, ps, longest, out))
 
 
-@model_erasure_app.command(
+@model_erasure_app.verb(
     "tail",
-    epilog=examples(
-        "rackloop model erasure tail",
-        "rackloop model erasure tail --ph 0.001 --sectors 10000 --retry '20 ms' --measure 400",
-        "rackloop model erasure tail --charge most --trials 0",
-        "rackloop model erasure tail --measure 400 --out tail --seed 7",
-    ),
+    "rackloop model erasure tail",
+    "rackloop model erasure tail --ph 0.001 --sectors 10000 --retry '20 ms' --measure 400",
+    "rackloop model erasure tail --charge most --trials 0",
+    "rackloop model erasure tail --measure 400 --out tail --seed 7",
 )
 def tail(
     sectors: Annotated[
@@ -155,13 +140,11 @@ def tail(
     raise typer.Exit(verb.tail(asked))
 
 
-@model_erasure_app.command(
+@model_erasure_app.verb(
     "overhead",
-    epilog=examples(
-        "rackloop model erasure overhead",
-        "find /srv -type f -printf '%s\\n' > sizes.txt && rackloop model erasure overhead sizes.txt",
-        "rackloop model erasure overhead histogram.csv --codeword 1023 --ph 0.001 --out overhead",
-    ),
+    "rackloop model erasure overhead",
+    "find /srv -type f -printf '%s\\n' > sizes.txt && rackloop model erasure overhead sizes.txt",
+    "rackloop model erasure overhead histogram.csv --codeword 1023 --ph 0.001 --out overhead",
 )
 def overhead(
     sizes: Annotated[
@@ -181,9 +164,8 @@ def overhead(
     raise typer.Exit(verb.overhead(sizes or [], ph, codeword, out))
 
 
-@model_erasure_app.command(
-    "update",
-    epilog=examples("rackloop model erasure update", "rackloop model erasure update --sectors 120 --groups 300"),
+@model_erasure_app.verb(
+    "update", "rackloop model erasure update", "rackloop model erasure update --sectors 120 --groups 300"
 )
 def update(
     sectors: Annotated[
@@ -205,9 +187,8 @@ def update(
     raise typer.Exit(verb.update(sectors, ph, codeword, groups, profile, seed, out))
 
 
-@model_erasure_app.command(
-    "slowdown",
-    epilog=examples("rackloop model erasure slowdown", "rackloop model erasure slowdown --ph 0.001 --out slowdown"),
+@model_erasure_app.verb(
+    "slowdown", "rackloop model erasure slowdown", "rackloop model erasure slowdown --ph 0.001 --out slowdown"
 )
 def slowdown(
     ph: PhOption = None,

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, lab_group
+from rackloop_cli.shared.groups import LabGroup
 
-power_app = lab_group(
+power_app = LabGroup(
     "Look at the power of a lab's servers and outlets and switch it by hand.",
     "rackloop power mock show",
     "rackloop power mock off srv1",
@@ -21,7 +21,7 @@ Target = Annotated[
 ]
 
 
-@power_app.command("show", epilog=examples("rackloop power mock show"))
+@power_app.verb("show", "rackloop power mock show")
 def power_show(ctx: typer.Context) -> None:
     """Show the power state of servers.
 
@@ -33,7 +33,7 @@ def power_show(ctx: typer.Context) -> None:
     raise typer.Exit(verb.show(ctx.obj))
 
 
-@power_app.command("on", epilog=examples("rackloop power mock on srv1"))
+@power_app.verb("on", "rackloop power mock on srv1")
 def power_on(ctx: typer.Context, target: Target) -> None:
     """Turn a server or an outlet on.
 
@@ -44,7 +44,7 @@ def power_on(ctx: typer.Context, target: Target) -> None:
     raise typer.Exit(verb.turn_on(ctx.obj, target))
 
 
-@power_app.command("off", epilog=examples("rackloop power mock off srv1", "rackloop power mock off pdu1/1"))
+@power_app.verb("off", "rackloop power mock off srv1", "rackloop power mock off pdu1/1")
 def power_off(ctx: typer.Context, target: Target) -> None:
     """Cut the power of a server or an outlet.
 
@@ -55,7 +55,7 @@ def power_off(ctx: typer.Context, target: Target) -> None:
     raise typer.Exit(verb.turn_off(ctx.obj, target))
 
 
-@power_app.command("cycle", epilog=examples("rackloop power mock cycle srv1"))
+@power_app.verb("cycle", "rackloop power mock cycle srv1")
 def power_cycle(ctx: typer.Context, target: Target) -> None:
     """Cut the power of a server or an outlet that is on, and give it back.
 

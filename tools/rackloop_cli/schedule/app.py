@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.groups import Group
 from rackloop_cli.shared.options import LabOption, TestplansOption
 
-schedule_app = group(
+schedule_app = Group(
     "Draw, show and shrink schedules of faults.",
     "rackloop schedule make storm.yaml --lab mock --seed 42",
     "rackloop schedule show storm --lab mock --seed 42",
@@ -22,21 +22,17 @@ Source = Annotated[
     typer.Argument(metavar="FILE", help="A schedule, a plan with one, or the directory of a run that played some."),
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="The seed; else the file's, else one is chosen."),
+    int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="The seed; else the file's, else one is chosen.")
 ]
 Test = Annotated[
-    str | None,
-    typer.Option("--test", metavar="TEST", help="Only this test's schedule, by its name in the plan or the report."),
+    str | None, typer.Option(metavar="TEST", help="Only this test's schedule, by its name in the plan or the report.")
 ]
 
 
-@schedule_app.command(
+@schedule_app.verb(
     "make",
-    epilog=examples(
-        "rackloop schedule make storm.yaml --lab mock --seed 42",
-        "rackloop schedule make storm --lab mock --out script.yaml",
-    ),
+    "rackloop schedule make storm.yaml --lab mock --seed 42",
+    "rackloop schedule make storm --lab mock --out script.yaml",
 )
 def schedule_make(
     source: Source,
@@ -55,13 +51,11 @@ def schedule_make(
     raise typer.Exit(verb.make(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out))
 
 
-@schedule_app.command(
+@schedule_app.verb(
     "show",
-    epilog=examples(
-        "rackloop schedule show storm.yaml --lab mock --seed 42",
-        "rackloop schedule show storm --lab mock --out drawn",
-        "rackloop schedule show runs/storm-mock-20260301-101500 --lab mock",
-    ),
+    "rackloop schedule show storm.yaml --lab mock --seed 42",
+    "rackloop schedule show storm --lab mock --out drawn",
+    "rackloop schedule show runs/storm-mock-20260301-101500 --lab mock",
 )
 def schedule_show(
     source: Source,
@@ -83,12 +77,10 @@ def schedule_show(
     raise typer.Exit(verb.show(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out))
 
 
-@schedule_app.command(
+@schedule_app.verb(
     "shrink",
-    epilog=examples(
-        "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
-        "rackloop schedule shrink storm --lab mock --seed 42 --times 3 --out least.yaml",
-    ),
+    "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
+    "rackloop schedule shrink storm --lab mock --seed 42 --times 3 --out least.yaml",
 )
 def schedule_shrink(
     source: Source,

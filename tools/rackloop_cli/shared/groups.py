@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import typer
 
 from rackloop_cli.shared.options import LabArgument
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def examples(*commands: str) -> str:
@@ -12,16 +17,23 @@ def examples(*commands: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
 
 
-def group(help_text: str, *commands: str) -> typer.Typer:
+class Group(typer.Typer):
     """A group of verbs. Plain help reads the same in a terminal, a log and the documents."""
-    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=help_text, epilog=examples(*commands))
+
+    def __init__(self, about: str, *commands: str) -> None:
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, help=about, epilog=examples(*commands))
+
+    def verb(self, name: str, *commands: str, more: str = "") -> Callable[[Verb], Verb]:
+        """Add the decorated function, whose help ends with the examples ``commands`` and ``more``."""
+        return self.command(name, epilog=examples(*commands) + more)
 
 
-def lab_group(help_text: str, *commands: str) -> typer.Typer:
+class LabGroup(Group):
     """A group of verbs whose first argument is a lab, which each verb finds in its context's ``obj``."""
-    verbs = group(help_text, *commands)
-    verbs.callback()(_remember_lab)
-    return verbs
+
+    def __init__(self, about: str, *commands: str) -> None:
+        super().__init__(about, *commands)
+        self.callback()(_remember_lab)
 
 
 def _remember_lab(ctx: typer.Context, lab: LabArgument) -> None:

@@ -8,26 +8,22 @@ from typing import Annotated
 import typer
 
 LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
-LabOption = Annotated[str, typer.Option("--lab", metavar="LAB", help="A lab description: a file, or the name of one.")]
+LabOption = Annotated[str, typer.Option(metavar="LAB", help="A lab description: a file, or the name of one.")]
 ResultsOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Directory for the results, new or empty; else one below runs/."),
+    Path | None, typer.Option(metavar="DIR", help="Directory for the results, new or empty; else one below runs/.")
 ]
 TestplansOption = Annotated[
-    Path | None,
-    typer.Option("--testplans", metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones."),
+    Path | None, typer.Option(metavar="DIR", help="The folder of the plan's tests, instead of the packaged ones.")
 ]
 ServersOption = Annotated[
     str | None,
-    typer.Option(
-        "--servers", metavar="NAME,...", help="Lease these servers with their drives, and nothing else of the rack."
-    ),
+    typer.Option(metavar="NAME,...", help="Lease these servers with their drives, and nothing else of the rack."),
 ]
 WaitOption = Annotated[
     float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for the rack's holder.")
 ]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", metavar="N", help="The priority in the queue; higher ones are served first.")
+    int, typer.Option(metavar="N", help="The priority in the queue; higher ones are served first.")
 ]
 StealOption = Annotated[
     bool, typer.Option("--steal", help="Take the rack from its holder; asks first, and leaves a record.")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, lab_group
+from rackloop_cli.shared.groups import LabGroup
 
-store_app = lab_group(
+store_app = LabGroup(
     "Keep files on one drive of a lab, protected against sectors that cannot be read.",
     "rackloop store mock format d05",
     "rackloop store mock put d05 results.tar",
@@ -23,13 +23,11 @@ TakeOverOption = Annotated[
 ]
 
 
-@store_app.command(
+@store_app.verb(
     "format",
-    epilog=examples(
-        "rackloop store mock format d05",
-        "rackloop store mock format d13 --ph 0.005 --codeword 1023",
-        "rackloop store mock format d05 --files 10000 --overwrite",
-    ),
+    "rackloop store mock format d05",
+    "rackloop store mock format d13 --ph 0.005 --codeword 1023",
+    "rackloop store mock format d05 --files 10000 --overwrite",
 )
 def store_format(
     ctx: typer.Context,
@@ -59,7 +57,7 @@ def store_format(
     )
 
 
-@store_app.command("status", epilog=examples("rackloop store mock status d05"))
+@store_app.verb("status", "rackloop store mock status d05")
 def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOption = False) -> None:
     """Show the status of a store.
 
@@ -71,13 +69,11 @@ def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOp
     raise typer.Exit(verb.status(StoreRequest(ctx.obj, drive, take_over)))
 
 
-@store_app.command(
+@store_app.verb(
     "put",
-    epilog=examples(
-        "rackloop store mock put d05 results.tar",
-        "rackloop store mock put d05 results.tar --name yesterday.tar",
-        "tar -c results | rackloop store mock put d05 - --name results.tar",
-    ),
+    "rackloop store mock put d05 results.tar",
+    "rackloop store mock put d05 results.tar --name yesterday.tar",
+    "tar -c results | rackloop store mock put d05 - --name results.tar",
 )
 def store_put(
     ctx: typer.Context,
@@ -97,13 +93,11 @@ def store_put(
     raise typer.Exit(verb.put(StoreRequest(ctx.obj, drive, take_over), source, name))
 
 
-@store_app.command(
+@store_app.verb(
     "get",
-    epilog=examples(
-        "rackloop store mock get d05 results.tar /tmp",
-        "rackloop store mock get d05 results.tar today.tar",
-        "rackloop store mock get d05 results.tar - | sha256sum",
-    ),
+    "rackloop store mock get d05 results.tar /tmp",
+    "rackloop store mock get d05 results.tar today.tar",
+    "rackloop store mock get d05 results.tar - | sha256sum",
 )
 def store_get(
     ctx: typer.Context,
@@ -125,7 +119,7 @@ def store_get(
     raise typer.Exit(verb.get(StoreRequest(ctx.obj, drive, take_over), name, target))
 
 
-@store_app.command("rm", epilog=examples("rackloop store mock rm d05 results.tar"))
+@store_app.verb("rm", "rackloop store mock rm d05 results.tar")
 def store_rm(
     ctx: typer.Context,
     drive: DriveArgument,
@@ -142,7 +136,7 @@ def store_rm(
     raise typer.Exit(verb.remove(StoreRequest(ctx.obj, drive, take_over), names))
 
 
-@store_app.command("scrub", epilog=examples("rackloop store mock scrub d05", "rackloop store mock scrub d05 --check"))
+@store_app.verb("scrub", "rackloop store mock scrub d05", "rackloop store mock scrub d05 --check")
 def store_scrub(
     ctx: typer.Context,
     drive: DriveArgument,
@@ -160,9 +154,7 @@ def store_scrub(
     raise typer.Exit(verb.scrub(StoreRequest(ctx.obj, drive, take_over), check=check))
 
 
-@store_app.command(
-    "mount", epilog=examples("rackloop store mock mount d05 /mnt/d05", "rackloop store mock mount d05 /mnt/d05 &")
-)
+@store_app.verb("mount", "rackloop store mock mount d05 /mnt/d05", "rackloop store mock mount d05 /mnt/d05 &")
 def store_mount(
     ctx: typer.Context,
     drive: DriveArgument,

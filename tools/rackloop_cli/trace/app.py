@@ -7,30 +7,28 @@ from typing import Annotated
 
 import typer
 
-from rackloop_cli.shared.groups import examples, group
+from rackloop_cli.shared.groups import Group
 from rackloop_cli.shared.options import LabOption, ResultsOption
 from rackloop_traces import FORMATS
 
-trace_app = group(
+trace_app = Group(
     "Read, convert, make and replay block traces.",
     "rackloop trace stat trace.csv.gz",
     "rackloop trace convert trace.csv.gz trace.iolog",
     "rackloop trace replay trace.csv.gz --lab mock --speed 10",
 )
 
-VolumeOption = Annotated[str | None, typer.Option("--volume", metavar="V", help="Only this volume's requests.")]
+VolumeOption = Annotated[str | None, typer.Option(metavar="V", help="Only this volume's requests.")]
 TargetArgument = Annotated[
     Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")
 ]
 
 
-@trace_app.command(
+@trace_app.verb(
     "stat",
-    epilog=examples(
-        "rackloop trace stat trace.csv.gz",
-        "rackloop trace stat trace.csv.gz --out look",
-        "rackloop trace stat alibaba.csv.zst --volume 12 --json > volume12.json",
-    ),
+    "rackloop trace stat trace.csv.gz",
+    "rackloop trace stat trace.csv.gz --out look",
+    "rackloop trace stat alibaba.csv.zst --volume 12 --json > volume12.json",
 )
 def trace_stat(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst.")],
@@ -53,15 +51,13 @@ def trace_stat(
     raise typer.Exit(verb.run(trace, out=out, as_json=as_json, volume=volume, source=source))
 
 
-@trace_app.command(
+@trace_app.verb(
     "convert",
-    epilog=examples(
-        "rackloop trace convert trace.csv.gz trace.iolog",
-        "rackloop trace convert msr.csv.gz volume1.spc.zst --volume usr.1",
-        "rackloop trace convert sda.blktrace.0 sda.csv --to systor17",
-        "rackloop trace convert vm.csv vm.iolog --from cloudphysics-us --strict",
-    )
-    + "\n\n\b\nFormats:\n"
+    "rackloop trace convert trace.csv.gz trace.iolog",
+    "rackloop trace convert msr.csv.gz volume1.spc.zst --volume usr.1",
+    "rackloop trace convert sda.blktrace.0 sda.csv --to systor17",
+    "rackloop trace convert vm.csv vm.iolog --from cloudphysics-us --strict",
+    more="\n\n\b\nFormats:\n"
     + "\n".join(f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()),
 )
 def trace_convert(
@@ -90,13 +86,11 @@ def trace_convert(
     raise typer.Exit(status)
 
 
-@trace_app.command(
+@trace_app.verb(
     "make",
-    epilog=examples(
-        "rackloop trace make load.csv.gz --to msr --duration 60 --rate 500 --seed 42",
-        "rackloop trace make load.iolog --sizes 4KiB:60,64KiB:40 --read-percent 70 --footprint '2 GiB'",
-        "rackloop trace make twin.csv.zst --to alibaba --like trace.csv.gz --requests 1000000",
-    ),
+    "rackloop trace make load.csv.gz --to msr --duration 60 --rate 500 --seed 42",
+    "rackloop trace make load.iolog --sizes 4KiB:60,64KiB:40 --read-percent 70 --footprint '2 GiB'",
+    "rackloop trace make twin.csv.zst --to alibaba --like trace.csv.gz --requests 1000000",
 )
 def trace_make(
     out: TargetArgument,
@@ -168,13 +162,11 @@ def trace_make(
     raise typer.Exit(verb.run(request))
 
 
-@trace_app.command(
+@trace_app.verb(
     "replay",
-    epilog=examples(
-        "rackloop trace replay demo --lab mock",
-        "rackloop trace replay recorded.csv.gz --lab mock --fold --for 60",
-        "rackloop trace replay recorded.csv.gz --lab labs/rack7.yaml --drive d05 --speed 10 --reads-only --out results",
-    ),
+    "rackloop trace replay demo --lab mock",
+    "rackloop trace replay recorded.csv.gz --lab mock --fold --for 60",
+    "rackloop trace replay recorded.csv.gz --lab labs/rack7.yaml --drive d05 --speed 10 --reads-only --out results",
 )
 def trace_replay(
     trace: Annotated[
