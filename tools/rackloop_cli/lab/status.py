@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rackloop.clock import Clock
 from rackloop.lab import Lab, LabState, Parts
 from rackloop.record.acts import act_json
-from rackloop.safety.leases import Attempt, Lease, Leases, Theft, Ticket
+from rackloop.safety.leases import Lease, Leases, Theft, Ticket
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Entry, Journal, JournalDamaged
 from rackloop_cli.lab.maintenance import out_of_service
@@ -33,7 +34,10 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
             "leases": [_lease(lease) for lease in leases.held()],
             "queue": [_ticket(ticket) for ticket in leases.queue()],
             "stolen": [_theft(theft) for theft in leases.thefts(_SHOWN)],
-            "attempts": [_attempt(attempt) for attempt in leases.attempts(_SHOWN)],
+            "attempts": [
+                asdict(attempt) | {"at": attempt.at.isoformat(), "reasons": list(attempt.reasons)}
+                for attempt in leases.attempts(_SHOWN)
+            ],
             "standing": [_entry(entry) for entry in standing],
             "journal_damage": damage,
             "out_of_service": out_of_service(lab, store),
@@ -117,16 +121,6 @@ def _theft(theft: Theft) -> dict[str, Any]:
         "slice": _parts(theft.parts),
         "at": theft.at.isoformat(),
         "why": theft.why,
-    }
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "drive": attempt.drive,
-        "lease": attempt.lease,
-        "who": attempt.who,
-        "at": attempt.at.isoformat(),
-        "reasons": list(attempt.reasons),
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from threading import Thread
 from typing import Any
 
@@ -58,32 +58,27 @@ def interruptible() -> Iterator[Interruption]:
     For the main thread, as signals are.
     """
     interruption = Interruption()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, interruption.on_signal)
+    with _handling(interruption.on_signal, _SIGNALS):
         yield interruption
-    finally:
-        _restore(before)
 
 
-@contextmanager
-def default_signals() -> Iterator[None]:
+def default_signals() -> AbstractContextManager[None]:
     """Within :func:`interruptible`, have SIGTERM and SIGHUP do what they do to a process that has no handler.
 
     libfuse installs its handlers only over the default ones; its binding replaces Python's SIGINT handler.
     """
-    inside = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    return _handling(signal.SIG_DFL, (signal.SIGTERM, signal.SIGHUP))
+
+
+@contextmanager
+def _handling(handler: Any, numbers: Collection[signal.Signals]) -> Iterator[None]:
+    """Have ``handler`` in force for these signals, but for those that are ignored."""
+    before = {number: signal.getsignal(number) for number in numbers}
     try:
-        for number, handler in inside.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
+        for number, standing in before.items():
+            if standing is not signal.SIG_IGN:
+                signal.signal(number, handler)
         yield
     finally:
-        _restore(inside)
-
-
-def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+        for number, standing in before.items():
+            signal.signal(number, standing)
