@@ -1,6 +1,6 @@
 """Verdicts of `rackloop demo` on a quiet machine, on a busy one, and with slowed drive models.
 
-    python tools/demo_verdicts.py --quiet 20 --busy 10 --slow 10 --slow-busy 10
+    python benchmarks/demo_verdicts.py --quiet 20 --busy 10 --slow 10 --slow-busy 10
 
 Expected: pass on a quiet machine; pass or unknown on a busy one; fail, cause product, with drives that come online
 three times later than specified. Ends with status 1 for any other verdict.
