@@ -56,6 +56,18 @@ class MockRack:
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode().rstrip("\n")
 
+    @contextmanager
+    def running(self, server: str, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A command on the server that has begun, and is killed at the end."""
+        argv, pipe = self.ssh_argv(server, f"echo ready; {command}"), subprocess.PIPE
+        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as ssh:
+            assert ssh.stdout is not None
+            assert ssh.stdout.readline() == b"ready\n"
+            try:
+                yield ssh
+            finally:
+                ssh.kill()
+
     def becomes(self, server: str, state: HostState) -> None:
         """Wait until the server is in ``state``."""
         self._wait(server, lambda now: now is state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,13 @@ def host(sshd: Sshd) -> Iterator[SshHost]:
     """That server, by SSH."""
     with SshHost(sshd.access(), CLOCK) as opened:
         yield opened
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What is closed at the end of the test."""
+    with ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture

@@ -19,14 +19,13 @@ from rackloop_drivers.fabric.flexfabric import (
     LineFault,
     LineFaultRule,
     LineFaults,
-    MemoryMatrix,
     SwitchPeer,
-    SwitchThread,
     open_flexfabric,
 )
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack
+from tests.switch_in_memory import switch_in_memory, tcp
 
 ONE = PortMap.of([(1, 17), (2, 18)])
 OTHER = PortMap.of([(1, 18), (2, 17)])
@@ -38,17 +37,10 @@ def remaps_in_trouble(rule: LineFaultRule, seed: int, remaps: int, answer_within
 
     Each that was acknowledged was made once; each that failed was made once or not at all.
     """
-
-    async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=ONE), line_faults=LineFaults(stream(seed, "switch")))
-
-    async def serve(peer: SwitchPeer) -> tuple[str, int]:
-        return await peer.serve_tcp()
-
-    with SwitchThread(make) as thread:
-        host, port = thread.call(serve)
-        session = open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), answer_within_s=answer_within_s)
-        clean = open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon())
+    with switch_in_memory(ONE, line_faults=LineFaults(stream(seed, "switch"))) as thread:
+        url = tcp(thread)
+        session = open_flexfabric(url, CLOCK, soon(), answer_within_s=answer_within_s)
+        clean = open_flexfabric(url, CLOCK, soon())
         acknowledged = failed = 0
         for _ in range(remaps):
             before = FlexFabric(clean).live_map(soon())

@@ -18,7 +18,6 @@ from rackloop.portmap import Full, PortMap
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
     FlexFabricPhy,
-    MemoryMatrix,
     RackdMatrix,
     SwitchPeer,
     SwitchThread,
@@ -27,22 +26,14 @@ from rackloop_drivers.fabric.flexfabric import (
 from rackloop_drivers.fabric.static import StaticFabric
 from tests.deadlines import CLOCK
 from tests.rackd_process import running_rackd
+from tests.switch_in_memory import switch_in_memory, tcp
 
 pytestmark = pytest.mark.filterwarnings("ignore:set(Daemon|Name)")  # pyserial 3.5, rfc2217
 REAL = "RACKLOOP_REAL_FLEXFABRIC"
 
 
-async def _in_memory() -> SwitchPeer:
-    return SwitchPeer(MemoryMatrix(CLOCK))
-
-
-def _tcp(thread: SwitchThread) -> str:
-    host, port = thread.call(lambda peer: peer.serve_tcp())
-    return f"tcp://{host}:{port}"
-
-
 def _pyserial_socket(thread: SwitchThread) -> str:
-    return _tcp(thread).replace("tcp://", "socket://")
+    return tcp(thread).replace("tcp://", "socket://")
 
 
 def _rfc2217(thread: SwitchThread) -> str:
@@ -57,12 +48,12 @@ def _pty(thread: SwitchThread) -> str:
     return thread.call(serve)
 
 
-WIRES = {"tcp": _tcp, "socket": _pyserial_socket, "rfc2217": _rfc2217, "pty": _pty}
+WIRES = {"tcp": tcp, "socket": _pyserial_socket, "rfc2217": _rfc2217, "pty": _pty}
 
 
 @contextmanager
 def _simulated(wire: str) -> Iterator[str]:
-    with SwitchThread(_in_memory) as thread:
+    with switch_in_memory() as thread:
         yield WIRES[wire](thread)
 
 
@@ -76,7 +67,7 @@ def _rackd(directory: Path) -> Iterator[str]:
             return SwitchPeer(matrices[0], state_path=directory / "switch.json")
 
         with SwitchThread(make) as thread:
-            yield _tcp(thread)
+            yield tcp(thread)
             thread.call(lambda _peer: matrices[0].close())
 
 

@@ -18,9 +18,10 @@ from rackloop.portmap import PortMap
 from rackloop.safety.leases import HeldLease, Leases, fenced, holding
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal, JournalledFabric
-from rackloop_drivers.fabric.flexfabric import FlexFabric, MemoryMatrix, SwitchPeer, SwitchThread, open_flexfabric
+from rackloop_drivers.fabric.flexfabric import FlexFabric, open_flexfabric
 from tests.deadlines import CLOCK
 from tests.parts import parts
+from tests.switch_in_memory import switch_in_memory, tcp
 from tests.unit.harness.sim_rack import described
 
 # The clauses leave these alone, but for the one that uses every port.
@@ -91,12 +92,8 @@ def _refused(ports: list[int]) -> BadInput:
 
 @pytest.fixture
 def rack(tmp_path: Path) -> Iterator[Rack]:
-    async def with_others() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=OTHERS))
-
-    with SwitchThread(with_others) as thread, ExitStack() as stack:
-        host, port = thread.call(lambda peer: peer.serve_tcp())
-        yield Rack(f"tcp://{host}:{port}", tmp_path, stack)
+    with switch_in_memory(OTHERS) as thread, ExitStack() as stack:
+        yield Rack(tcp(thread), tmp_path, stack)
 
 
 @pytest.mark.parametrize("clause", fabric_contract.CONTRACT, ids=lambda clause: clause.__name__)

@@ -23,6 +23,7 @@ from rackloop_drivers.fabric.flexfabric import (
 )
 from tests.deadlines import CLOCK, soon
 from tests.rackd_process import RunningRackd, running_rackd
+from tests.switch_in_memory import tcp
 
 CABLED = PortMap.of([(1, 101), (2, 102)])
 
@@ -37,8 +38,7 @@ def rack(directory: Path) -> Iterator[tuple[RunningRackd, SwitchThread, FlexFabr
             return SwitchPeer(matrices[0])
 
         with SwitchThread(make) as thread:
-            host, port = thread.call(lambda peer: peer.serve_tcp())
-            fabric = FlexFabric(open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), answer_within_s=5))
+            fabric = FlexFabric(open_flexfabric(tcp(thread), CLOCK, soon(), answer_within_s=5))
             try:
                 yield rackd, thread, fabric
             finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,31 +30,21 @@ from rackloop_drivers.fabric.flexfabric import (
     LineFault,
     LineFaultRule,
     LineFaults,
-    MemoryMatrix,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
 )
 from rackloop_drivers.fabric.flexfabric._session import HISTORY_LENGTH
 from tests.deadlines import CLOCK, soon
+from tests.switch_in_memory import switch_in_memory, tcp
 
 BEFORE = PortMap.of([(1, 17), (2, 18), (3, 19)])
 CHANGE = Partial(PortMap.of([(1, 18)]))
 AFTER = PortMap.of([(1, 18), (3, 19)])
 
 
-@contextmanager
-def switch(boot_map: PortMap = BEFORE) -> Iterator[SwitchThread]:
-    async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=boot_map), line_faults=LineFaults(stream(7, "switch")))
-
-    with SwitchThread(make) as thread:
-        yield thread
-
-
-def tcp(thread: SwitchThread) -> str:
-    host, port = thread.call(lambda peer: peer.serve_tcp())
-    return f"tcp://{host}:{port}"
+def switch(boot_map: PortMap = BEFORE) -> AbstractContextManager[SwitchThread]:
+    return switch_in_memory(boot_map, line_faults=LineFaults(stream(7, "switch")))
 
 
 def serial(thread: SwitchThread, baud: int = 115200) -> str:

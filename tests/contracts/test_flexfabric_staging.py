@@ -17,9 +17,9 @@ from tests.contracts.test_flexfabric_recovery import (
     connect,
     install,
     switch,
-    tcp,
 )
 from tests.deadlines import soon
+from tests.switch_in_memory import tcp
 
 
 @pytest.mark.parametrize("trouble", ANSWER_TROUBLE, ids=lambda rule: rule.act.value)

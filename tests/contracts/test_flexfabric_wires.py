@@ -19,22 +19,19 @@ from rackloop_drivers.fabric.flexfabric import (
     LineFault,
     LineFaultRule,
     LineFaults,
-    MemoryMatrix,
     SwitchPeer,
     SwitchThread,
     open_flexfabric,
 )
 from tests.deadlines import CLOCK, soon
+from tests.switch_in_memory import switch_in_memory, tcp
 
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
 
 
 @pytest.fixture
 def switch(tmp_path: Path) -> Iterator[SwitchThread]:
-    async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK), state_path=tmp_path / "switch.json")
-
-    with SwitchThread(make) as thread:
+    with switch_in_memory(state_path=tmp_path / "switch.json") as thread:
         yield thread
 
 
@@ -130,30 +127,21 @@ def test_a_paced_line_carries_a_whole_map(switch: SwitchThread) -> None:
 
 def test_the_highest_token_outlives_the_switch(tmp_path: Path) -> None:
     state = tmp_path / "switch.json"
-
-    async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK), state_path=state)
-
     for token in (41, 42):
-        with SwitchThread(make) as thread:
-            host, port = thread.call(lambda peer: peer.serve_tcp())
-            open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), token).close()
-    with SwitchThread(make) as thread:
-        host, port = thread.call(lambda peer: peer.serve_tcp())
+        with switch_in_memory(state_path=state) as thread:
+            open_flexfabric(tcp(thread), CLOCK, soon(), token).close()
+    with switch_in_memory(state_path=state) as thread:
+        url = tcp(thread)
         with pytest.raises(LockedOut):
-            open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), 41)
-        open_flexfabric(f"tcp://{host}:{port}", CLOCK, soon(), 42).close()
+            open_flexfabric(url, CLOCK, soon(), 41)
+        open_flexfabric(url, CLOCK, soon(), 42).close()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"highest_token": "5"}', '{"highest_token": -1}', "\x00"])
 def test_a_state_file_that_is_none_is_bad_input(tmp_path: Path, text: str) -> None:
     state = tmp_path / "switch.json"
     state.write_text(text)
-
-    async def make() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK), state_path=state)
-
-    with pytest.raises(BadInput, match="not a switch's state"), SwitchThread(make):
+    with pytest.raises(BadInput, match="not a switch's state"), switch_in_memory(state_path=state):
         pass
 
 

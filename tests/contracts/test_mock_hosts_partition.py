@@ -6,7 +6,6 @@ import select
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -64,19 +63,6 @@ def answers_nobody(rack: MockRack) -> bool:
     return False
 
 
-@contextmanager
-def command(rack: MockRack, line: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that is running: its first line, `ready`, has come."""
-    argv = rack.ssh_argv(SERVER, f"echo ready; {line}")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as ssh:
-        assert ssh.stdout is not None
-        assert ssh.stdout.readline() == b"ready\n"
-        try:
-            yield ssh
-        finally:
-            ssh.kill()
-
-
 def test_nobody_is_accepted_or_refused_and_the_other_servers_answer(rack: MockRack) -> None:
     pull(rack)
     assert answers_nobody(rack)
@@ -97,7 +83,7 @@ def test_who_began_to_connect_gets_through_once_the_cable_is_in_again(rack: Mock
 
 
 def test_what_a_client_sends_arrives_when_the_cable_is_in_again(rack: MockRack) -> None:
-    with command(rack, "read line; echo $line; read line; echo $line") as ssh:
+    with rack.running(SERVER, "read line; echo $line; read line; echo $line") as ssh:
         assert ssh.stdin is not None
         assert ssh.stdout is not None
         pull(rack)
@@ -111,7 +97,7 @@ def test_what_a_client_sends_arrives_when_the_cable_is_in_again(rack: MockRack) 
 
 def test_what_a_server_says_meanwhile_arrives_when_the_cable_is_in_again(rack: MockRack) -> None:
     folder = rack.state.directory / "hosts" / SERVER / "tmp"
-    with command(rack, "until [ -e /tmp/go ]; do sleep 0.01; done; echo said; touch /tmp/went; exit 3") as ssh:
+    with rack.running(SERVER, "until [ -e /tmp/go ]; do sleep 0.01; done; echo said; touch /tmp/went; exit 3") as ssh:
         assert ssh.stdout is not None
         pull(rack)
         (folder / "go").touch()

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +21,8 @@ from tests.mock_rack import MockRack
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 # How long a server that answers nothing is listened to: one that answers does it in milliseconds.
 SILENCE_S = 0.3
+# Reads a line in its middle, which it prints.
+WAITING = "read line; echo $line; sleep 600"
 
 
 @pytest.fixture
@@ -47,19 +48,6 @@ def is_refused(rack: MockRack, server: str) -> bool:
             return False
     except ConnectionRefusedError:
         return True
-
-
-@contextlib.contextmanager
-def waiting_command(rack: MockRack, server: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command in its middle: it has printed a line, and prints the next one it reads."""
-    argv = rack.ssh_argv(server, "echo ready; read line; echo $line; sleep 600")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ssh:
-        assert ssh.stdout is not None
-        assert ssh.stdout.readline() == b"ready\n"
-        try:
-            yield ssh
-        finally:
-            ssh.kill()
 
 
 def begins(command_line: Path, word: str) -> bool:
@@ -90,7 +78,7 @@ def crash(rack: MockRack, server: str) -> None:
 def test_a_server_that_ends_resets_its_connections_and_refuses_more(
     rack: MockRack, server: str, end: Callable[[MockRack, str], None]
 ) -> None:
-    with waiting_command(rack, server) as ssh, socket.create_connection(rack.address(server), timeout=10) as raw:
+    with rack.running(server, WAITING) as ssh, socket.create_connection(rack.address(server), timeout=10) as raw:
         assert raw.recv(4) == b"SSH-"
         end(rack, server)
         with pytest.raises(ConnectionResetError), raw.makefile("rb") as stream:
@@ -136,7 +124,7 @@ def test_a_server_that_hangs_accepts_and_answers_nothing(rack: MockRack, server:
 
 
 def test_what_hung_goes_on_in_its_middle(rack: MockRack, server: str) -> None:
-    with waiting_command(rack, server) as ssh:
+    with rack.running(server, WAITING) as ssh:
         assert ssh.stdin is not None
         assert ssh.stdout is not None
         rack.control.hang(server, soon(30))
@@ -163,7 +151,7 @@ def test_processes_of_a_server_that_hangs_stand_still(rack: MockRack, server: st
 
 
 def test_what_hung_leaves_nothing_when_it_is_reset(rack: MockRack, server: str) -> None:
-    with waiting_command(rack, server) as ssh:
+    with rack.running(server, WAITING) as ssh:
         rack.control.hang(server, soon(30))
         rack.control.boot(server, soon(30))
         assert ssh.wait(30) == 255

@@ -29,12 +29,6 @@ def boxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerBoxes]:
         yield boxes
 
 
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
 def redfish(boxes: PowerBoxes, stack: ExitStack) -> PowerPort:
     return RedfishPowerPort(stack.enter_context(boxes.redfish()))
 

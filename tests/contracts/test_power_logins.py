@@ -43,12 +43,6 @@ def boxes(tmp_path: Path) -> Iterator[PowerBoxes]:
         yield boxes
 
 
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
 Made = Callable[[PowerBoxes, ExitStack, str], PowerPort]
 
 

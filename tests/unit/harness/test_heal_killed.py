@@ -19,11 +19,9 @@ from rackloop.seed import stream
 from rackloop_drivers.fabric.flexfabric import (
     FlexFabric,
     FlexFabricPhy,
-    MemoryMatrix,
-    SwitchPeer,
-    SwitchThread,
     open_flexfabric,
 )
+from tests.switch_in_memory import switch_in_memory, tcp
 from tests.unit.harness.sim_rack import BASELINE, described
 
 STEPS = ("before_intent", "after_intent", "after_stage", "after_act", "after_record")
@@ -115,12 +113,8 @@ class RealBench:
 
 @pytest.fixture
 def real_bench(tmp_path: Path) -> Iterator[RealBench]:
-    async def at_the_baseline() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(RealClock(), boot_map=BASELINE))
-
-    with SwitchThread(at_the_baseline) as thread:
-        host, port = thread.call(lambda peer: peer.serve_tcp())
-        yield RealBench(tmp_path, f"tcp://{host}:{port}")
+    with switch_in_memory(BASELINE) as thread:
+        yield RealBench(tmp_path, tcp(thread))
 
 
 def killed(bench: RealBench, seed: int, step: str) -> None:

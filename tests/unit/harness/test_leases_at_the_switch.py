@@ -22,12 +22,10 @@ from rackloop_drivers.fabric.flexfabric import (
     Exchange,
     FlexFabric,
     FlexFabricPhy,
-    MemoryMatrix,
-    SwitchPeer,
-    SwitchThread,
     open_flexfabric,
 )
 from tests.deadlines import CLOCK, soon
+from tests.switch_in_memory import switch_in_memory, tcp
 from tests.unit.harness.sim_rack import BASELINE, described
 
 
@@ -69,12 +67,8 @@ class Rack:
 
 @pytest.fixture
 def rack(tmp_path: Path) -> Iterator[Rack]:
-    async def at_the_baseline() -> SwitchPeer:
-        return SwitchPeer(MemoryMatrix(CLOCK, boot_map=BASELINE))
-
-    with SwitchThread(at_the_baseline) as thread, ExitStack() as stack:
-        host, port = thread.call(lambda peer: peer.serve_tcp())
-        yield Rack(stack, tmp_path, f"tcp://{host}:{port}")
+    with switch_in_memory(BASELINE) as thread, ExitStack() as stack:
+        yield Rack(stack, tmp_path, tcp(thread))
 
 
 def part_of(rack: Rack, server: str) -> Parts:
