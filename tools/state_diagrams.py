@@ -18,7 +18,7 @@ from rackloop_drivers.fabric.flexfabric.peer.control_lock import TRANSITIONS
 DIAGRAMS: dict[Path, Mapping[Any, Mapping[Any, Any]]] = {
     Path(__file__).parents[1] / "docs" / "reference" / "images" / "control-lock.svg": TRANSITIONS
 }
-_APART, _WIDTH, _HEIGHT, _TOP, _LINE = 340, 120, 44, 110, 17
+_APART, _WIDTH, _HEIGHT, _TOP, _BELOW, _LINE = 340, 120, 44, 110, 60, 17
 _STYLE = """  <style>
     text { font-family: sans-serif; font-size: 13px; fill: #1b2733; text-anchor: middle }
     .state { font-family: monospace; font-size: 15px; font-weight: bold }
@@ -44,7 +44,7 @@ def diagram(table: Mapping[Any, Mapping[Any, Any]]) -> str:
         for following in dict.fromkeys(events.values()):
             labels = [_said(event) for event, reached in events.items() if reached is following]
             parts.append(_edge(states[state], states[following], labels))
-    width, height = 360 + (len(states) - 1) * _APART, 2 * _TOP + _HEIGHT
+    width, height = 360 + (len(states) - 1) * _APART, _TOP + _HEIGHT + _BELOW
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
     ground = f'  <rect style="fill: #ffffff; stroke: none" width="{width}" height="{height}"/>\n'
     return head + _STYLE + ground + "".join(parts) + "</svg>\n"
