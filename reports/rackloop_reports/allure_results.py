@@ -201,7 +201,7 @@ def _environment(run: RunRecord) -> str:
     for dut in run.started.duts:
         parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))
         facts[f"Drive {dut.get('id')}"] = ", ".join(str(part) for part in parts if part)
-    facts |= {f"Not used {out.gear}": out.reason for out in run.gear_out}
+    facts |= {f"Not used {out.gear}": out.reason for out in run.parts_out}
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in facts.items())
 
 

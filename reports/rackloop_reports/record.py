@@ -18,10 +18,10 @@ from rackloop.record import (
     EvidenceGathered,
     Exchange,
     FaultPhase,
-    GearOut,
     HealthCompared,
     IoSeries,
     Measured,
+    PartOut,
     RemapSeen,
     RetestDone,
     RoundsMeasured,
@@ -151,7 +151,7 @@ class RunRecord:
     """A whole run. Stamps are nanoseconds on the run's clock; :meth:`wall` gives the time of day.
 
     ``tests`` stand in the order they began. Of a run that was killed between two tests, the last entry is a test
-    named ``run``, unknown by the harness, so that no view of the run is green. ``gear_out`` are the parts of the rack
+    named ``run``, unknown by the harness, so that no view of the run is green. ``parts_out`` are the parts of the rack
     that were not used, in the order they were taken out.
     """
 
@@ -161,7 +161,7 @@ class RunRecord:
     tests: list[TestRecord]
     exchanges: list[Exchange]
     finished: RunFinished | None
-    gear_out: list[GearOut] = field(default_factory=list)
+    parts_out: list[PartOut] = field(default_factory=list)
 
     @property
     def is_simulated(self) -> bool:
@@ -311,8 +311,8 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).evidence = event
             case RetestDone() as event:
                 self._test(event.test, stamped.t_ns).retests.append(event)
-            case GearOut() as event:
-                self.run.gear_out.append(event)
+            case PartOut() as event:
+                self.run.parts_out.append(event)
             case Attached() as event:
                 self._test(event.test, stamped.t_ns).attachments.append(event)
             case RunFinished() as event:

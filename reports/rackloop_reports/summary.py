@@ -72,7 +72,7 @@ class TestSummary:
 
 
 @dataclass(frozen=True)
-class GearSummary:
+class PartSummary:
     """A part of the rack that was not used: ``state`` is maintenance, quarantine or broken.
 
     ``test`` is the one it was taken out after or before, None where it was out before the run.
@@ -102,7 +102,7 @@ class Summary:
     versions: Mapping[str, str]
     duts: Sequence[DutSummary]
     tests: Sequence[TestSummary]
-    out_of_service: Sequence[GearSummary] = ()
+    out_of_service: Sequence[PartSummary] = ()
 
 
 def summarize(run: RunRecord) -> Summary:
@@ -119,7 +119,7 @@ def summarize(run: RunRecord) -> Summary:
         versions=run.started.versions,
         duts=[_dut(dut) for dut in run.started.duts],
         tests=[_test(test) for test in run.tests],
-        out_of_service=[GearSummary(out.gear, out.state, out.reason, out.test) for out in run.gear_out],
+        out_of_service=[PartSummary(out.gear, out.state, out.reason, out.test) for out in run.parts_out],
     )
 
 

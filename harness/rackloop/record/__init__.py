@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rackloop.record._events import EvidenceGathered as EvidenceGathered
     from rackloop.record._events import Exchange as Exchange
     from rackloop.record._events import FaultPhase as FaultPhase
-    from rackloop.record._events import GearOut as GearOut
     from rackloop.record._events import HealthCompared as HealthCompared
     from rackloop.record._events import IoSeries as IoSeries
     from rackloop.record._events import Measured as Measured
+    from rackloop.record._events import PartOut as PartOut
     from rackloop.record._events import RetestDone as RetestDone
     from rackloop.record._events import RoundsMeasured as RoundsMeasured
     from rackloop.record._events import RunFinished as RunFinished

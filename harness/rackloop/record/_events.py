@@ -267,7 +267,7 @@ class RetestDone:
 
 
 @dataclass(frozen=True)
-class GearOut:
+class PartOut:
     """A part of the rack is not used: ``state`` is maintenance, quarantine or broken, the latter for this run alone.
 
     ``test`` is the one it was taken out after, None where it was out before the run. ``evidence`` is what it failed.
@@ -336,7 +336,7 @@ Event = (
     | HealthCompared
     | EvidenceGathered
     | RetestDone
-    | GearOut
+    | PartOut
     | Attached
     | TestFinished
     | RunFinished

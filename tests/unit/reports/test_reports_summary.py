@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from rackloop.measurement import Distribution
-from rackloop.record import GearOut, RetestDone
+from rackloop.record import PartOut, RetestDone
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
 from rackloop_reports.terminal import render
@@ -63,10 +63,10 @@ def test_a_summary_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_what_was_not_used_is_in_every_view_of_a_run(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path)
-    example.write(GearOut(None, "drive:d01", "maintenance", "drive d01 is in maintenance, by ada: new firmware"))
+    example.write(PartOut(None, "drive:d01", "maintenance", "drive d01 is in maintenance, by ada: new firmware"))
     example.start("a/b", "measure")
     example.write(RetestDone("a/b", "d02", "drive", ["drive:d02"], [], "the retest says: drive d02"))
-    example.write(GearOut("a/b", "drive:d02", "broken", "drive d02 is broken", ["a/b: no answer"]))
+    example.write(PartOut("a/b", "drive:d02", "broken", "drive d02 is broken", ["a/b: no answer"]))
     example.finish("a/b")
     example.close()
     record = read_run(tmp_path)
