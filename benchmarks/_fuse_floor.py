@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from rackloop.clock import RealClock
-from rackloop_drivers.block import NbdExport, open_blocks
+from rackloop_drivers.block import NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
+from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import SECTOR_BYTES, FileStatus, LocalStore, serve_files
 from tests.writable_drive import minted
 

@@ -24,8 +24,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks._bench import Paired, paired  # noqa: E402 - the checkout is no package
 from rackloop.clock import Deadline, RealClock  # noqa: E402
 from rackloop.lab import load_profile  # noqa: E402
-from rackloop_drivers.block import NbdExport, open_blocks  # noqa: E402
+from rackloop_drivers.block import NbdExport  # noqa: E402
 from rackloop_drivers.block.nbd_session import NbdSession  # noqa: E402
+from rackloop_drivers.open_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive  # noqa: E402
 from rackloop_models.under_test import LocalStoreUnderTest  # noqa: E402
 from rackloop_oracles.recovery import SECTOR_BYTES, BlockSystem, Identity, RecoveryOracle, SystemUnderTest  # noqa: E402

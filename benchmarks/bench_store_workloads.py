@@ -30,7 +30,8 @@ sys.path.insert(0, str(ROOT))
 from rackloop.clock import RealClock  # noqa: E402 - the checkout is no package
 from rackloop.errors import ToolError  # noqa: E402
 from rackloop.lab import load_profile  # noqa: E402
-from rackloop_drivers.block import NbdExport, open_blocks  # noqa: E402
+from rackloop_drivers.block import NbdExport  # noqa: E402
+from rackloop_drivers.open_blocks import open_blocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, format_drive  # noqa: E402
 from rackloop_models.local_erasure._idle import IDLE_S  # noqa: E402
 from rackloop_models.tail_latency import WORKLOADS  # noqa: E402

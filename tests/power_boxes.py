@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rackloop.lab import FileSecret
-from rackloop_drivers.power import Account, Chassis, Login, MemorySwitching, Outlets
+from rackloop_drivers.boxes import Account, Chassis, Login, MemorySwitching, Outlets
 from rackloop_drivers.power.ipmi import IpmiBmc, Ipmitool
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, RedfishService, serve_tls
 from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpAgent, SnmpPdu

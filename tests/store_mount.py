@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.clock import RealClock
-from rackloop_drivers.block import DevicePath, NbdExport, open_blocks
+from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import IN_FLIGHT_BYTES, LocalStore, StoreInUse, serve_files, unmount
 from rackloop_models.local_erasure._mount import is_mounted
 from tests.writable_drive import minted

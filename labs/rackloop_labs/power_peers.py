@@ -13,7 +13,7 @@ from typing import Any
 
 from rackloop.clock import Clock
 from rackloop.lab import BmcDriver, Lab, PduDriver
-from rackloop_drivers.power import Account, Chassis, Outlets, PowerListener
+from rackloop_drivers.boxes import Account, Chassis, Outlets, PowerListener
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, serve_tls
 from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpPdu
@@ -27,7 +27,7 @@ _MIBS = {PduDriver.APC: APC, PduDriver.CYBERPOWER: CYBERPOWER}
 
 
 class RackdSwitching:
-    """The :class:`~rackloop_drivers.power.PowerSwitching` that is rackd: its truth is the truth of power.
+    """The :class:`~rackloop_drivers.boxes.PowerSwitching` that is rackd: its truth is the truth of power.
 
     Listeners hear of each change once: from the truth log, or as soon as what was asked
     for here is answered, whichever comes first. Both have the stamp of the change.

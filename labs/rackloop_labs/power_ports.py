@@ -9,7 +9,7 @@ from typing import Any
 
 from rackloop.abilities import PowerPort, SystemEventLog
 from rackloop.lab import Bmc, BmcDriver, FileSecret, Lab, Part, Pdu, PduDriver, Secret
-from rackloop_drivers.power import Login
+from rackloop_drivers.boxes import Login
 from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet, SnmpAgent

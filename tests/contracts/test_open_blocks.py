@@ -17,9 +17,10 @@ from rackloop.abilities.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, Par
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
 from rackloop.lab import load_profile
-from rackloop_drivers.block import DevicePath, NbdExport, open_blocks
+from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import FailFastNbdSession
 from rackloop_drivers.block.path_session import PathSession
+from rackloop_drivers.open_blocks import open_blocks
 from tests.deadlines import CLOCK
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack, tell

@@ -24,7 +24,7 @@ from rackloop.errors import (
     ToolError,
 )
 from rackloop.lab import FileSecret
-from rackloop_drivers.power import Account, Login
+from rackloop_drivers.boxes import Account, Login
 from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService, serve_tls
 from rackloop_drivers.power.redfish._codec import service_root

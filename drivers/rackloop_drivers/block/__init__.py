@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.block._host import HostPath as HostPath
     from rackloop_drivers.block._nbd import NbdExport as NbdExport
-    from rackloop_drivers.block._open import open_blocks as open_blocks
     from rackloop_drivers.block.device_path import BlockTopology as BlockTopology
     from rackloop_drivers.block.device_path import DevicePath as DevicePath
+    from rackloop_drivers.block.host_path import HostPath as HostPath
 
 __getattr__ = lazy_getattr(__name__)

@@ -18,8 +18,7 @@ from typing import Self
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import LabError, NotConnected, RackloopError
-from rackloop_drivers.block._buffers import address_of, unfilled_bytes
-from rackloop_drivers.block._permit import Permit
+from rackloop_drivers.block_io import Permit, address_of, unfilled_bytes
 
 # What direct I/O wants of an address, whichever the device's sector; and what one request moves.
 _PAGE_BYTES = mmap.PAGESIZE

@@ -1,4 +1,4 @@
-"""Power ports: the simulated rack's own, accounts and power for simulated boxes; each kind of real box is a package."""
+"""Power ports: the simulated rack's own; each kind of real box is a package."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.power._login import Account as Account
-    from rackloop_drivers.power._login import Login as Login
     from rackloop_drivers.power._rackd import RackdPowerPort as RackdPowerPort
-    from rackloop_drivers.power._simulated import Chassis as Chassis
-    from rackloop_drivers.power._simulated import EventKind as EventKind
-    from rackloop_drivers.power._simulated import LoggedEvent as LoggedEvent
-    from rackloop_drivers.power._simulated import MemorySwitching as MemorySwitching
-    from rackloop_drivers.power._simulated import Outlets as Outlets
-    from rackloop_drivers.power._simulated import PowerListener as PowerListener
-    from rackloop_drivers.power._simulated import PowerSwitching as PowerSwitching
 
 __getattr__ = lazy_getattr(__name__)

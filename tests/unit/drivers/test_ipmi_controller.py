@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop_drivers.power import Account, Chassis, EventKind, MemorySwitching
+from rackloop_drivers.boxes import Account, Chassis, EventKind, MemorySwitching
 from rackloop_drivers.power.ipmi import IpmiBmc
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._session import OPERATOR, Session

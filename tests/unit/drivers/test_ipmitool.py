@@ -10,7 +10,7 @@ import pytest
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected
 from rackloop.lab import FileSecret
-from rackloop_drivers.power import Login
+from rackloop_drivers.boxes import Login
 from rackloop_drivers.power.ipmi import Ipmitool
 
 LOST = "Error: Unable to establish IPMI v2 / RMCP+ session"

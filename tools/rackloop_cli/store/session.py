@@ -14,7 +14,7 @@ from rackloop.units import counted, format_quantity
 from rackloop_cli.shared.interruption import Interruption, interruptible
 from rackloop_cli.store.drive_errors import DriveAtPort, named
 from rackloop_cli.store.drive_session import DriveByHand, drive_by_hand
-from rackloop_drivers.block import open_blocks
+from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import (
     IN_FLIGHT_BYTES,
     SECTOR_BYTES,

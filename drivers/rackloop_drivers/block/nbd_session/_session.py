@@ -11,9 +11,8 @@ from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.abilities.blocks import UNREADABLE_ERRNOS
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
-from rackloop_drivers.block._buffers import address_of, unfilled_bytes
-from rackloop_drivers.block._permit import Permit
 from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
+from rackloop_drivers.block_io import Permit, address_of, unfilled_bytes
 
 # A longer read or write is several requests in flight together.
 _PIECE_BYTES = 256 << 10

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rackloop_drivers.power._login import Account
-from rackloop_drivers.power._simulated import Chassis, EventKind, LoggedEvent
+from rackloop_drivers.boxes import Account, Chassis, EventKind, LoggedEvent
 from rackloop_drivers.power.ipmi._rmcp import SUITES, Message
 from rackloop_drivers.power.ipmi._session import ADMINISTRATOR, OPERATOR, USER, Session
 

@@ -7,8 +7,7 @@ import struct
 import uuid
 from typing import Any, Self, cast
 
-from rackloop_drivers.power._login import Account
-from rackloop_drivers.power._simulated import Chassis
+from rackloop_drivers.boxes import Account, Chassis
 from rackloop_drivers.power.ipmi import _rmcp as rmcp
 from rackloop_drivers.power.ipmi._commands import APPLICATION, CLOSE_SESSION, Commands, before_login
 from rackloop_drivers.power.ipmi._session import Session, open_session

@@ -7,7 +7,7 @@ import secrets
 import struct
 from dataclasses import dataclass, field
 
-from rackloop_drivers.power._login import Account
+from rackloop_drivers.boxes import Account
 from rackloop_drivers.power.ipmi._rmcp import SUITES, CipherSuite, Keys
 
 USER, OPERATOR, ADMINISTRATOR = 2, 3, 4

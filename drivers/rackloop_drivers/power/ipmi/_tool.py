@@ -7,8 +7,8 @@ import subprocess
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop_drivers.boxes import Login
 from rackloop_drivers.endpoint import host_and_port
-from rackloop_drivers.power._login import Login
 
 _PROGRAM = "ipmitool"
 _PORT = 623

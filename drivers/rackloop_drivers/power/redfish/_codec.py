@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from rackloop_drivers.power._simulated import EventKind, LoggedEvent
+from rackloop_drivers.boxes import EventKind, LoggedEvent
 
 Resource = dict[str, object]
 

@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Self
 from urllib.parse import parse_qs
 
-from rackloop_drivers.power._login import Account
-from rackloop_drivers.power._simulated import Chassis, Outlets
+from rackloop_drivers.boxes import Account, Chassis, Outlets
 from rackloop_drivers.power.redfish import _codec as codec
 from rackloop_drivers.power.redfish import _codec_service as service
 from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response, number

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected, ProtocolError
-from rackloop_drivers.power._login import Login
+from rackloop_drivers.boxes import Login
 
 if TYPE_CHECKING:
     from sushy.auth import SessionAuth  # type: ignore[import-untyped]

@@ -6,8 +6,8 @@ from typing import Any
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
+from rackloop_drivers.boxes import Login
 from rackloop_drivers.endpoint import host_and_port
-from rackloop_drivers.power._login import Login
 from rackloop_drivers.power.snmp._codec import Oid
 
 _PORT = 161

@@ -16,7 +16,7 @@ from pysnmp.proto.rfc1905 import endOfMibView, noSuchInstance  # type: ignore[im
 from pysnmp.smi.error import NotWritableError, WrongTypeError, WrongValueError  # type: ignore[import-untyped]
 from pysnmp.smi.instrum import AbstractMibInstrumController  # type: ignore[import-untyped]
 
-from rackloop_drivers.power._simulated import Outlets
+from rackloop_drivers.boxes import Outlets
 from rackloop_drivers.power.snmp._codec import Oid, OutletCommand, OutletMib, OutletState, Pending
 
 _SYSTEM = (1, 3, 6, 1, 2, 1, 1)

@@ -8,7 +8,7 @@ from rackloop.abilities import BlockUsage, DriveIdentity, Executor
 from rackloop.abilities.inventory import SeenDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
-from rackloop_drivers.block._holder import Holder
+from rackloop_drivers.block.host_path._holder import Holder
 from rackloop_drivers.host_tools import name_of, read_drive
 
 _LOOK_S = 30.0

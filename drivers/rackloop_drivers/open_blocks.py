@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.abilities import WritableDrive
 from rackloop.errors import NotSupported
-from rackloop_drivers.block._nbd import NbdExport
-from rackloop_drivers.block.device_path import DevicePath
+from rackloop_drivers.block import DevicePath, NbdExport
 
 if TYPE_CHECKING:
     from rackloop.abilities import BlockDevice
