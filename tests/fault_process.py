@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from rackloop.clock import RealClock
+from rackloop.abilities import Applied, Breakable, Fabric, LiveMap, PhyControl, PowerPort, SignalRestorer
+from rackloop.abilities.filters import FabricFilter, PhyFilter
+from rackloop.clock import Deadline, RealClock
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import LabState, load_lab
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Equipment, Journal
+from rackloop.portmap import MapChange
+from rackloop.safety.store import Store, open_store
+from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal
 from rackloop_labs import MockLab
 from tests.fork_server import ForkServer, fork_server, serve
 
-JOURNALS = ("intend", "acted", "failed", "undone")
-CHANGES = ("apply", "save_boot_map", "drop", "flap", "restore", "turn_on", "turn_off", "break_as", "mend")
 _FIRST_RUN = "killed"
 
 
@@ -66,24 +67,20 @@ class Steps:
         self.done = 0
         self._fatal = fatal
 
-    def watch(self, thing: object, names: Sequence[str], *, within: bool) -> None:
-        """Have the calls of these methods of ``thing`` counted, those it has."""
-        for name in names:
-            if hasattr(thing, name):
-                setattr(thing, name, self._watched(getattr(thing, name), within=within))
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Count a step before the block and one after it."""
+        self._step()
+        yield
+        self._step()
 
-    def _watched(self, call: Callable[..., Any], *, within: bool) -> Callable[..., Any]:
-        def watched(*args: Any, **fields: Any) -> Any:
-            self._step()
-            if within:
-                self.done += 1
-                if self.done == self._fatal:
-                    self._die_within(lambda: call(*args, **fields))
-            result = call(*args, **fields)
-            self._step()
-            return result
-
-        return watched
+    def change(self, act: Callable[[], Any]) -> Any:
+        """Carry out ``act``, which changes the rack: a step before, one while it is under way, one after it."""
+        with self.around():
+            self.done += 1
+            if self.done == self._fatal:
+                self._die_within(act)
+            return act()
 
     def _step(self) -> None:
         self.done += 1
@@ -102,6 +99,110 @@ class Steps:
         _die()
 
 
+class SteppedJournal(Journal):
+    """A journal each of whose entries is a step before it and one after it."""
+
+    def __init__(self, store: Store, steps: Steps) -> None:
+        super().__init__(store)
+        self._steps = steps
+
+    def intend(self, *args: Any, **fields: Any) -> Entry:
+        with self._steps.around():
+            return super().intend(*args, **fields)
+
+    def acted(self, entry: Entry, result: Mapping[str, Any]) -> Entry:
+        with self._steps.around():
+            return super().acted(entry, result)
+
+    def failed(self, entry: Entry, reason: str) -> None:
+        with self._steps.around():
+            super().failed(entry, reason)
+
+    def undone(self, entries: Iterable[Entry]) -> None:
+        with self._steps.around():
+            super().undone(entries)
+
+
+class SteppedFabric(FabricFilter):
+    """A Fabric whose changes are steps."""
+
+    def __init__(self, fabric: Fabric, steps: Steps) -> None:
+        super().__init__(fabric)
+        self._steps = steps
+
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
+        applied: Applied = self._steps.change(lambda: self._fabric.apply(change, deadline, on=on))
+        return applied
+
+    def save_boot_map(self, deadline: Deadline) -> None:
+        self._steps.change(lambda: self._fabric.save_boot_map(deadline))
+
+
+class SteppedPhy(PhyFilter):
+    """A PhyControl and SignalRestorer whose acts are steps."""
+
+    def __init__(self, phy: PhyControl, steps: Steps) -> None:
+        super().__init__(phy)
+        self._steps = steps
+
+    def restore(self, ports: Collection[int], deadline: Deadline) -> None:
+        phy = self._phy
+        assert isinstance(phy, SignalRestorer)
+        self._act(ports, deadline, lambda: phy.restore(ports, deadline))
+
+    def _act(self, _ports: Collection[int], _deadline: Deadline, act: Callable[[], None]) -> None:
+        self._steps.change(act)
+
+
+class SteppedPower:
+    """A PowerPort whose switching is steps."""
+
+    def __init__(self, port: PowerPort, steps: Steps) -> None:
+        self._port = port
+        self._steps = steps
+
+    def turn_on(self, deadline: Deadline) -> None:
+        self._steps.change(lambda: self._port.turn_on(deadline))
+
+    def turn_off(self, deadline: Deadline) -> None:
+        self._steps.change(lambda: self._port.turn_off(deadline))
+
+    def is_on(self, deadline: Deadline) -> bool:
+        return self._port.is_on(deadline)
+
+
+class SteppedPart:
+    """A Breakable whose breaking and mending are steps."""
+
+    def __init__(self, part: Breakable, steps: Steps) -> None:
+        self._part = part
+        self._steps = steps
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self._part.kinds
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        self._steps.change(lambda: self._part.break_as(key, fault, deadline))
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        self._steps.change(lambda: self._part.mend(key, deadline))
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        return self._part.standing(deadline)
+
+
+def stepped(equipment: Equipment, steps: Steps) -> Equipment:
+    """The equipment with each change that faults make of it a step."""
+    return replace(
+        equipment,
+        fabric=SteppedFabric(equipment.fabric, steps),
+        phy=SteppedPhy(equipment.phy, steps) if equipment.phy is not None else None,
+        power={name: SteppedPower(port, steps) for name, port in equipment.power.items()},
+        breakable={name: SteppedPart(part, steps) for name, part in equipment.breakable.items()},
+    )
+
+
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -111,23 +212,13 @@ def _break(order: dict[str, Any], told: int) -> None:
     lab, clock = load_lab(order["lab"]), RealClock()
     state = LabState.of(lab.name, root=Path(order["root"]))
     bench = MockLab(lab, clock, state).open(None)
-    journal = Journal(open_store(state.store, clock))
     steps = Steps(order["step"])
-    steps.watch(journal, JOURNALS, within=False)
-    for thing in _changed_by_faults(bench.equipment):
-        steps.watch(thing, CHANGES, within=True)
-    faults = Faults(lab, bench.equipment, clock, ActRecorder(lab, journal, _FIRST_RUN))
+    journal = SteppedJournal(open_store(state.store, clock), steps)
+    faults = Faults(lab, stepped(bench.equipment, steps), clock, ActRecorder(lab, journal, _FIRST_RUN))
     with faults:
         for spec in order["specs"]:
             faults.begin(FaultSpec(**spec))
     os.write(told, str(steps.done).encode())
-
-
-def _changed_by_faults(equipment: Equipment) -> Iterator[object]:
-    yield equipment.fabric
-    yield equipment.phy
-    yield from equipment.power.values()
-    yield from equipment.breakable.values()
 
 
 if __name__ == "__main__":
