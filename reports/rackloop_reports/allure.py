@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ _MADE_HERE = ".rackloop-report"
 _HISTORY_LIMIT = 100
 # A start of Allure 3.18 on Node.js 20 takes 1 to 5 s, and about one in fifty, on a busy machine, never ends: it stops
 # while reading its own archive of static files. Another start does not. The last limit is for slow machines.
-_LIMITS_S = (15.0, 30.0, 120.0)
+LIMITS_S = (15.0, 30.0, 120.0)
 # Allure 3 has no option that leaves these two scripts out.
 _ANALYTICS = re.compile(
     r"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
@@ -83,13 +83,21 @@ def find_allure() -> Path:
 
 
 def generate(
-    results: Path, report_dir: Path, history: Path | None, *, title: str, started_ms: int, tool: AllureTool
+    results: Path,
+    report_dir: Path,
+    history: Path | None,
+    *,
+    title: str,
+    started_ms: int,
+    tool: AllureTool,
+    limits_s: Sequence[float] = LIMITS_S,
 ) -> Path:
     """Make the HTML report of ``results`` in ``report_dir`` and return its ``index.html``.
 
     The directory is replaced whole, and only if an earlier call made it: BadInput otherwise. With ``history``, a
     JSON-lines file, trends show the runs that stand in it from before ``started_ms``, and the run is put in its
-    place there, once, however often it is reported. Raises ToolError where Allure fails; needs no network.
+    place there, once, however often it is reported. Allure is started once for each of ``limits_s``, until one start
+    ends in time. Raises ToolError where Allure fails; needs no network.
     """
     with writing(report_dir):
         if report_dir.exists() and any(report_dir.iterdir()) and not (report_dir / _MADE_HERE).exists():
@@ -97,7 +105,7 @@ def generate(
         with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
             made = Path(made_in, "report")
             with _locked(history):
-                _generate_with_history(results, made, history, title, started_ms, tool)
+                _generate_with_history(results, made, history, title, started_ms, tool, limits_s)
             _stop_phoning_home(made / INDEX)
             (made / _MADE_HERE).touch()
             if report_dir.exists():
@@ -107,18 +115,24 @@ def generate(
 
 
 def _generate_with_history(
-    results: Path, made: Path, history: Path | None, title: str, started_ms: int, tool: AllureTool
+    results: Path,
+    made: Path,
+    history: Path | None,
+    title: str,
+    started_ms: int,
+    tool: AllureTool,
+    limits_s: Sequence[float],
 ) -> None:
     """Let Allure see and append to a copy that ends before this run, then put its entry where it belongs."""
     entries = _read_history(history, title) if history else []
     copy = made.with_name("history.jsonl")
-    for limit_s in _LIMITS_S:
+    for limit_s in limits_s:
         shutil.rmtree(made, ignore_errors=True)
         copy.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] <= started_ms))
         if _run(tool, results, made, _config(title, made, copy), limit_s):
             break
     else:
-        raise ToolError(f"Allure made no report in {_LIMITS_S[-1]:g} s; look at the load of this machine, try again")
+        raise ToolError(f"Allure made no report in {limits_s[-1]:g} s; look at the load of this machine, try again")
     if history:
         own = json.loads(copy.read_text().splitlines()[-1]) | {"timestamp": started_ms}
         kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]

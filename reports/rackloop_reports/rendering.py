@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +25,17 @@ class RenderedReport:
     index: Path
 
 
-def render(run_dir: Path, *, history: Path | None = None, node: Path | None = None) -> RenderedReport:
+def render(
+    run_dir: Path,
+    *,
+    history: Path | None = None,
+    node: Path | None = None,
+    limits_s: Sequence[float] = allure.LIMITS_S,
+) -> RenderedReport:
     """Render ``summary.json``, ``junit.xml``, ``allure-results/`` and ``report/index.html`` in ``run_dir``.
 
-    ``history`` is the lab's history file, ``node`` a Node.js other than the one found. Rendering again gives the
+    ``history`` is the lab's history file, ``node`` a Node.js other than the one found, ``limits_s``
+    how long each start of Allure may take. Rendering again gives the
     same. Raises BadInput where ``run_dir`` holds no readable stream, before anything is written; ToolError where
     Node.js or Allure is missing or fails, after everything else was written.
     """
@@ -38,7 +46,13 @@ def render(run_dir: Path, *, history: Path | None = None, node: Path | None = No
     try:
         tool = allure.AllureTool(node or allure.find_node(), allure.find_allure())
         allure.generate(
-            results, run_dir / "report", history, title=run.title, started_ms=run.wall_ms(run.started_ns), tool=tool
+            results,
+            run_dir / "report",
+            history,
+            title=run.title,
+            started_ms=run.wall_ms(run.started_ns),
+            tool=tool,
+            limits_s=limits_s,
         )
     except ToolError as error:
         raise type(error)(f"{error} (the other reports are in {run_dir})") from error

@@ -13,8 +13,6 @@ MACHINE = "what the kernel or all users of a machine share, and no argument or v
 SECONDS = "seconds of a protocol, which no caller chooses, are too long to wait for"
 ENTRY = "an entry point that opens labs and stores itself is cut off from them"
 WITHOUT = "a check is left out, or gets it wrong, to show that without it the result is wrong"
-LIMITS = "a constant of the code is made small, so that small data reach it"
-SURVEY = "a server's answers are replaced by what the simulated cabling shows"
 #: Files that patch, how often, and why. A file leaves the list, or its number shrinks, with its last patch.
 PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/contracts/test_cabling.py": (1, SECONDS),
@@ -23,29 +21,18 @@ PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/contracts/test_provision.py": (1, MACHINE),
     "tests/contracts/test_store_contract.py": (1, MACHINE),
     "tests/contracts/test_store_turns.py": (1, SECONDS),
-    "tests/unit/drivers/test_host_notes.py": (1, MACHINE),
-    "tests/unit/fixtures/test_health_checked.py": (2, ENTRY),
-    "tests/unit/fixtures/test_health_waits.py": (1, SURVEY),
-    "tests/unit/fixtures/test_health_watch.py": (3, SURVEY),
     "tests/unit/fixtures/test_lease_lost.py": (2, SECONDS),
     "tests/unit/fixtures/test_plugin_outcomes.py": (1, SECONDS),
-    "tests/unit/fixtures/test_plugin_plans.py": (1, ENTRY),
-    "tests/unit/fixtures/test_triage.py": (5, ENTRY),
     "tests/unit/harness/test_guard_worlds.py": (1, WITHOUT),
     "tests/unit/harness/test_leases_holder.py": (2, MACHINE),
     "tests/unit/harness/test_leases_model.py": (2, MACHINE),
     "tests/unit/harness/test_leases_shared_store.py": (1, MACHINE),
     "tests/unit/harness/test_store_clock.py": (1, MACHINE),
     "tests/unit/harness/test_upkeep.py": (1, SECONDS),
-    "tests/unit/labs/test_discovery.py": (1, SURVEY),
-    "tests/unit/labs/test_startup_snapshot.py": (1, SURVEY),
     "tests/unit/models/test_disaggregation_elastic.py": (1, WITHOUT),
-    "tests/unit/models/test_erasure_code.py": (2, LIMITS),
-    "tests/unit/models/test_erasure_engines.py": (2, MACHINE),
-    "tests/unit/reports/test_reports_rendering.py": (2, SECONDS),
-    "tests/unit/tools/test_attempts.py": (1, ENTRY),
-    "tests/unit/tools/test_lab_down.py": (3, ENTRY),
-    "tests/unit/tools/test_lab_session.py": (4, ENTRY),
+    "tests/unit/models/test_erasure_engines.py": (1, MACHINE),
+    "tests/unit/tools/test_lab_down.py": (1, ENTRY),
+    "tests/unit/tools/test_lab_session.py": (2, ENTRY),
     "tests/unit/tools/test_schedule_commands.py": (1, ENTRY),
 }
 

@@ -11,7 +11,7 @@ from rackloop_models.erasure._blockwise import Blockwise
 from rackloop_models.erasure._choice import best_engine
 from rackloop_models.erasure._engines import Engine
 from rackloop_models.erasure._field import GF8, GF16, Bytes, Field
-from rackloop_models.erasure._generator import Generator
+from rackloop_models.erasure._generator import KEPT_TABLE_BYTES, SCRATCH_BYTES, Generator
 from rackloop_models.erasure._looped import Looped, LoopedGfni
 from rackloop_models.erasure._native import GfniEngine, LoopedIsalEngine
 from rackloop_models.erasure._recovery import UnrecoverableError
@@ -30,10 +30,22 @@ class Code:
     are an array, or are only read. They may have any size, in GF(2^16) an even one. Results must not overlap what they
     are computed from. Threads may share a code, and run on several cores at once.
 
+    Prepared coefficients are kept while they need at most ``kept_table_bytes``, else computed again each time; each
+    thread has ``scratch_bytes`` for what it adds up, or room for one product.
+
     Raises BadInput: ``k`` or ``m`` below 1, or more sectors than the field has elements.
     """
 
-    def __init__(self, k: int, m: int, field: Field | None = None, engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        k: int,
+        m: int,
+        field: Field | None = None,
+        engine: Engine | None = None,
+        *,
+        kept_table_bytes: int = KEPT_TABLE_BYTES,
+        scratch_bytes: int = SCRATCH_BYTES,
+    ) -> None:
         if k < 1 or m < 1:
             raise BadInput(f"a code needs at least 1 user sector and 1 redundancy sector, found k = {k}, m = {m}")
         self.field = field or (GF8 if k + m <= GF8.order else GF16)
@@ -45,7 +57,9 @@ class Code:
         self.k = k
         self.m = m
         self.engine = engine or best_engine()
-        generator = Generator(k, m, self.field, self.engine)
+        generator = Generator(
+            k, m, self.field, self.engine, kept_table_bytes=kept_table_bytes, scratch_bytes=scratch_bytes
+        )
         self._coder = _coder(generator)
 
     def encode(self, data: Sectors, redundancy: Sectors) -> None:

@@ -46,10 +46,10 @@ class IsalEngine:
 
     name = "ISA-L"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, oldest: tuple[int, ...] = OLDEST) -> None:
         """Load the library at ``path``, or of that name where the loader looks.
 
-        Raises ToolError: it cannot be loaded, is older than 2.30.0, or does not multiply.
+        Raises ToolError: it cannot be loaded, is older than ``oldest``, or does not multiply.
         """
         self.path = path
         try:
@@ -64,9 +64,9 @@ class IsalEngine:
         self._prepare.restype = None
         numbers = self._numbers()
         self.version = ".".join(map(str, numbers))
-        if numbers < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            raise ToolError(f"ISA-L at {path} is {self.version}, and {oldest} is needed; install libisal2 or pyeclib")
+        if numbers < oldest:
+            needed = ".".join(map(str, oldest))
+            raise ToolError(f"ISA-L at {path} is {self.version}, and {needed} is needed; install libisal2 or pyeclib")
         check(self)
 
     def tables(self, matrix: Bytes) -> Bytes:

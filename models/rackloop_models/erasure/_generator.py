@@ -48,15 +48,29 @@ class _ThreadScratch(threading.local):
 
 
 class Generator:
-    """The generator matrix of a (k, m) code. Threads may share one."""
+    """The generator matrix of a (k, m) code. Threads may share one.
 
-    def __init__(self, k: int, m: int, field: Field, engine: Engine) -> None:
+    Prepared coefficients are kept where they need no more than ``kept_table_bytes``; ``scratch_bytes`` are what blocks
+    come to before they are added up.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        m: int,
+        field: Field,
+        engine: Engine,
+        *,
+        kept_table_bytes: int = KEPT_TABLE_BYTES,
+        scratch_bytes: int = SCRATCH_BYTES,
+    ) -> None:
         self.k = k
         self.m = m
         self.field = field
         self.engine = engine
         self.block_sectors = ceil(k / ceil(k / BLOCK_SECTORS))
-        self.keeps = 32 * field.parts**2 * k * m <= KEPT_TABLE_BYTES
+        self.keeps = 32 * field.parts**2 * k * m <= kept_table_bytes
+        self.scratch_bytes = scratch_bytes
         self._whole: dict[int, Bytes] = {}
         self._scratch = _ThreadScratch()
         self._kept_calls: Callable[[int, int, tuple[int, ...]], tuple[_Call, ...]] = lru_cache(maxsize=8)(
@@ -135,7 +149,7 @@ class Product:
         self._make_calls = partial(generator.calls, first, stop, rows)
         self._kept = list(self._arguments()) if generator.keeps else None
         blocks = ceil(generator.k / generator.block_sectors) + 1
-        slots = max(1, min(blocks, SCRATCH_BYTES // (len(rows) * sector_bytes)))
+        slots = max(1, min(blocks, generator.scratch_bytes // (len(rows) * sector_bytes)))
         scratch = generator.scratch("scratch", slots * len(rows), sector_bytes)
         self._slots = scratch.sectors.reshape(slots, len(rows), sector_bytes)
         self._slots_at = [c_void_p(scratch.at + slot * self._planes * 8) for slot in range(slots)]

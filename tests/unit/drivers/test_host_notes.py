@@ -14,7 +14,6 @@ from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError
 from rackloop_drivers.host_tools import HostFaults
-from rackloop_drivers.host_tools import _host_faults as host_faults
 from tests.deadlines import soon
 
 # Each notes that it was called, and with what, before it does it.
@@ -26,11 +25,12 @@ exec "${{0##*/}}" "$@"
 
 
 class ThisMachine:
-    """A server whose commands run here, with spies in front of ``sync`` and ``mv``."""
+    """A server whose commands run here, with spies before ``sync`` and ``mv``; ``folder`` is its /var/lib/rackloop."""
 
     name = "srv9"
 
     def __init__(self, folder: Path) -> None:
+        self._var = str(folder)
         self.log = folder / "log"
         self._bin = folder / "bin"
         self._bin.mkdir()
@@ -40,8 +40,9 @@ class ThisMachine:
 
     def run(self, argv: Sequence[str], _deadline: Deadline, *, stdin: str = "") -> Completed:
         path = f"{self._bin}:{os.environ['PATH']}"
+        own = [word.replace("/var/lib/rackloop", self._var) for word in argv]
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
+            own, input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
         )
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
@@ -71,8 +72,7 @@ class Lamp:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(host_faults, "_FOLDER", str(tmp_path / "faults"))
+def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
@@ -106,7 +106,8 @@ def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text:
     part.break_as("run/1", {"kind": "out"}, soon(60))
     half = folder / "faults/lamp/run%2F2.json"
     half.write_text(text)
-    assert part.standing(soon(60)) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": str(half)}}
+    note = "/var/lib/rackloop/faults/lamp/run%2F2.json"
+    assert part.standing(soon(60)) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": note}}
     with pytest.raises(LabError, match="cannot be read"):
         part.mend("run/2", soon(60))
     part.mend("run/1", soon(60))

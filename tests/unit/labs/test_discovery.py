@@ -16,10 +16,9 @@ from rackloop.errors import LabError, NotConnected, NotSupported
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from rackloop_fixtures.rack.start import require_cabling
-from rackloop_labs import discovery
 from rackloop_labs.discovery import check_cabling, inventories, with_paths
+from tests.unit.harness.answering_server import AnsweringServer
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
-from tests.unit.harness.recorded_server import RecordedServer
 
 
 @dataclass
@@ -61,20 +60,18 @@ class SimBench:
     def host(self, server: str) -> Host:
         if not self.has_servers:
             raise NotSupported(f"{server}: this lab has no servers")
-        return RecordedServer(name=server)
+        return AnsweringServer(server, look=lambda _: self.seen(server))
 
-    def look(self, host: Host, _deadline: Deadline) -> HostInventory:
-        self.asked.append(host.name)
-        if host.name in self.silent:
-            raise NotConnected(f"{host.name} does not answer")
-        return self.rack.inventories()[host.name]
+    def seen(self, server: str) -> HostInventory:
+        self.asked.append(server)
+        if server in self.silent:
+            raise NotConnected(f"{server} does not answer")
+        return self.rack.inventories()[server]
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimBench:
-    bench = SimBench(CabledRack.of(described(SWITCHED, tmp_path)))
-    monkeypatch.setattr(discovery, "survey_host", bench.look)
-    return bench
+def bench(tmp_path: Path) -> SimBench:
+    return SimBench(CabledRack.of(described(SWITCHED, tmp_path)))
 
 
 def soon(bench: SimBench) -> Deadline:

@@ -12,7 +12,6 @@ from rackloop.abilities import LiveMap
 from rackloop.clock import Deadline
 from rackloop.errors import NotConnected
 from rackloop.portmap import PortMap
-from rackloop_labs import health
 from rackloop_labs.startup_snapshot import StartupSnapshot
 from tests.unit.fixtures.test_health_watch import SimBench
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
@@ -36,11 +35,9 @@ class SwitchedBench(SimBench):
 
 
 @pytest.fixture
-def bench(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def bench(tmp_path: Any) -> Any:
     lab = described(SWITCHED, tmp_path)
-    bench = SwitchedBench(CabledRack.of(lab), live=LiveMap(1, lab.baseline_map()))
-    monkeypatch.setattr(health, "read_health", bench.read)
-    return bench
+    return SwitchedBench(CabledRack.of(lab), live=LiveMap(1, lab.baseline_map()))
 
 
 def look_at(bench: Any) -> StartupSnapshot:

@@ -132,10 +132,9 @@ def test_a_code_may_have_as_many_sectors_as_its_field_has_elements(engine: Engin
 
 
 @of_every_kind
-def test_what_is_not_kept_is_computed_again_and_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_kept_is_computed_again_and_the_same(engine: Engine) -> None:
     kept = encoded(Code(300, 5, engine=engine), 300, 64)
-    monkeypatch.setattr("rackloop_models.erasure._generator.KEPT_TABLE_BYTES", 0)
-    code = Code(300, 5, engine=engine)
+    code = Code(300, 5, engine=engine, kept_table_bytes=0)
     assert np.array_equal(encoded(code, 300, 64), kept)
     words = np.stack([kept, kept])
     words[:, 300:] = 0
@@ -144,11 +143,10 @@ def test_what_is_not_kept_is_computed_again_and_the_same(engine: Engine, monkeyp
 
 
 @pytest.mark.parametrize("scratch_bytes", [0, 3 * 5 * 64])
-def test_blocks_are_added_up_however_few_fit(monkeypatch: pytest.MonkeyPatch, scratch_bytes: int) -> None:
+def test_blocks_are_added_up_however_few_fit(scratch_bytes: int) -> None:
     engine = next(engine for engine in ENGINES if isinstance(engine, IsalEngine))
     whole = encoded(Code(300, 5), 300, 64)
-    monkeypatch.setattr("rackloop_models.erasure._generator.SCRATCH_BYTES", scratch_bytes)
-    code = Code(300, 5, engine=engine)
+    code = Code(300, 5, engine=engine, scratch_bytes=scratch_bytes)
     assert np.array_equal(encoded(code, 300, 64), whole)
     code.accumulate(whole[300:], 0, whole[:300])
     assert not whole[300:].any()

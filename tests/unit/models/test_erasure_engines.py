@@ -26,7 +26,6 @@ from rackloop_models.erasure import (
     engines,
 )
 from rackloop_models.erasure import _choice as erasure_choice
-from rackloop_models.erasure import _engines as erasure_engines
 from tests.unit.models.erasure_oracle import byte_product, word_product
 
 
@@ -63,13 +62,12 @@ def test_what_is_not_native_is_chosen_aloud(
     assert "no ISA-L here: erasure codes run on numpy" in caplog.text
 
 
-def test_an_engine_that_is_not_isal_or_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_not_isal_or_too_old_is_refused() -> None:
     with pytest.raises(ToolError, match=r"cannot be used from libc.so.6: .*ec_encode_data; install"):
         IsalEngine("libc.so.6")
     path = next(engine.path for engine in engines() if isinstance(engine, IsalEngine))
-    monkeypatch.setattr(erasure_engines, "OLDEST", (99, 1, 0))
     with pytest.raises(ToolError, match=r"is 2\.\d+\.0, and 99.1.0 is needed; install"):
-        IsalEngine(path)
+        IsalEngine(path, oldest=(99, 1, 0))
 
 
 def test_an_engine_that_multiplies_wrongly_is_refused() -> None:

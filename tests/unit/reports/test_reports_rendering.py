@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
-from rackloop_reports import allure, render, write_summary
+from rackloop_reports import render, write_summary
 from rackloop_reports.allure import find_allure, find_node
 from tests.unit.reports.example_stream import small_run, smoke_run
 
@@ -147,14 +147,13 @@ def test_an_allure_that_fails_leaves_the_old_report(tmp_path: Path, node: Path, 
     assert not list(run_dir.glob(".report*"))
 
 
-def test_an_allure_that_hangs_is_started_again(tmp_path: Path, node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_allure_that_hangs_is_started_again(tmp_path: Path, node: Path) -> None:
     run_dir = small_run(tmp_path / "run")
-    monkeypatch.setattr(allure, "_LIMITS_S", (0.0, 120.0))
-    assert render(run_dir, node=node, history=tmp_path / "history.jsonl").index.is_file()
+    rendered = render(run_dir, node=node, history=tmp_path / "history.jsonl", limits_s=(0.0, 120.0))
+    assert rendered.index.is_file()
     assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 1
-    monkeypatch.setattr(allure, "_LIMITS_S", (0.0, 0.0))
     with pytest.raises(ToolError, match="made no report"):
-        render(run_dir, node=node)
+        render(run_dir, node=node, limits_s=(0.0, 0.0))
 
 
 def test_the_command_prints_the_table_and_the_place(

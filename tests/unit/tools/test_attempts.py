@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import VirtualClock
+from rackloop.lab import LabState
 from rackloop.safety.leases import Holder, Lease, LeaseLost, Leases
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import status as lab_status
@@ -19,8 +20,9 @@ WHOLE, ANN = parts(whole=True), Holder("ann", "here")
 
 
 @pytest.fixture
-def leases(tmp_path: Path) -> Iterator[Leases]:
-    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
+def leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leases]:
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
+    with closing(open_store(LabState.of("bench").store, VirtualClock())) as store:
         yield Leases(store, "bench")
 
 
@@ -41,11 +43,9 @@ def test_no_drive_is_granted_under_a_lease_that_is_over_by_then(leases: Leases) 
 
 
 def test_the_status_of_a_lab_shows_the_last_attempts(
-    leases: Leases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    leases: Leases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     clock = VirtualClock()
-    monkeypatch.setattr(lab_status, "open_lab_store", lambda *_: open_store(tmp_path / "store.sqlite", clock))
     lease = leased(leases)
     leases.record_attempt(lease, "d01", ["it is the boot drive", "it is in use"])
     leases.record_attempt(lease, "d02", [])

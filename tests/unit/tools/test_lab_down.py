@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,21 +26,27 @@ class Up:
     def __init__(self, folder: Path) -> None:
         self.lab = described(folder)
         self.state = LabState.of(self.lab.name)
-        self.is_up = True
+        self._lock = self.state.take()
+
+    @property
+    def is_up(self) -> bool:
+        return self._lock is not None
 
     def down(self) -> bool:
-        was_up, self.is_up = self.is_up, False
-        return was_up
+        if self._lock is None:
+            return False
+        os.close(self._lock)
+        self._lock = None
+        return True
 
 
 @pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Up:
+def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     up = Up(tmp_path)
-    monkeypatch.setattr(LabState, "is_held", lambda _state: up.is_up)
-    monkeypatch.setattr(verb, "load_lab", lambda _name: up.lab)
     monkeypatch.setattr(verb, "MockLab", lambda *_: up)
-    return up
+    yield up
+    up.down()
 
 
 @pytest.fixture
@@ -52,16 +59,16 @@ def leases(up: Up) -> Iterator[Leases]:
 def test_a_lab_that_somebody_works_on_stays_up(up: Up, leases: Leases, holder: Holder) -> None:
     leases.request(parts_of(up.lab, ["srv1"]), holder, term_s=600.0)
     with pytest.raises(RackLeased, match=r"srv1.* held by .* \(--steal\)"):
-        verb.down("bench")
+        verb.down(str(up.lab.source))
     assert up.is_up
 
 
 def test_a_lab_is_taken_down_under_somebody_once_it_is_taken_from_them(up: Up, leases: Leases) -> None:
     leases.request(parts_of(up.lab, ["srv1"]), ANN, term_s=600.0)
     with pytest.raises(BadInput, match="add --yes"):
-        verb.down("bench", steal=True)
+        verb.down(str(up.lab.source), steal=True)
     assert up.is_up
-    assert verb.down("bench", steal=True, yes=True) == EXIT_PASS
+    assert verb.down(str(up.lab.source), steal=True, yes=True) == EXIT_PASS
     assert not up.is_up
     [theft] = leases.thefts()
     assert (theft.previous_holder, theft.why, leases.held()) == ("ann@there", "taken for lab down", [])
@@ -69,20 +76,20 @@ def test_a_lab_is_taken_down_under_somebody_once_it_is_taken_from_them(up: Up, l
 
 def test_what_the_user_leased_before_does_not_keep_a_lab_up_and_stays_theirs(up: Up, leases: Leases) -> None:
     leases.request(parts_of(up.lab, ["srv1"]), Holder.here(bound=False), term_s=600.0)
-    assert verb.down("bench") == EXIT_PASS
+    assert verb.down(str(up.lab.source)) == EXIT_PASS
     assert not up.is_up
     assert len(leases.held()) == 1
 
 
 def test_a_lab_with_a_damaged_store_is_taken_down_all_the_same(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
     up.state.store.write_bytes(b"no database" * 1000)
-    assert verb.down("bench") == EXIT_PASS
+    assert verb.down(str(up.lab.source)) == EXIT_PASS
     assert not up.is_up
     assert "is damaged" in capsys.readouterr().err
 
 
 def test_a_lab_that_is_not_up_is_a_lab_that_is_down(up: Up, leases: Leases, capsys: pytest.CaptureFixture[str]) -> None:
     leases.request(parts_of(up.lab), ANN, term_s=600.0)
-    up.is_up = False
-    assert verb.down("bench") == EXIT_PASS
+    up.down()
+    assert verb.down(str(up.lab.source)) == EXIT_PASS
     assert capsys.readouterr().out == "lab bench was not up\n"

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.lab import Part, Parts, parts_at, parts_for, parts_of
+from rackloop.lab import LabState, Part, Parts, parts_at, parts_for, parts_of
 from rackloop.portmap import Full, Open, PortMap
 from rackloop.safety.leases import Holder, Leases, RackLeased
 from rackloop.safety.maintenance import Diagnosis, OutOfService, OutOfServiceStore, Seen, State, Trial, diagnose
@@ -34,8 +34,7 @@ class Work:
         self.clock = VirtualClock()
         self.lab = described(folder)
         self.rack = SimRack(self.clock)
-        self.path = folder / "store.sqlite"
-        self.store = open_store(self.path, self.clock)
+        self.store = open_store(LabState.of(self.lab.name).store, self.clock)
         self.upkeep = OutOfServiceStore(self.store, self.lab.name)
         self.broken: set[str] = set()
         self.tried: list[str] = []
@@ -44,9 +43,6 @@ class Work:
     def maintain(self, *gear: Part) -> None:
         for one in gear:
             self.upkeep.maintain(one, "new memory", "ada@bench")
-
-    def opened_store(self, *_: object) -> Any:
-        return open_store(self.path, self.clock)
 
     @contextmanager
     def bench(self, *_: object, **_options: object) -> Iterator[Any]:
@@ -67,10 +63,7 @@ class Work:
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
     work = Work(tmp_path)
-    for module in (own_lease, lab_maintenance):
-        monkeypatch.setattr(module, "open_lab_store", work.opened_store)
     monkeypatch.setattr(own_lease, "open_leased", work.bench)
-    monkeypatch.setattr(lab_maintenance, "load_lab", lambda _name: work.lab)
     monkeypatch.setattr(retest, "retest", work.retest)
     with closing(work.store):
         yield work
@@ -126,7 +119,7 @@ def test_what_the_user_leased_before_is_acted_on_within_that_lease(
 def test_a_retest_goes_on_within_the_lease_that_the_user_took_before(work: Work) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     Leases(work.store, work.lab.name).request(parts_of(work.lab), Holder.here(bound=False), term_s=60.0)
-    assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
+    assert lab_maintenance.retest(str(work.lab.source), "srv1") == EXIT_PASS
 
 
 @pytest.mark.parametrize(
@@ -148,7 +141,7 @@ def test_a_server_is_lifted_once_every_drive_there_works(
 ) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     work.broken = broken
-    assert lab_maintenance.retest("bench", "srv1") == status
+    assert lab_maintenance.retest(str(work.lab.source), "srv1") == status
     assert work.tried == ["d01", "d02"]
     assert (SRV1 in work.upkeep.standing()) == bool(broken)
     said = capsys.readouterr().out
@@ -158,14 +151,14 @@ def test_a_server_is_lifted_once_every_drive_there_works(
 
 def test_a_port_is_tried_by_the_drive_there(work: Work) -> None:
     work.upkeep.quarantine(Part.port("srv1", "p1"), "it trains slowly", "run r1")
-    assert lab_maintenance.retest("bench", "srv1.p1") == EXIT_PASS
+    assert lab_maintenance.retest(str(work.lab.source), "srv1.p1") == EXIT_PASS
     assert work.tried == ["d02"]
 
 
 def test_a_retest_moves_no_drive_that_somebody_works_on(work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     work.upkeep.quarantine(SRV1, "it crashes", "run r1")
     work.maintain(D01)
-    assert lab_maintenance.retest("bench", "srv1") == EXIT_PASS
+    assert lab_maintenance.retest(str(work.lab.source), "srv1") == EXIT_PASS
     assert (work.tried, work.seen) == (["d02"], [{"d02", "d03", "d04"}])
     assert "d01 is not tried: it is in maintenance" in capsys.readouterr().out
 
@@ -174,7 +167,7 @@ def test_a_retest_that_only_what_somebody_works_on_could_answer_is_refused(work:
     work.upkeep.quarantine(Part.drive("d03"), "it fails", "run r1")
     work.maintain(SRV2)
     with pytest.raises(BadInput, match="server srv2 is in maintenance since"):
-        lab_maintenance.retest("bench", "d03")
+        lab_maintenance.retest(str(work.lab.source), "d03")
     assert work.tried == []
 
 
