@@ -13,18 +13,19 @@ settings.register_profile("rackloop", derandomize=True, deadline=None, database=
 settings.load_profile("rackloop")
 
 
-def _enter_folder(namespace: dict[str, Any]) -> None:
-    namespace["_folder"] = stack = ExitStack()
-    stack.enter_context(chdir(stack.enter_context(TemporaryDirectory())))
+def _enter_page(namespace: dict[str, Any]) -> None:
+    """Begin a page in a folder of its own. What its hidden blocks enter into ``_page`` ends with it."""
+    namespace["_page"] = stack = ExitStack()
+    stack.enter_context(chdir(stack.enter_context(TemporaryDirectory(prefix="rl"))))
 
 
-def _leave_folder(namespace: dict[str, Any]) -> None:
-    namespace["_folder"].close()
+def _leave_page(namespace: dict[str, Any]) -> None:
+    namespace["_page"].close()
 
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["docs/**/*.md", "README.md"],
-    setup=_enter_folder,
-    teardown=_leave_folder,
+    setup=_enter_page,
+    teardown=_leave_page,
 ).pytest()
