@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def problems(message: str, lines: int) -> Iterator[str]:
-    """What is wrong with the message of a commit that changes so many lines."""
+    """The problems with the message of a commit that changes so many lines."""
     subject, _, rest = message.strip().partition("\n")
     gap, _, body = rest.partition("\n")
     if subject.startswith("Merge "):

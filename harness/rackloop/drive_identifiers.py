@@ -62,7 +62,7 @@ def is_on_path(name: str, path: str) -> bool:
 
 
 def conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:
-    """Where ``who`` reports something else than is expected, in words; what is not expected at all is no conflict."""
+    """Differences between what is expected and what ``who`` reports; what is not expected at all is no conflict."""
     for name, value in reported.items():
         try:
             found = _normal(name, value)
@@ -77,7 +77,7 @@ def conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str
 
 
 def unique_of(serial: str, identifiers: Mapping[str, str]) -> set[tuple[str, str]]:
-    """What no two drives may share, in one spelling; what has none stays as it is."""
+    """The identifiers that no two drives may share, in one spelling; what has none stays as it is."""
     found: set[tuple[str, str]] = set()
     for name, value in {"serial": serial, **identifiers}.items():
         if name in UNIQUE_IDENTIFIERS:

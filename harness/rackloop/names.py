@@ -43,7 +43,7 @@ def require_file_name(name: str) -> None:
 
 
 def kind_of(value: object) -> str:
-    """What was found where something else was expected."""
+    """The kind of value found where something else was expected."""
     match value:
         case None:
             return "nothing"

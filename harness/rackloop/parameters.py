@@ -64,7 +64,7 @@ class Parameter:
 
     @property
     def expected(self) -> str:
-        """What one value may be, as a part of a sentence: ``a whole number from 1 to 1000``."""
+        """The permitted values, as a part of a sentence: ``a whole number from 1 to 1000``."""
         if self.type is bool:
             return "true or false"
         if self.type is str:
@@ -88,13 +88,13 @@ class Parameter:
         return [self._read_one(item, (index,), problems) for index, item in enumerate(written)]
 
     def problem(self, value: object) -> str | None:
-        """What is wrong with one value, as a sentence part; None where it is right."""
+        """The problem with one value, as a sentence part; None where it is right."""
         if value is None and self.default is None:
             return None
         return None if self._is_right(value) else self._unexpected(value)
 
     def problem_on(self, lab: Lab, value: object) -> str | None:
-        """What is wrong with a right value on ``lab``, of which it names a part; None where nothing is."""
+        """The problem with a right value on ``lab``, of which it names a part; None where there is none."""
         if not self.part:
             return None
         known = _known(lab, self.part)
@@ -202,7 +202,7 @@ class Parameter:
 
 
 def declared_by(declared: Any) -> Parameter:
-    """What a test file declares: a parameter, or a plain default, which says its type and nothing else."""
+    """The parameter that a test file declares: in full, or by a plain default, which says its type and nothing else."""
     if isinstance(declared, Parameter):
         return declared
     of = declared[0] if isinstance(declared, list) and declared else declared
@@ -254,7 +254,7 @@ def choice(default: str | list[str], meaning: str, *, among: Iterable[str]) -> P
 
 
 def stack(default: str | list[str], meaning: str) -> Parameter:
-    """How a server takes a drive that appears: one of the stacks that a lab description knows, or a list of such."""
+    """The handling of a drive that appears: one of the stacks that a lab description knows, or a list of such."""
     from rackloop.lab import Stack
 
     return choice(default, meaning, among=tuple(str(known) for known in Stack))

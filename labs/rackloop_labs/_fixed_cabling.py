@@ -53,7 +53,7 @@ def numbered(lab: Lab) -> Lab:
 
 
 def host_phys(lab: Lab, hosts: Mapping[str, SshHost]) -> HostPhys | None:
-    """What takes signals away in a rack without a switch, by the numbers of :func:`numbered`; None where nothing can.
+    """The PHY control of a rack without a switch, by the numbers of :func:`numbered`; None where nothing can.
 
     ``lab`` has the paths of the ports that are to be reached.
     """
@@ -72,7 +72,7 @@ def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
 
 
 def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
-    """What servers can break of themselves, by the names of faults.
+    """The parts that servers can break of themselves, by the names of faults.
 
     That is ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, ``slot:SERVER/PORT/SLOT`` for one in a slot
     of the expander there.
@@ -97,7 +97,7 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
 
 
 def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
-    """What says which of the parts that :func:`host_breakables` gave are broken: one for each server that has any."""
+    """The registers of the parts that :func:`host_breakables` gave: one for each server that has any."""
     from rackloop_drivers.host_tools import HostRegister
 
     of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}

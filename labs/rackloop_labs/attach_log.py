@@ -48,7 +48,7 @@ class AttachLog:
         self._reader.join()
 
     def stages(self, generation: int, switch_port: int, deadline: Deadline, *, until: str = "online") -> list[Stage]:
-        """What was seen of the circuit that ``generation`` gave to a server's ``switch_port``, in order of time.
+        """The stages of the circuit that ``generation`` gave to a server's ``switch_port``, in order of time.
 
         Waits until the drive is online, or for another stage, or until the deadline; a stage not seen is absent.
         They are ``received`` (the switch had the trigger), ``executed``, ``phy_up``, ``online`` and ``answered``: the

@@ -124,7 +124,7 @@ class LeasedBench(BenchView):
 
     @property
     def equipment(self) -> Equipment:
-        """What acts on leased parts alone."""
+        """The equipment of the leased parts alone."""
         return self._equipment
 
     def drive(self, server: str, port: str) -> Drive:
@@ -132,7 +132,7 @@ class LeasedBench(BenchView):
         return super().drive(self._leased(server), port)
 
     def device(self, server: str, port: str) -> BlockDevice:
-        """How I/O reaches it from the server."""
+        """The device by which I/O reaches it from the server."""
         return super().device(self._leased(server), port)
 
     def host(self, server: str) -> Host:
@@ -182,7 +182,7 @@ class BenchInService(BenchView):
 
     @property
     def out(self) -> frozenset[Part]:
-        """What was taken out."""
+        """The parts that were taken out."""
         return self._out
 
     def take_out(self, parts: Collection[Part]) -> None:
@@ -276,7 +276,7 @@ class BenchInService(BenchView):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """What this kind of bench has beside what every bench has, such as the simulated rack's own control."""
+            """An attribute of this kind of bench alone, such as the simulated rack's own control."""
             return getattr(self._used(), name)
 
 

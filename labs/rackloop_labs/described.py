@@ -10,7 +10,7 @@ from rackloop.lab import Lab, LabState
 
 
 def description_digest(lab: Lab) -> str:
-    """What tells the text of a description from another; empty where it cannot be read any more."""
+    """A digest of the text of a description; empty where it cannot be read any more."""
     try:
         return hashlib.sha256(lab.source.read_bytes()).hexdigest()
     except OSError:

@@ -21,7 +21,7 @@ _PAUSE_S = 0.05
 
 
 def inventories(bench: Bench, deadline: Deadline) -> dict[str, HostInventory]:
-    """What every server of the bench sees, all asked at once.
+    """The inventory of every server of the bench, all asked at once.
 
     Raises NotSupported where this kind of lab has no servers that can be reached, NotConnected with one entry for
     each server that could not be asked.
@@ -51,7 +51,7 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
 
 
 def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]) -> list[PortCheck]:
-    """What :func:`cabling` makes of inventories that were taken while ``live`` was the switch's map."""
+    """The checks of :func:`cabling` on inventories that were taken while ``live`` was the switch's map."""
     return [
         check
         for check in check_ports(with_paths(whole(bench).lab), live.pairs, seen)
@@ -60,7 +60,7 @@ def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]
 
 
 def check_cabling(bench: Bench, deadline: Deadline) -> list[Disagreement]:
-    """What :func:`cabling` finds wrong; empty where the rack is cabled as it is described."""
+    """The disagreements found by :func:`cabling`; empty where the rack is cabled as it is described."""
     return [disagreement for check in cabling(bench, deadline) for disagreement in check.disagreements]
 
 

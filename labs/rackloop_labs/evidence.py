@@ -20,7 +20,7 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Gathered:
-    """What one source said, and what is known of its clock."""
+    """The lines of one source, and what is known of its clock."""
 
     source: Source
     lines: tuple[EvidenceLine, ...] = ()

@@ -22,7 +22,7 @@ _PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class RackReading:
-    """What the servers of a bench told of themselves between two stamps of its clock, and why others did not."""
+    """The health of a bench's servers between two stamps of its clock, and why others did not answer."""
 
     servers: Mapping[str, HostHealth]
     unreachable: Mapping[str, str]

@@ -104,7 +104,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
 
 
 def _answers(lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers) -> Reply:
-    """What the control socket answers: of the servers' states, and of what is broken on purpose."""
+    """Answer a request to the control socket: of the servers' states, and of what is broken on purpose."""
     ledger = FaultLedger(faulty_parts(lab, switch, link, servers, power))
 
     async def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 def _endpoints(
     lab: Lab, state: LabState, switch: dict[str, str] | None, servers: MockServers, power: PowerPeers
 ) -> dict[str, Any]:
-    """Where everything answers, in the shape that ``lab status --json`` prints."""
+    """The address of everything, in the shape that ``lab status --json`` prints."""
     addresses = servers.addresses()
     return {
         "lab": lab.name,

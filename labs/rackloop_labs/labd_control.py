@@ -18,7 +18,7 @@ LABD_SOCKET = "labd.sock"
 
 
 class HostState(StrEnum):
-    """What a mock server is like.
+    """The state of a mock server.
 
     ``off`` has no power. ``up`` answers. ``hung`` accepts connections and answers nothing. ``crashed`` has power,
     and its drives' links stay up, but its kernel is gone: it refuses connections until it boots again.
@@ -73,12 +73,12 @@ class LabdControl:
         return bool(self._request({"op": "mend", "resource": resource, "key": key}, deadline)["mended"])
 
     def standing(self, resource: str, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """What of a part is broken now, by key; what was broken without one has a name that begins with ``#``."""
+        """The standing faults of a part, by key; what was broken without one has a name that begins with ``#``."""
         answer = self._request({"op": "standing", "resource": resource}, deadline)
         return dict(answer["standing"][resource])
 
     def all_standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """What is broken now of every part, by its name and key; parts that are well are left out."""
+        """The standing faults of every part, by its name and key; parts that are well are left out."""
         return dict(self._request({"op": "standing"}, deadline)["standing"])
 
     def _request(self, request: dict[str, Any], deadline: Deadline) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class MockBench:
         return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes, knows_drives=True)
 
     def survey(self) -> list[DriveIdentity]:
-        """Who every drive of the simulated rack says it is."""
+        """The identity of every drive of the simulated rack."""
         slots = {name: drive.expander_slot for name, drive in self.lab.drives.items()}
         return survey(self.rackd, self.lab.drives, self._soon(), slots=slots)
 
@@ -186,7 +186,7 @@ class MockBench:
 
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:
-        """What the servers' management controllers noted, by server; those without a controller have none."""
+        """The event logs of the servers' management controllers, by server; those without a controller have none."""
         return self.power.event_logs
 
     def attach_log(self) -> AttachLog:
@@ -207,7 +207,7 @@ class MockBench:
             self.rackd.record_io(drive, self._soon(), on=False)
 
     def lateness_s(self) -> float | None:
-        """How long after it was due rackd did something, at most. Raises LabError where it does not answer."""
+        """The most by which rackd was late with anything. Raises LabError where it does not answer."""
         found = self.rackd.request("stats", self._soon())["lateness"]["max"]
         return float(found) / 1e9
 

@@ -85,7 +85,7 @@ class PhysicalBench:
         return named_host(self._hosts, server)
 
     def _path(self, server: str, port: str) -> str:
-        """Where the port is on the server: as the description says, or as that of the drive fixed to it does."""
+        """The path of the port on the server: as the description says, or as that of the drive fixed to it does."""
         if (path := self.lab.servers[server].paths.get(port)) is not None:
             return path
         fixed = self.lab.drives.get(self.lab.joined(server).get(port, "")) if not self.lab.has_switch else None
@@ -95,7 +95,7 @@ class PhysicalBench:
 
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:
-        """What the servers' management controllers noted, by server; those without a controller have none."""
+        """The event logs of the servers' management controllers, by server; those without a controller have none."""
         return self.power.event_logs
 
     def attach_log(self) -> AbstractContextManager[AttachLog]:

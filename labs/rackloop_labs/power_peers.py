@@ -45,7 +45,7 @@ class RackdSwitching:
         self._tell(target, int(answer["t_ns"]), on=on)
 
     async def is_on(self, target: str) -> bool:
-        """What rackd says."""
+        """The state that rackd reports."""
         return bool((await self._link.request("power", target=target))["on"])
 
     def follow(self, listener: PowerListener) -> None:

@@ -19,7 +19,7 @@ _SECURE = "https://"
 
 @dataclass(frozen=True)
 class _Box:
-    """Where a controller or PDU answers, and how to log in there."""
+    """The address of a controller or PDU, and the account there."""
 
     address: str
     user: str | None
@@ -45,7 +45,7 @@ class _Box:
 
 
 class RackPower:
-    """What switches a rack's power, and what its controllers noted. Nothing is asked before it is used.
+    """The power ports of a rack, and the event logs of its controllers. Nothing is asked before it is used.
 
     ``ports`` has ``server:NAME`` for each server that has a controller (it is switched there) or an outlet (it is
     switched there instead), and ``outlet:PDU/NUMBER`` for each outlet that feeds a server; ``event_logs`` has the

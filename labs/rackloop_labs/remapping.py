@@ -99,7 +99,7 @@ class Remapping:
 
     @property
     def seen(self) -> int:
-        """How many drives were watched coming to a port so far."""
+        """The number of drives that were watched coming to a port so far."""
         return len(self._timelines)
 
     def timelines(self, server: str) -> list[RemapSeen]:

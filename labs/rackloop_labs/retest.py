@@ -26,7 +26,7 @@ _FIRST_SECTORS = 256
 
 
 def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int] = ()) -> Trial:
-    """Whether ``drive`` is online at a server port and can be read there: its first MiB, and what is at ``lbas``.
+    """Look for ``drive`` at a server port and read it there: its first MiB, and what is at ``lbas``.
 
     Nothing is written, and the switch is not touched. ``lbas`` count sectors of 4 KiB. What takes long is read once
     more, and the quicker time counts: a drive that is slow is slow again, a server that was busy is not.
@@ -99,7 +99,7 @@ def _kept(bench: Bench, before: PortMap, after: PortMap, drives: Mapping[ServerP
 
 
 def _look(bench: Bench, drive: str, place: ServerPort, deadline: Deadline) -> tuple[Seen, str]:
-    """Whether the drive comes to the port; what is there instead may go yet, so it is looked at a while longer."""
+    """Look for the drive at the port; what is there instead may go yet, so it is looked at a while longer."""
     wanted = normal_text(bench.lab.drives[drive].serial)
     gone: Deadline | None = None
     while True:

@@ -261,7 +261,7 @@ _FEATURES = {
 
 
 class _Modules:
-    """Whether a kernel module is loaded, or built in."""
+    """The kernel modules that are loaded, or built in."""
 
     def now(self, name: str) -> Any:
         return Path("/sys/module", name.replace("-", "_")).is_dir()
@@ -271,7 +271,7 @@ class _Modules:
 
 
 class _Units:
-    """Whether a unit of systemd is enabled, and whether it runs; None where there is no such unit."""
+    """The units of systemd: enabled, and running; None where there is no such unit."""
 
     def now(self, name: str) -> Any:
         enabled = _says("systemctl", "is-enabled", name)

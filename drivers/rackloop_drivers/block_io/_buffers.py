@@ -12,7 +12,7 @@ _new_bytes.restype = ctypes.py_object
 
 
 def address_of(data: bytes | bytearray | memoryview) -> int:
-    """Where the first of ``data`` lies, which is not empty, as long as it lives and keeps its size."""
+    """The address of the first byte of ``data``, which is not empty, as long as it lives and keeps its size."""
     address: int = np.frombuffer(data, np.uint8).ctypes.data
     return address
 

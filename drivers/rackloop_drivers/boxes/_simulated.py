@@ -51,7 +51,7 @@ class MemorySwitching:
             listener(target, on)
 
     async def is_on(self, target: str) -> bool:
-        """What was set last."""
+        """True where it was turned on last."""
         return target not in self._off
 
     def follow(self, listener: PowerListener) -> None:
@@ -60,7 +60,7 @@ class MemorySwitching:
 
 
 class EventKind(Enum):
-    """What a management controller notes."""
+    """A kind of event that a management controller notes."""
 
     POWER_ON = auto()
     POWER_OFF = auto()

@@ -24,7 +24,7 @@ class HostDrive:
         return f"{name_of(self._executor)}:{self._device}"
 
     def identify(self, deadline: Deadline) -> DriveIdentity:
-        """Who the drive says it is, with every identifier and its by-path name and slot where they are known.
+        """The identity that the drive reports, with every identifier, and its by-path name and slot where known.
 
         Raises LabError where no drive is there or it cannot be asked, ToolError where a tool is missing,
         UnknownFormat, with the raw text, where a tool's output is of a version that is not known here.

@@ -38,7 +38,7 @@ class RackdDrive:
         return RackdDrive(self._control, server=self._where["server"], port=self._where["port"], slot=slot)
 
     def identify(self, deadline: Deadline) -> DriveIdentity:
-        """Who the drive says it is; one that was asked for by its slot has that slot.
+        """The identity that the drive reports; one that was asked for by its slot has that slot.
 
         Raises LabError where no drive is online there.
         """
@@ -53,7 +53,7 @@ class RackdDrive:
         return {name: value for name, value in stats.items() if name != "t_ns" and isinstance(value, int)}
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
-        """How the drive erases itself, the method to prefer first."""
+        """The methods by which the drive erases itself, the one to prefer first."""
         return _methods_of(self._online(deadline))
 
     def sanitize(self, drive: WritableDrive, method: SanitizeMethod, deadline: Deadline) -> None:

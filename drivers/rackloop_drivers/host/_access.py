@@ -10,7 +10,7 @@ from rackloop.lab import Secret
 
 @dataclass(frozen=True)
 class SshAccess:
-    """Where a server's SSH answers, which host key it must have, and what is shown to it.
+    """Access to a server by SSH: its address, the host key it must have, and what is shown to it.
 
     ``name`` is the server's in the lab description and stands in every message. ``key_file`` is offered first, opened
     with ``passphrase`` where it is encrypted; without one, the keys of the agent that ``SSH_AUTH_SOCK`` names are,

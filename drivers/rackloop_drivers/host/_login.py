@@ -23,7 +23,7 @@ _AGENT_KEYS = 5
 
 
 class Answer(Enum):
-    """What a server says of something it was shown: come in, that and something else, or no."""
+    """A server's answer to an offer: come in, that and something else, or no."""
 
     LET_IN = auto()
     MORE = auto()
@@ -83,7 +83,7 @@ def refusal(access: SshAccess, tried: Sequence[str]) -> LoginRefused | BadInput:
 
 
 def offers(access: SshAccess) -> Generator[Offer, None, None]:
-    """What there is to log in with, each read when it is its turn. Raises BadInput where it cannot be read."""
+    """The offers to log in with, each read when it is its turn. Raises BadInput where it cannot be read."""
     if access.key_file:
         yield _key(access, f"the key {access.key_file}", _read_key(access.key_file, access.passphrase))
     elif access.use_agent:

@@ -17,7 +17,7 @@ _GRACE_S = 5.0
 
 
 def run_on_all(hosts: Collection[Host], action: Callable[[Host, Deadline], T], deadline: Deadline) -> dict[str, T]:
-    """What ``action(host, deadline)`` returns on each host, by the host's name; all run at the same time.
+    """The results of ``action(host, deadline)``, by the host's name; all run at the same time.
 
     Waits for all of them. Raises NotConnected with one entry for each host where it failed, by name, or BadInput with
     the same where each of these failures is the user's to mend; an error that is not of Rackloop's own tree is raised

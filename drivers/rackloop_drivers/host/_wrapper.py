@@ -72,7 +72,7 @@ class Head:
         self._held = bytearray()
 
     def strip(self, chunk: bytes) -> bytes:
-        """What of ``chunk`` the command printed itself."""
+        """The part of ``chunk`` that the command printed itself."""
         if self._is_over:
             return chunk
         self._held += chunk
@@ -94,7 +94,7 @@ class Tail:
         self._held = b""
 
     def strip(self, chunk: bytes) -> bytes:
-        """What of ``chunk``, and of what was held before, is the command's output; nothing after the mark is."""
+        """The part of ``chunk`` and of what was held before that is the command's output; nothing after the mark is."""
         if self.status is not None:
             return b""
         data = self._held + chunk

@@ -23,7 +23,7 @@ _NS_PER_US = 1000
 
 
 def kernel_clock(executor: Executor, clock: Clock, deadline: Deadline) -> ClockOffset:
-    """How far the clock that stamps the kernel log of the server behind ``executor`` is from ``clock``.
+    """The offset of the clock that stamps the kernel log of the server behind ``executor`` from ``clock``.
 
     By the server's time of day, which is read ten times between two stamps, and by what dmesg makes of the first
     line's stamp. A kernel's log clock is not steered and may have drifted since the boot by parts per million of its

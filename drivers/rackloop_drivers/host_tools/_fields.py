@@ -43,7 +43,7 @@ class Fields:
             raise self.unknown(f"{key} with the value {self.data[key]!r}, which is no whole number") from error
 
     def at(self, *keys: str) -> Any:
-        """What is found along ``keys``, None where they lead nowhere."""
+        """The value found along ``keys``, None where they lead nowhere."""
         found: Any = self.data
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None

@@ -63,5 +63,5 @@ def parse_pci_functions(links: str) -> dict[str, str]:
 
 
 def _complaint(log: Section) -> str | None:
-    """Why a log has no end: dmesg says so, or it is empty."""
+    """The reason why a log has no end: dmesg says so, or it is empty."""
     return log.stderr.strip().partition("\n")[0] or None

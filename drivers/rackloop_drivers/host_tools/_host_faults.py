@@ -164,7 +164,7 @@ class HostRegister:
         return frozenset(self._parts)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """What the notes on the server tell of and its equipment confirms, by part and key."""
+        """The faults that the notes on the server tell of and its equipment confirms, by part and key."""
         found = {name: self._parts[name].standing(deadline) for name in self._noted(deadline) if name in self._parts}
         return {name: faults for name, faults in found.items() if faults}
 

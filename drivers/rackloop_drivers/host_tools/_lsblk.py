@@ -69,13 +69,13 @@ def _disk(entry: Mapping[str, Any]) -> ListedDisk:
 
 
 def _mount_points(part: Mapping[str, Any]) -> list[str]:
-    """Where it is mounted. Versions before 2.37 print one place of several, as ``mountpoint``."""
+    """Its mount points. Versions before 2.37 print one place of several, as ``mountpoint``."""
     places = part["mountpoints"] if "mountpoints" in part else [part["mountpoint"]]
     return [str(place) for place in places or () if place]
 
 
 def _membership(signature: str) -> str:
-    """What a signature says the device is a part of; empty where it is a part of nothing."""
+    """The group that a signature makes the device a part of; empty where it is a part of nothing."""
     return _MEMBERS.get(signature) or (f"a member of something ({signature})" if signature.endswith("_member") else "")
 
 

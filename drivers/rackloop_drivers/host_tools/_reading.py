@@ -11,7 +11,7 @@ from rackloop.drive_identifiers import normal_identifier
 
 @dataclass(frozen=True)
 class Reading:
-    """Who a drive says it is, its counters as :mod:`rackloop.inspection.health` names them, and what the tool found."""
+    """A drive's identity, its counters as :mod:`rackloop.inspection.health` names them, and the tool's findings."""
 
     identity: DriveIdentity
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ _NOT_FOUND = 127
 
 @dataclass
 class Section:
-    """What one question, named by ``kind`` and ``subject``, brought; ``status`` is None for plain listings."""
+    """The answer to one question, named by ``kind`` and ``subject``; ``status`` is None for plain listings."""
 
     kind: str
     subject: str
@@ -22,7 +22,7 @@ class Section:
     status: int | None = None
 
     def answer(self, host: str, tool: str) -> str:
-        """What the tool printed.
+        """The output of the tool.
 
         Raises ToolError where the server does not have it, LabError where it failed or did not end in time.
         """

@@ -85,12 +85,12 @@ def _keeping_raw_text() -> Iterator[None]:
 
 
 def name_of(executor: Executor) -> str:
-    """What to call where ``executor`` runs commands: the server's name, if it has one."""
+    """A name for the place where ``executor`` runs commands: the server's name, if it has one."""
     return executor.name if isinstance(executor, Host) else "this machine"
 
 
 class Answers:
-    """What one run of scripts, ``survey.sh`` the last of them, brought, by what was asked of whom."""
+    """The answers from one run of scripts, ``survey.sh`` the last of them, by what was asked of whom."""
 
     def __init__(
         self, executor: Executor, scripts: Sequence[str], arguments: Sequence[str], deadline: Deadline

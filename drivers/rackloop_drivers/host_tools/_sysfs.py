@@ -64,7 +64,7 @@ def parse_phys(values: Mapping[str, str]) -> tuple[SeenPhy, ...]:
 
 
 class Places:
-    """Where drives are plugged in: ``links`` are the targets of ``/sys/block``, ``values`` files of sysfs."""
+    """The places of drives: ``links`` are the targets of ``/sys/block``, ``values`` files of sysfs."""
 
     def __init__(self, links: str, values: Mapping[str, str], enclosures: str) -> None:
         self._links = dict(line.split(" ", 1) for line in links.splitlines() if " " in line)

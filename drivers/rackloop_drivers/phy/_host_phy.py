@@ -23,7 +23,7 @@ _TRAINS = frozenset({"Spinup hold", "Reset in progress"})
 
 
 class PhyVia(StrEnum):
-    """How a PHY is told: by the kernel's SAS classes, and by smp_utils where they do not have it; or by smp_utils."""
+    """The way to a PHY: the kernel's SAS classes, with smp_utils where they do not have it; or smp_utils alone."""
 
     SYSFS = "sysfs"
     SMP = "smp"
@@ -45,7 +45,7 @@ class SasPhy:
 
     @property
     def state(self) -> PortState:
-        """What it says of its link."""
+        """The state of its link."""
         if "Gbit" in self.link_rate:
             return PortState.UP
         return PortState.TRAIN if self.link_rate in _TRAINS else PortState.DOWN

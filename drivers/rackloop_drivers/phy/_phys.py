@@ -42,11 +42,11 @@ class HostPhys:
         self._swing(ports, deadline, request_id, count, down_s, up_s)
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
-        """How often each PHY lost dword synchronization."""
+        """The losses of dword synchronization of each PHY."""
         return {port: phy.losses for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What each PHY says of its link."""
+        """The state of each PHY's link."""
         return {port: phy.state for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
 
     def restore(self, ports: Collection[int], deadline: Deadline) -> None:

@@ -17,7 +17,7 @@ _PASSWORD_VARIABLE = "RACKLOOP_PASSWORD_{}"  # noqa: S105 - the name of a variab
 
 
 class SshReach(Protocol):
-    """Where a server's SSH answers, who logs in there and with what; ``jump`` is the way there, if it is not direct."""
+    """Access to a server by SSH: its address and its login; ``jump`` is the way there, if it is not direct."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
 
 
 def _scratch(lab: Lab) -> list[str]:
-    """What ends the names under ``/dev/disk/by-id`` of the drives that may be erased: serials, WWNs and such."""
+    """The endings of the names under ``/dev/disk/by-id`` of the drives that may be erased: serials, WWNs and such."""
     unique = {
         value
         for drive in lab.drives.values()

@@ -34,7 +34,7 @@ _END_S = 5.0
 
 @dataclass(frozen=True)
 class HostTally:
-    """How many tasks of a playbook ended which way on one server."""
+    """The number of tasks of a playbook by their end, on one server."""
 
     ok: int
     changed: int

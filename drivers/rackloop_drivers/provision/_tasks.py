@@ -17,7 +17,7 @@ _VALIDATION = "ansible.builtin.validate_argument_spec"
 
 
 class TaskStatus(StrEnum):
-    """What became of a task on a server."""
+    """The end of a task on a server."""
 
     OK = "ok"
     CHANGED = "changed"
@@ -125,7 +125,7 @@ def _status(kind: str, data: Mapping[str, Any], result: Mapping[str, Any]) -> Ta
 
 
 def said(result: Mapping[str, Any]) -> str:
-    """What a task that failed has to say: its message, and what the program behind it printed as errors."""
+    """The message of a task that failed, and what the program behind it printed as errors."""
     if "censored" in result:
         return "its output is withheld (no_log)"
     texts = [result.get("msg"), result.get("stderr") or result.get("module_stderr"), *_of_items(result)]
@@ -135,6 +135,6 @@ def said(result: Mapping[str, Any]) -> str:
 
 
 def _of_items(result: Mapping[str, Any]) -> list[str]:
-    """What the failed rounds of a loop said."""
+    """The messages of the failed rounds of a loop."""
     rounds = result.get("results")
     return [said(item) for item in rounds if item.get("failed")] if isinstance(rounds, list) else []

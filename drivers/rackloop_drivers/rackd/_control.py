@@ -50,7 +50,7 @@ class RecordedRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedIo:
-    """What a drive answered while it was recorded, in the order of the answers.
+    """A drive's answers while it was recorded, in their order.
 
     ``lost`` counts the requests that came when rackd had no room for records any more.
     """
@@ -112,7 +112,7 @@ class RackdControl:
         self.request("record_io", deadline, drive=drive, on=on)
 
     def recorded_io(self, drive: str, deadline: Deadline) -> RecordedIo:
-        """What was recorded of ``drive`` since :meth:`record_io` began. Raises as :meth:`request` does."""
+        """The record of ``drive`` since :meth:`record_io` began. Raises as :meth:`request` does."""
         requests: list[RecordedRequest] = []
         while True:
             page = self.request("recorded_io", deadline, drive=drive, **{"from": len(requests)})
@@ -151,7 +151,7 @@ class RackdControl:
         self.request("training", deadline, ports=list(ports), factor=factor)
 
     def disturbances(self, deadline: Deadline) -> Answer:
-        """What is disturbed in the fabric now: ``stuck``, ``miswired``, ``training`` and ``dropped`` ports.
+        """The disturbances in the fabric now: ``stuck``, ``miswired``, ``training`` and ``dropped`` ports.
 
         Raises as :meth:`request` does.
         """

@@ -34,7 +34,7 @@ ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a drive is: its kernel name, its folder in sysfs, and what can be told of its slot.
+    """The place of a drive: its kernel name, its folder in sysfs, and what can be told of its slot.
 
     ``blocks`` are all block devices of the server, each with its own folder.
     """

@@ -80,7 +80,7 @@ _runs = count(1)
 
 
 class FioWork(Protocol):
-    """What one fio does: the files it reads, the job file ``name.fio`` among them, and the logs it writes.
+    """The work of one fio: the files it reads, the job file ``name.fio`` among them, and the logs it writes.
 
     ``preparation`` is what the shell does in their folder just before fio starts; it may leave words in ``$said``.
     """
@@ -100,7 +100,7 @@ class FioWork(Protocol):
 
 @dataclass(frozen=True)
 class _Start:
-    """Who fio is, and one moment on the host's wall clock and on the run's, the latter off by at most ``error_s``."""
+    """The process of fio, and one moment on the host's wall clock and the run's, that off by at most ``error_s``."""
 
     pid: int
     unix_s: float
@@ -215,17 +215,17 @@ class RunningFio:
 
     @property
     def started_ns(self) -> int:
-        """When fio was started, on the run's clock."""
+        """The start of fio, on the run's clock."""
         return self._start.started_ns
 
     @property
     def said(self) -> str:
-        """What the preparation said of itself."""
+        """The preparation's own report."""
         return self._start.said
 
     @property
     def began_unix_s(self) -> float:
-        """When fio was started, on the wall clock of its host."""
+        """The start of fio, on the wall clock of its host."""
         return self._start.unix_s
 
     def shell(self, script: str, deadline: Deadline) -> Completed:

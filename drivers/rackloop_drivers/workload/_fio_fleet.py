@@ -81,7 +81,7 @@ class _Held:
 
 @dataclass(frozen=True)
 class FleetResult:
-    """What the fios of a fleet came to, by host.
+    """The results of the fios of a fleet, by host.
 
     ``agreed_ns`` is the moment they were to begin at, on the run's clock, ``began_s`` how long after it each host's
     last job was let go, by that host's own clock; the two clocks were read together to within ``time_error_s``.
@@ -94,7 +94,7 @@ class FleetResult:
 
     @property
     def skew_s(self) -> float:
-        """How far apart the first and the last host began, as far as their clocks tell."""
+        """The time between the first and the last host's start, as far as their clocks tell."""
         return max(self.began_s.values()) - min(self.began_s.values())
 
 
@@ -162,7 +162,7 @@ class RunningFleet:
         _on_all({host: partial(fio.wait_for_io, deadline) for host, fio in self.running.items()})
 
     def progress(self, deadline: Deadline) -> dict[str, tuple[FioResult, ...]]:
-        """What each host has reported since the last call; see :meth:`RunningFio.progress`."""
+        """The reports of each host since the last call; see :meth:`RunningFio.progress`."""
         return _on_all({host: partial(fio.progress, deadline) for host, fio in self.running.items()})
 
     def stop(self, deadline: Deadline) -> FleetResult:

@@ -37,7 +37,7 @@ _MIXED = frozenset({ReadWrite.READWRITE, ReadWrite.RANDRW})
 
 
 class SteadyMetric(StrEnum):
-    """What fio judges steady state by: the largest deviation from the mean, or the slope, of IOPS or bandwidth."""
+    """A measure of steady state in fio: the largest deviation from the mean, or the slope, of IOPS or bandwidth."""
 
     IOPS = "iops"
     IOPS_SLOPE = "iops_slope"
@@ -133,7 +133,7 @@ class FioJob:
 
     @property
     def region_bytes(self) -> int:
-        """How much of the device the job covers."""
+        """The part of the device that the job covers, in bytes."""
         if self.size_bytes is not None:
             return self.size_bytes
         return self.block_device.size_bytes - self.offset_bytes

@@ -25,7 +25,7 @@ _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
 @dataclass(frozen=True)
 class FioTransfer:
-    """What one job did in one direction, all its threads together.
+    """One job's I/O in one direction, all its threads together.
 
     ``latency_s`` is the distribution of completion latencies, from fio's bins: each stands as the middle of its
     bin, within 0.8 %, and everything from 17.1 s on as the last bin. ``longest_us`` is the longest completion latency,
@@ -47,7 +47,7 @@ class FioTransfer:
 
 @dataclass(frozen=True)
 class FioSteady:
-    """What fio says of a job's steady state. The last window's one-second means are ``iops`` and their like.
+    """A job's steady state, by fio. The last window's one-second means are ``iops`` and their like.
 
     ``criterion_percent`` is the deviation or slope that was held against the limit; a job that ``attained`` steady
     state ended then, ``runtime_s`` of its result.
@@ -61,7 +61,7 @@ class FioSteady:
 
 @dataclass(frozen=True)
 class FioJobResult:
-    """What one job did. ``transfers`` holds the directions in which I/O completed; ``steady`` is for until_steady.
+    """One job's result. ``transfers`` holds the directions in which I/O completed; ``steady`` is for until_steady.
 
     ``total_err`` is how many I/Os failed, verification included; a job that an error ended counts at least one.
     ``error`` is the errno of the first, 0 without any.
@@ -90,7 +90,7 @@ class FioJobResult:
 
     @property
     def runtime_s(self) -> float:
-        """How long the job made I/O: its longest direction."""
+        """The time for which the job made I/O: its longest direction."""
         return max((transfer.runtime_s for transfer in self.transfers.values()), default=0.0)
 
     @property
@@ -106,7 +106,7 @@ class FioJobResult:
 
 @dataclass(frozen=True)
 class FioResult:
-    """What one fio did, or has done so far when it comes from a status report.
+    """One fio's result, or its work so far when it comes from a status report.
 
     ``started_ns`` is when fio was started, on the run's clock; a series' time t is ``started_ns + t * 1e9``, off
     by at most ``time_error_s``. ``verify_err`` is how many blocks did not verify; they are in ``total_err`` too.
@@ -122,7 +122,7 @@ class FioResult:
 
     @property
     def total_err(self) -> int:
-        """How many I/Os failed in all jobs: what a run is judged by."""
+        """The number of failed I/Os in all jobs, by which a run is judged."""
         return sum(job.total_err for job in self.jobs)
 
     def job(self, name: str) -> FioJobResult:
@@ -157,12 +157,12 @@ def last_document(text: str) -> dict[str, Any]:
 
 
 def verify_errors(said: str, jobs: Sequence[FioJobResult]) -> int:
-    """How many blocks did not verify, by what fio said meanwhile: its JSON counts them among all errors."""
+    """The number of blocks that did not verify, by fio's messages meanwhile: its JSON counts them among all errors."""
     return max(len(_NOT_VERIFIED.findall(said)), int(any(job.error == errno.EILSEQ for job in jobs)))
 
 
 def failed_by(documents: Iterable[Mapping[str, Any]], began_unix_s: float) -> tuple[Sample, ...]:
-    """How many I/Os had failed at each report, in seconds since fio began."""
+    """The number of failed I/Os at each report, in seconds since fio began."""
     return tuple(
         Sample(
             document["timestamp_ms"] / 1000 - began_unix_s, float(sum(job.total_err for job in parse_jobs(document)))

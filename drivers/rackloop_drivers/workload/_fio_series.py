@@ -74,7 +74,7 @@ def longest_latency(
 
 
 class _Transferred:
-    """How many bytes one thread had transferred by a moment, taken as even between two entries of its log."""
+    """The bytes that one thread had transferred by a moment, taken as even between two entries of its log."""
 
     def __init__(self, entries: Sequence[LogEntry], interval_s: float) -> None:
         self._times: list[float] = [entries[0].unix_ms - interval_s * 1000]
@@ -97,7 +97,7 @@ class _Transferred:
 
 
 def _windows(threads: Sequence[Sequence[LogEntry]], interval_s: float) -> Iterator[list[LogEntry]]:
-    """What the threads logged for the same interval; their starts lie within a quarter of one."""
+    """The log entries of the threads for the same interval; their starts lie within a quarter of one."""
     window: list[LogEntry] = []
     for entry in sorted(entry for entries in threads for entry in entries):
         if window and entry.unix_ms - window[0].unix_ms > interval_s * 250:

@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Expected:
-    """What a read should bring back. Without a seed, any seed is right."""
+    """The expected content of a read. Without a seed, any seed is right."""
 
     serial: str
     generation: int = 1
@@ -72,7 +72,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a range of sectors was found to be: every verdict's count by its name, and the first offenders."""
+    """The result of verifying a range of sectors: every verdict's count by its name, and the first offenders."""
 
     start_lba: int
     sectors: int

@@ -157,7 +157,7 @@ class RemapSession(_Session):
             self._take(deadline)
 
     def wait(self, arm_id: int, deadline: Deadline) -> VerifiedRead | GaveUp:
-        """What became of an arm. Raises DeadlineExceeded when nothing has yet."""
+        """The end of an arm. Raises DeadlineExceeded when nothing has yet."""
         while arm_id not in self._outcomes:
             if arm_id not in self._armed:
                 raise BadInput(f"there is no arm {arm_id} to wait for: it was never made, or was waited for before")
@@ -229,7 +229,7 @@ class Watch(_Session):
         return interval
 
     def result(self, deadline: Deadline, *, stop: bool = True) -> WatchResult:
-        """What the watch came to, after ending it; with ``stop=False`` it runs out its duration first.
+        """The result of the watch, after ending it; with ``stop=False`` it runs out its duration first.
 
         Raises LabError when the target failed while it was watched.
         """

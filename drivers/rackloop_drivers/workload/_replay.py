@@ -130,12 +130,12 @@ class FioReplay:
 
     @property
     def lead_s(self) -> float:
-        """How long after its start, on an idle host, fio issues the first request: its jobs must be ready by then."""
+        """The time from its start, on an idle host, to fio's first request: its jobs must be ready by then."""
         return self._ready_s + _SETUP_S + _JOB_SETUP_S * len(self.jobs)
 
     @property
     def _ready_s(self) -> float:
-        """How long before its first request a job begins, by fio's clock, which starts when it has read all jobs."""
+        """The time from a job's start to its first request, by fio's clock, which starts when it has read all jobs."""
         return _READY_S + _JOB_READY_S * len(self.jobs)
 
     def files(self, name: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ def _feed(job: polars.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What a replay came to. ``job`` has fio's totals and latencies of all requests.
+    """The result of a replay. ``job`` has fio's totals and latencies of all requests.
 
     ``began_ns`` is when the first request was due, on the run's clock, off by at most ``time_error_s``. ``requests``
     are those that completed, as fio logged them: ``reached_ns`` (from that moment, good to a millisecond),
@@ -216,7 +216,7 @@ class ReplayResult:
     requests: polars.DataFrame
 
     def lateness(self) -> Lateness:
-        """How late the requests were by fio's own log, flushes left out. Raises ToolError where fio did none."""
+        """The lateness of the requests by fio's own log, flushes left out. Raises ToolError where fio did none."""
         due = self.planned.requests.filter(self.planned.requests["op"] != int(Op.FLUSH))
         if self.requests.is_empty():
             raise ToolError(f"fio completed none of {due.height} requests: {self.job.error_text or 'it says not why'}")
@@ -246,11 +246,11 @@ class RunningReplay:
 
     @property
     def began_ns(self) -> int:
-        """When the first request is due, on the run's clock."""
+        """The moment at which the first request is due, on the run's clock."""
         return self._running.started_ns + round((self._due_unix_s - self._running.began_unix_s) * 1e9)
 
     def progress(self, deadline: Deadline) -> tuple[FioResult, ...]:
-        """What fio has reported since the last call; see :meth:`RunningFio.progress`."""
+        """The reports of fio since the last call; see :meth:`RunningFio.progress`."""
         return self._running.progress(deadline)
 
     def wait(self, deadline: Deadline) -> ReplayResult:

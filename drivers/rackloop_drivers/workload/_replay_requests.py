@@ -22,7 +22,7 @@ _TICKS_NS = (1_000_000_000, 100_000_000, 10_000_000, 1_000_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Which part of a trace is replayed, how fast and how it is fitted to the drive.
+    """The part of a trace to replay, its speed, and how it is fitted to the drive.
 
     ``speed`` 10 plays ten times as fast as it was recorded. ``from_s`` and ``duration_s`` are the trace's own seconds,
     None to its end. With ``fold`` offsets beyond the region come back into it, modulo its size; with ``reads_only``
@@ -48,7 +48,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Planned:
-    """What will be replayed, and what became of the trace on the way.
+    """The requests to replay, and what became of the trace on the way.
 
     ``requests`` has ``due_ns`` (from the first request, at the replay's speed, ascending), ``op``, ``offset_bytes`` (on
     the device) and ``size_bytes``. ``dropped`` counts what reads alone leave out, ``trims`` the trims, which the iologs
@@ -67,7 +67,7 @@ class Planned:
 
     @property
     def span_s(self) -> float:
-        """How long the replay takes when it keeps its times."""
+        """The length of the replay when it keeps its times."""
         return int(self.requests["due_ns"][-1]) / 1e9
 
     @property
@@ -76,7 +76,7 @@ class Planned:
         return bool((self.requests["op"] != int(Op.READ)).any())
 
     def changes(self) -> dict[str, int]:
-        """How many requests were changed or left out, by what was done to them."""
+        """The number of requests that were changed or left out, by what was done to them."""
         return {
             "dropped": self.dropped,
             "trims": self.trims,
@@ -86,7 +86,7 @@ class Planned:
         }
 
     def remarks(self) -> list[str]:
-        """What was done to the trace, in sentences; empty where it is replayed as it was recorded."""
+        """The changes made to the trace, in sentences; empty where it is replayed as it was recorded."""
         counts = {
             "dropped: only reads are replayed": self.dropped,
             "dropped: fio replays no trims": self.trims,

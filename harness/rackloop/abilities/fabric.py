@@ -13,7 +13,7 @@ from rackloop.portmap import Full, MapChange, PortMap
 
 
 class PortState(StrEnum):
-    """What the switch sees on a port."""
+    """The state of a port, as the switch sees it."""
 
     UP = "UP"
     DOWN = "DOWN"
@@ -22,7 +22,7 @@ class PortState(StrEnum):
 
 @dataclass(frozen=True)
 class BoxIdentity:
-    """Who a piece of equipment says it is (``*IDN?`` and its like)."""
+    """The identity that a piece of equipment reports (``*IDN?`` and its like)."""
 
     vendor: str
     model: str

@@ -18,11 +18,11 @@ class FabricFilter:
         self._fabric = fabric
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
-        """Who the switch says it is."""
+        """The identity that the switch reports."""
         return self._fabric.identify(deadline)
 
     def port_count(self, deadline: Deadline) -> int:
-        """How many ports it has, all of them."""
+        """The number of its ports, all of them."""
         return self._fabric.port_count(deadline)
 
     def live_map(self, deadline: Deadline) -> LiveMap:
@@ -42,7 +42,7 @@ class FabricFilter:
         return stager(self._fabric).trigger(staged, deadline)
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What the switch sees on ``ports``."""
+        """The states of ``ports``, as the switch sees them."""
         return self._fabric.port_states(ports, deadline)
 
     def take_lock(self, token: int, deadline: Deadline) -> None:

@@ -31,7 +31,7 @@ class Process(Protocol):
 
 @runtime_checkable
 class Executor(Protocol):
-    """Where a command runs: on this machine or on a host.
+    """A place to run commands: this machine or a host.
 
     ``put_text`` makes a file there and returns its path; ``find`` returns a program's path or None.
     """

@@ -49,7 +49,7 @@ class SeenPhy:
 
 @dataclass(frozen=True)
 class HostInventory:
-    """What one server sees at one moment.
+    """The drives and PHYs that one server sees at one moment.
 
     ``unreadable`` says of a drive that does not answer why, by its node; ``unreadable_by_paths`` has the names of such
     a node under ``/dev/disk/by-path``.

@@ -31,7 +31,7 @@ class SystemEvent:
 
 @runtime_checkable
 class SystemEventLog(Protocol):
-    """What a server's management controller noted (SEL), oldest first; ``now`` is the controller's own clock."""
+    """Events noted by a server's management controller (SEL), oldest first; ``now`` is the controller's own clock."""
 
     def events(self, deadline: Deadline) -> list[SystemEvent]: ...
     def now(self, deadline: Deadline) -> datetime: ...

@@ -16,7 +16,7 @@ _MINT = object()
 
 @dataclass(frozen=True)
 class DriveIdentity:
-    """What a drive says it is. Identifiers it does not report are absent from ``identifiers``.
+    """The identity that a drive reports. Identifiers it does not report are absent from ``identifiers``.
 
     ``identifiers`` has keys among ``wwn``, ``eui64``, ``nguid``, ``by_path`` and ``slot``.
     """
@@ -38,7 +38,7 @@ class Drive(Protocol):
 
 
 class SanitizeMethod(StrEnum):
-    """How a drive erases itself: every block (SSD), its key (self-encrypting), or every sector by writing (HDD)."""
+    """A method of self-erasure: every block (SSD), the key (self-encrypting), or every sector by writing (HDD)."""
 
     BLOCK_ERASE = "block-erase"
     CRYPTO_ERASE = "crypto-erase"
@@ -79,7 +79,7 @@ class Claim(Protocol):
 
 @runtime_checkable
 class BlockDevice(Protocol):
-    """How I/O reaches a drive. ``fio_options`` gives fio's ``uri=`` or ``filename=`` and engine;
+    """The way of I/O to a drive. ``fio_options`` gives fio's ``uri=`` or ``filename=`` and engine;
     ``probe_target`` what rackprobe opens: a device path or an ``nbd+unix`` / ``nbd`` URI."""  # noqa: D205, D209
 
     @property
@@ -137,7 +137,7 @@ class WritableDrive:
 
     @property
     def device(self) -> BlockDevice:
-        """What to write to; to be asked for each time something begins to write. Raises as :meth:`require` does."""
+        """The device to write to; ask for it whenever something begins to write. Raises as :meth:`require` does."""
         self.require()
         return self._device
 

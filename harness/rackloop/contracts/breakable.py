@@ -62,7 +62,7 @@ def may_be_told_twice(arm: BreakableArm) -> None:
 
 
 def mends_only_what_the_key_names(arm: BreakableArm) -> None:
-    """What stands under one key is not mended by another."""
+    """A fault under one key is not mended by another."""
     with _mended_after(arm) as (part, key):
         part.break_as(key, arm.fault, soon())
         part.mend(f"{key}/other", soon())

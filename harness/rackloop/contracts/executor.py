@@ -120,7 +120,7 @@ def exchanges_lines(make: ExecutorFactory) -> None:
 
 
 def delivers_every_line_of_a_command_that_ended(make: ExecutorFactory) -> None:
-    """What was printed before the end can still be read after it, a last line without a newline included."""
+    """Output printed before the end can still be read after it, a last line without a newline included."""
     with closing(make()) as executor:
         process = executor.start(("sh", "-c", "echo one; echo; printf three"))
         lines = [process.read_line(soon()) for _ in range(4)]

@@ -108,7 +108,7 @@ def executes_what_was_staged_when_it_is_triggered(make: FabricFactory) -> None:
 
 
 def triggers_a_staged_change_once_and_the_last_alone(make: FabricFactory) -> None:
-    """What was triggered, or had another staged or made after it, is not executed: FabricError, and no change."""
+    """A change already triggered, or with another staged or made after it, is not executed: FabricError."""
     with _spare_ports(make) as (fabric, (a, b, c, d, *_)):
         switch = stager(fabric)
         first = switch.stage(Full(PortMap.of([(a, b)])), soon())
@@ -191,7 +191,7 @@ def reports_the_states_it_is_asked_for(make: FabricFactory) -> None:
 
 
 def shows_every_connection_the_same_map(make: FabricFactory) -> None:
-    """What one connection changes, another reads; what one has prepared, another does not execute."""
+    """A change by one connection is read by another; a change prepared by one is not executed by another."""
     with _spare_ports(make) as (fabric, (a, b, c, d, *_)), closing(make()) as other:
         fabric.apply(Full(PortMap.of([(a, b)])), soon())
         assert other.live_map(soon()) == fabric.live_map(soon())

@@ -39,7 +39,7 @@ class Server(Protocol):
 
 
 def carries_files_byte_by_byte(server: Server) -> None:
-    """What is written is what is read, whatever the bytes and however the file is called."""
+    """A file is read as it was written, whatever the bytes and however it is called."""
     with closing(server.host()) as host:
         folder = _folder(host)
         for name, content in (("a 'b' $c", _EVERY_BYTE * 2000), ("empty", b""), ("-n", b"\r\n\0")):
@@ -59,7 +59,7 @@ def gives_files_their_modes(server: Server) -> None:
 
 
 def replaces_files_whole_or_not_at_all(server: Server) -> None:
-    """What cannot be written says so with its path, and leaves nothing behind."""
+    """A file that cannot be written is an error with its path, and leaves nothing behind."""
     with closing(server.host()) as host:
         folder = _folder(host)
         host.run(("mkdir", f"{folder}/taken"), soon())
@@ -80,7 +80,7 @@ def says_which_file_cannot_be_read(server: Server) -> None:
 
 
 def fails_what_runs_when_the_connection_is_lost(server: Server) -> None:
-    """What ran is an error that names server and command; the next call connects anew."""
+    """A command that was running is an error that names server and command; the next call connects anew."""
     with closing(server.host()) as host:
         process = host.start(("sh", "-c", "echo up; sleep 1000"))
         assert process.read_line(soon()) == "up"
@@ -104,7 +104,7 @@ def ends_what_a_lost_connection_left(server: Server) -> None:
 
 
 def keeps_files_when_the_connection_is_lost(server: Server) -> None:
-    """What ``put_text`` made is still there over a new connection, and removed in the end."""
+    """A file made by ``put_text`` is still there over a new connection, and removed in the end."""
     with closing(server.host()) as watcher:
         host = server.host()
         path = host.put_text("kept", "text")

@@ -19,14 +19,14 @@ _RESOLUTION = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class EventLogArm:
-    """How to reach a log, several times, and how to have its controller note something."""
+    """Access to a log, several times, and a way to have its controller note something."""
 
     make: Callable[[], SystemEventLog]
     provoke: Callable[[], None]
 
 
 def tells_what_happened_since(arm: EventLogArm) -> None:
-    """What happens gets entries behind those there were, which say what and when, by the controller's own clock."""
+    """An event gets entries behind those there were, which say what and when, by the controller's own clock."""
     log = arm.make()
     before, began = log.events(soon()), log.now(soon())
     arm.provoke()

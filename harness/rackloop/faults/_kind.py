@@ -69,11 +69,11 @@ class Mechanism(Protocol):
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]: ...
 
     def check(self, _lab: Lab, _request: FaultRequest) -> list[str]:
-        """What is wrong with a fault by the description alone, besides what the kind has found; nothing by default."""
+        """Problems of a fault by the description alone, besides those the kind has found; none by default."""
         return []
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
-        """What a fault reaches: by default that of one which takes its target away whole."""
+        """The parts that a fault reaches: by default those of one which takes its target away whole."""
         return reach_of(lab, request.target)
 
 
@@ -128,7 +128,7 @@ class FaultKind:
         return FaultRequest(lab.part(spec.target), self.completed(spec), key, request_id)
 
     def blast_radius(self, lab: Lab, spec: FaultSpec) -> Parts:
-        """What the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
+        """The parts that the fault may reach at the baseline. Raises BadInput where the specification is wrong."""
         return self.mechanism.radius(lab, self.request(lab, spec))
 
     def preconditions(

@@ -66,7 +66,7 @@ class CutPower(Mechanism):
         _power(lab, acting, request.target).turn_off(deadline)
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
-        """What is off already cannot lose its power; a drive may lose what is in its write cache."""
+        """Refused where it is off already; a drive may lose what is in its write cache."""
         target = request.target
         reasons = (
             [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name or target} has no power already"]
@@ -98,14 +98,14 @@ class BreakPart(Mechanism):
         )
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
-        """What is broken so already is not broken again."""
+        """Refused where it is broken so already."""
         part = self._breakable(lab, equipment, request)
         if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
             return []
         return [f"{self.broken(lab, request.target)} is broken as {self.kind} already"]
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
-        """What the target takes away whole; of what controls the rack and carries none of its I/O, nothing."""
+        """The parts that the target takes away whole; none where it carries no I/O and only controls the rack."""
         match self.part:
             case PartKind.SWITCH_PORT:
                 return _reach_of_port(lab, request.target)
@@ -114,7 +114,7 @@ class BreakPart(Mechanism):
         return super().radius(lab, request)
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
-        """What the part is told besides the kind."""
+        """The fields of the fault besides its kind."""
         return dict(request.parameters)
 
     def broken(self, lab: Lab, target: Part) -> Part:
@@ -169,7 +169,7 @@ class SlowDown(BreakPart):
         return ["give extra_us or factor, not both"] if len(request.parameters) > 1 else []
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
-        """What was given, or else enough to be noticed."""
+        """The given parameters, or else ones large enough to be noticed."""
         return dict(request.parameters) or {"extra_us": _SLOWER_US}
 
 
@@ -237,7 +237,7 @@ class SwapCables(BreakPart):
 
 
 def phy_of(lab: Lab, equipment: Equipment) -> PhyControl:
-    """What takes signals away. Raises NotSupported where the rack has nothing that could, or the lease has not."""
+    """The PHY control. Raises NotSupported where nothing in the rack, or in the lease, takes signals away."""
     if equipment.phy is None:
         whole = "" if lab.has_switch else "; without a switch, links are dropped under a lease of the whole rack alone"
         raise NotSupported(f"nothing that is leased of the rack {lab.name} can take a signal away{whole}")

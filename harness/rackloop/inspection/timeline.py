@@ -28,7 +28,7 @@ class ClockReading:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """How far another clock is ahead of the run's, give or take ``error_ns``."""
+    """The offset of another clock from the run's, give or take ``error_ns``."""
 
     offset_ns: int
     error_ns: int
@@ -56,7 +56,7 @@ def offset_of(readings: Sequence[ClockReading]) -> ClockOffset:
 
 @dataclass(frozen=True)
 class EvidenceLine:
-    """What a source said and when: ``own_stamp`` as it wrote it, ``at_ns`` on the run's clock.
+    """A line of a source with its time: ``own_stamp`` as it wrote it, ``at_ns`` on the run's clock.
 
     The moment is right to ``error_ns``; ``at_ns`` is None where the source's clock could not be related to the run's.
     """
@@ -70,7 +70,7 @@ class EvidenceLine:
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of a source: its clock's ``offset``, and why it, or its clock, could not be read.
+    """A source of evidence: its clock's ``offset``, and why it, or its clock, could not be read.
 
     ``left_out`` is how many of its first lines are not in the timeline.
     """

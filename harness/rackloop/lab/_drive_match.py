@@ -17,12 +17,12 @@ _POLL_S = 1e-3
 
 
 def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
-    """Who a drive is, once its server has it, as some time after a remap. Raises LabError where it never comes."""
+    """The identity of a drive, once its server has it after a remap. Raises LabError where it never comes."""
     return deadline.retry(lambda: drive.identify(deadline), LabError, every_s=_POLL_S)
 
 
 def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:
-    """What a drive reports of its model, its serial and its identifiers that is not as it is described, in words."""
+    """Differences between a drive's model, serial and identifiers and its description, in words."""
     for name, wanted, found in (
         ("model", described.model, reported.model),
         ("serial", described.serial, reported.serial),

@@ -43,14 +43,14 @@ _BAUDS = (
 
 
 class FabricDriver(StrEnum):
-    """What joins ports to ports."""
+    """The equipment that joins ports to ports."""
 
     FLEXFABRIC = "flexfabric"
     STATIC = "static"
 
 
 class Stack(StrEnum):
-    """How a server's HBA, kernel and driver take a drive that appears: 200, 90, 10 and 1 ms until it is online."""
+    """The time a server's HBA, kernel and driver take for a new drive: 200, 90, 10 and 1 ms until it is online."""
 
     VANILLA = "vanilla"
     NO_TIMEOUTS = "no_timeouts"
@@ -59,14 +59,14 @@ class Stack(StrEnum):
 
 
 class BmcDriver(StrEnum):
-    """What a baseboard management controller speaks."""
+    """A protocol of a baseboard management controller."""
 
     REDFISH = "redfish"
     IPMI = "ipmi"
 
 
 class PduDriver(StrEnum):
-    """What a power distribution unit speaks."""
+    """A protocol of a power distribution unit."""
 
     REDFISH = "redfish"
     APC = "apc"
@@ -78,7 +78,7 @@ def _default_ports(data: Mapping[str, Any]) -> int:
 
 
 class Control(Description):
-    """Where the switch takes its commands."""
+    """The place where the switch takes its commands."""
 
     tcp: Endpoint | None = None
     """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
@@ -91,7 +91,7 @@ class Control(Description):
 
 
 class Fabric(Description):
-    """What joins server ports to drives: a circuit switch, or fixed cabling."""
+    """The equipment that joins server ports to drives: a circuit switch, or fixed cabling."""
 
     driver: Annotated[FabricDriver, one_of(FabricDriver, FabricDriver)]
     """The kind of fabric: flexfabric, the reference circuit switch, or static, drives attached for good."""
@@ -209,7 +209,7 @@ class Drive(Description):
 
     @property
     def traits(self) -> Profile:
-        """What all drives of its profile have in common."""
+        """The traits of all drives of its profile."""
         return load_profile(self.profile)
 
     @property

@@ -102,7 +102,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _claims(examined: Examined[Lab]) -> Iterator[tuple[_Claim, tuple[str, ...]]]:
-    """What no other rack of a fleet may have too, and where the file says it."""
+    """The names that no other rack of a fleet may have too, with their places in the file."""
     lab = examined.value
     if lab is None:
         return

@@ -22,7 +22,7 @@ _PLACE = re.compile(r"(?:(?:port|outlet):)?([^./:]+)[./]([^./]+)")
 
 
 class LabKind(StrEnum):
-    """Which of the three ways to have a rack."""
+    """A kind of lab: one of the three ways to have a rack."""
 
     MOCK = "mock"
     VIRTUAL = "virtual"
@@ -82,7 +82,7 @@ class Lab(Description):
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why servers, drives and ports (``srv1.p0``) of the rack are not in this part of its description, by name."""
+        """The reasons why servers, drives and ports (``srv1.p0``) of the rack are not in this part of it, by name."""
         return self._missing
 
     def restricted(self, parts: Parts) -> Self:

@@ -117,7 +117,7 @@ def parts_at(lab: Lab, numbers: Iterable[int]) -> Parts:
 
 
 def parts_for(lab: Lab, part: Part) -> Parts:
-    """What has to be leased to act on a server, a drive or an outlet; for what the rack shares, the whole of it."""
+    """The parts to lease for an act on a server, a drive or an outlet; for what the rack shares, the whole of it."""
     if part.kind not in {PartKind.SERVER, PartKind.DRIVE, PartKind.OUTLET}:
         return parts_of(lab)
     return acted_on(lab, part) | [part]

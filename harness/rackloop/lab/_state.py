@@ -109,12 +109,12 @@ class LabState:
 
     @property
     def endpoints_file(self) -> Path:
-        """What ``lab status --json`` prints, written by the lab once it is up."""
+        """The output of ``lab status --json``, written by the lab once it is up."""
         return self.directory / "endpoints.json"
 
     @property
     def log(self) -> Path:
-        """What the lab's processes said."""
+        """The log of the lab's processes."""
         return self.directory / "labd.log"
 
     def last_words(self) -> str:

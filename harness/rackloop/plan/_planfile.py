@@ -64,7 +64,7 @@ class WrittenLimit(Description):
 
 
 class WrittenHealth(Description):
-    """What may happen to the rack's health."""
+    """Rules for the rack's health."""
 
     expect: tuple[Dotted, ...] = ()
     """Counters and kernel messages that the test moves itself, such as [media_errors, kernel.medium_error]."""
@@ -98,7 +98,7 @@ class WrittenEntry(Description):
 
 
 class WrittenProvision(Description):
-    """How the servers are provisioned before the first test."""
+    """Provisioning of the servers before the first test."""
 
     playbook: Text = "site"
     """The playbook: a file, or the name of a packaged one."""

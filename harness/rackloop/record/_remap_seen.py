@@ -42,7 +42,7 @@ class RemapSeen:
     stages: Sequence[Stage]
 
     def at_ns(self, stage: str) -> int:
-        """When a stage was. Raises LabError where it was not seen."""
+        """The time of a stage. Raises LabError where it was not seen."""
         if (seen := self._stage(stage)) is None:
             raise LabError(f"{self.server}.{self.port}: the stage {stage} of generation {self.generation} was not seen")
         return seen.at_ns

@@ -51,7 +51,7 @@ class LabdBreakable:
         self._control.mend(self._resource, key, deadline)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """What is broken now, by key."""
+        """The standing faults, by key."""
         return self._control.standing(self._resource, deadline)
 
 

@@ -49,7 +49,7 @@ class FaultLedger:
         self._changing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the control socket answers to one of ``ops``."""
+        """The control socket's answer to one of ``ops``."""
         try:
             return {"ok": True, **await self._act(request)}
         except BadInput as error:
@@ -103,13 +103,13 @@ class FaultLedger:
             return {key: fault.model_dump(mode="json") for key, fault in standing.items()}
 
     async def _current(self, resource: str) -> Standing:
-        """What stands now: without what ended by itself, with what was broken by another way."""
+        """The standing faults: without what ended by itself, with what was broken by another way."""
         self._standing[resource] = await self._parts[resource].found(self._standing[resource])
         return self._standing[resource]
 
 
 def bad_request(message: str) -> dict[str, Any]:
-    """What the control socket answers to a request that makes no sense."""
+    """The control socket's answer to a request that makes no sense."""
     return _refusal("bad_request", message)
 
 

@@ -191,7 +191,7 @@ class _Port:
 
 
 class _Cabling:
-    """What is plugged into the switch's ports: two cables may be swapped, each with one other at a time."""
+    """The plugs in the switch's ports: two cables may be swapped, each with one other at a time."""
 
     faults = TypeAdapter(_Miswire)
 

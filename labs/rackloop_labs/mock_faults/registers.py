@@ -20,7 +20,7 @@ class LabdRegister:
         self.parts = frozenset(part for part in parts if Part.of(part).kind is not PartKind.DRIVE)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """What stands, by part and key."""
+        """The standing faults, by part and key."""
         found = self._control.all_standing(deadline)
         return {name: faults for name, faults in found.items() if name in self.parts}
 
@@ -33,6 +33,6 @@ class RackdRegister:
         self.parts = frozenset(part for part in parts if Part.of(part).kind is PartKind.DRIVE)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """What stands, by part and key."""
+        """The standing faults, by part and key."""
         found = {str(Part.drive(drive)): faults for drive, faults in standing_by_drive(self._control, deadline).items()}
         return {name: faults for name, faults in found.items() if name in self.parts}

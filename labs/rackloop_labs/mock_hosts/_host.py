@@ -176,7 +176,7 @@ class MockHost:
                 await self._panic()
 
     async def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What a tool prints that was called on this server."""
+        """The output of a tool that was called on this server."""
         given = question.get("argv", [])
         if not isinstance(given, list):
             return _refuse("argv is no list")
@@ -228,5 +228,5 @@ class MockHost:
 
 
 def _refuse(why: str) -> dict[str, Any]:
-    """What is answered to a question that no tool asks."""
+    """The answer to a question that no tool asks."""
     return asdict(Answer(stderr=f"hosttool: {why}\n", status=_NO_ANSWER))

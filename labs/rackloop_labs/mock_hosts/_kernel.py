@@ -200,7 +200,7 @@ class Kernel:
 
     @property
     def log(self) -> tuple[KernelLine, ...]:
-        """What was said since the boot."""
+        """The messages since the boot."""
         return tuple(self._log)
 
     def _find_expander(self, t_ns: int, port: str) -> None:

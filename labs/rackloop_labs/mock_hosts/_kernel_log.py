@@ -20,7 +20,7 @@ _NVME_UNREAD = ("Read(0x2)", "Unrecovered Read Error (sct 0x2 / sc 0x81)")
 
 
 class Message(NamedTuple):
-    """What is said, and its priority from 0 (emergency) to 7 (debug)."""
+    """A message, and its priority from 0 (emergency) to 7 (debug)."""
 
     text: str
     priority: int = 6

@@ -15,7 +15,7 @@ _MINUTE_S = 60.0
 
 
 class PowerAct(Enum):
-    """What becomes of the server."""
+    """A change of the server's power."""
 
     REBOOT = auto()
     POWER_OFF = auto()
@@ -53,7 +53,7 @@ _PASSED_OVER = frozenset({"-f", "--force", "-d", "--no-wtmp", "-n", "--no-sync",
 
 
 def plan_power(tool: str, argv: Sequence[str], now: datetime) -> tuple[Answer, Planned | None]:
-    """What one of the :data:`POWER_TOOLS` prints, and what it makes the server do; ``now`` is the server's clock."""
+    """The output of one of the :data:`POWER_TOOLS`, and the server's change of power; ``now`` is the server's clock."""
     is_shutdown = tool == "shutdown"
     options = _SHUTDOWN_OPTIONS if is_shutdown else _AT_ONCE_OPTIONS
     act = _ACTS.get(tool, PowerAct.POWER_OFF)
@@ -79,7 +79,7 @@ def plan_power(tool: str, argv: Sequence[str], now: datetime) -> tuple[Answer, P
 
 
 def _delay_s(when: str, now: datetime) -> float | None:
-    """How long until ``now``, ``+MINUTES`` or ``hh:mm``; None where it is none of them."""
+    """The seconds until ``now``, ``+MINUTES`` or ``hh:mm``; None where it is none of them."""
     if when == "now":
         return 0.0
     if when.removeprefix("+").isdecimal():

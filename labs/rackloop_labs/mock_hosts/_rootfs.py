@@ -53,7 +53,7 @@ _MERGED_FOLDERS = ("bin", "lib", "lib32", "lib64", "sbin")
 
 @dataclass(frozen=True)
 class HostFolder:
-    """Where a mock server's files lie on this machine."""
+    """The folder of a mock server's files on this machine."""
 
     path: Path
 
@@ -64,7 +64,7 @@ class HostFolder:
 
     @property
     def tool_socket(self) -> Path:
-        """Where the emulated tools of this server find the lab."""
+        """The socket at which the emulated tools of this server find the lab."""
         return self.path / "tools.sock"
 
     def furnish(self, server: str) -> None:

@@ -16,7 +16,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class SshWire(asyncio.Transport):
-    """What asyncssh writes to, in front of the transport of the socket: what is sent while it is cut waits.
+    """The transport that asyncssh writes to, in front of that of the socket: what is sent while it is cut waits.
 
     An end that comes while it is cut, from either side, is not told to the client before :meth:`join`.
     """

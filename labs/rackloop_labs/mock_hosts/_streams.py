@@ -11,7 +11,7 @@ Channel = asyncssh.SSHServerChannel[bytes]
 
 
 class CommandOutput(asyncio.Protocol):
-    """What a command prints, on its way to the client as ``datatype``: None, or that of standard error."""
+    """A command's output, on its way to the client as ``datatype``: None, or that of standard error."""
 
     def __init__(self, channel: Channel, datatype: asyncssh.DataType) -> None:
         self.has_ended = asyncio.Event()
@@ -44,7 +44,7 @@ class CommandOutput(asyncio.Protocol):
 
 
 class CommandInput(asyncio.BaseProtocol):
-    """What a client sends, on its way to the command; kept until the command has a pipe for it."""
+    """A client's input, on its way to the command; kept until the command has a pipe for it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -209,7 +209,7 @@ def _make(path: Path, entry: Entry) -> None:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Which file it is, and when it was last written; None where there is none."""
+    """The identity of a file, and the time when it was last written; None where there is none."""
     try:
         found = path.lstat()
     except OSError:
@@ -243,7 +243,7 @@ def _folders(entries: Mapping[str, Entry]) -> set[str]:
 
 
 def _read(path: Path) -> str:
-    """What a server wrote to a file, which it may have replaced by anything."""
+    """The content of a file that a server wrote, which it may have replaced by anything."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -129,7 +129,7 @@ def add_bsg(tree: Tree, device: str, name: str) -> None:
 def add_scsi_device(
     tree: Tree, device: str, vendor: str, product: str, revision: str, *, kind: int, generic: str
 ) -> None:
-    """What every SCSI device has; ``kind`` is its peripheral device type."""
+    """Add the common part of every SCSI device; ``kind`` is its peripheral device type."""
     hctl = device.rpartition("/")[2]
     tree.files(
         device,

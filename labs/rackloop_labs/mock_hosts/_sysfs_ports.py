@@ -21,7 +21,7 @@ _FUNCTIONS = {
 
 
 class FarEnd(NamedTuple):
-    """What a PHY is attached to: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
+    """The far end of a PHY: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
 
     kind: str
     address: str
@@ -42,7 +42,7 @@ def build_tree(view: HostView) -> Tree:
 
 
 def far_end(view: HostView, port: HbaPort) -> FarEnd:
-    """What a port's PHY is attached to."""
+    """The far end of a port's PHY."""
     for expander in view.expanders:
         if expander.port.index == port.index:
             return FarEnd("edge expander", expander.sas_address, "smp")

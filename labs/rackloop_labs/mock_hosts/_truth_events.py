@@ -81,7 +81,7 @@ class RackTruth:
         return self._slots.get((expander, slot))
 
     def failed_lbas(self, drive: str) -> tuple[int, ...]:
-        """Where the newest media errors of a drive were, the newest last."""
+        """The places of the newest media errors of a drive, the newest last."""
         return tuple(self._failed_lbas.get(drive, ()))
 
     def _power(self, part: Part, *, is_on: bool) -> None:

@@ -15,7 +15,7 @@ def pci_address(index: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command prints and its exit status."""
+    """A command's output and its exit status."""
 
     stdout: str = ""
     stderr: str = ""
@@ -118,7 +118,7 @@ class AttachedDrive:
 
     @property
     def transport(self) -> str:
-        """How it is reached: ``nvme``, ``sata`` or ``sas``; a SATA drive behind an expander is reached by SAS."""
+        """The transport to it: ``nvme``, ``sata`` or ``sas``; a SATA drive behind an expander is reached by SAS."""
         return self.protocol if self.expander is None else "sas"
 
     @property
@@ -169,12 +169,12 @@ class HostView:
 
     @property
     def booted_at(self) -> datetime:
-        """When the server booted, by its clock."""
+        """The time of the server's boot, by its clock."""
         return self.now - timedelta(seconds=self.up_s)
 
 
 class HostActs(Protocol):
-    """What a command on a server can do to its links and drives. Each takes effect before it returns."""
+    """The acts of a command on a server on its links and drives. Each takes effect before it returns."""
 
     def reset_link(self, port: HbaPort) -> None:
         """Take the signal away from a port for a moment: a link or hard reset, a COMRESET."""

@@ -94,7 +94,7 @@ class HostWatch:
             )
 
     def acts(self, server: str) -> HostActs:
-        """What a command on the server can do."""
+        """The acts of a command on the server."""
         return ServerActs(self, server)
 
     @contextmanager

@@ -119,7 +119,7 @@ class MockServers(Mapping[str, MockHost]):
         self._hosts[host.name], self._servers[host.name] = host, server
 
     def addresses(self) -> dict[str, str]:
-        """Where each one's SSH answers."""
+        """The address of each one's SSH."""
         return {name: f"{_LOOPBACK}:{server.port}" for name, server in self._servers.items()}
 
     async def power_on(self) -> None:
@@ -153,7 +153,7 @@ class MockServers(Mapping[str, MockHost]):
         await debounced(self._changed, catch_up, quiet_s=_QUIET_S, most_s=_MOST_BEHIND_S)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What ``labd.sock`` answers of the servers' states, see ``docs/reference/mock-hosts.md``."""
+        """The answer of ``labd.sock`` about the servers' states, see ``docs/reference/mock-hosts.md``."""
         host = self._hosts.get(str(request.get("server")))
         op = request.get("op")
         if op == "state":

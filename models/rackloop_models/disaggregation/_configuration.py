@@ -12,7 +12,7 @@ from rackloop_models.disaggregation._shape import Place, Shape
 
 
 class Wipe(StrEnum):
-    """How the drives of an expander are erased before another server has them: by themselves, by writing, or not."""
+    """The way to erase the drives of an expander before another server has them: by themselves, by writing, or not."""
 
     SANITIZE = "sanitize"
     OVERWRITE = "overwrite"
@@ -37,7 +37,7 @@ class Configuration:
             raise BadInput(f"configuration {self.name}: {error}") from error
 
     def servers(self) -> int:
-        """How many servers have drives in it."""
+        """The number of servers that have drives in it."""
         return len({server for server, _ in self.at.values()})
 
 

@@ -25,7 +25,7 @@ class Damping:
 
 
 def servers_needed(shape: Shape, share: float, headroom: float) -> int:
-    """How many servers carry this share of what all of them can do; never fewer than have ports for all drives."""
+    """The number of servers for this share of what all of them can do; never fewer than have ports for all drives."""
     least = math.ceil(len(shape.drives) / shape.k)
     return max(least, min(shape.n, math.ceil(share * headroom * shape.n - 1e-9)))
 
@@ -107,7 +107,7 @@ def simulate(shape: Shape, loads: Sequence[Load], damping: Damping, *, move_s: f
 
 @dataclass(frozen=True)
 class Savings:
-    """What elasticity came to: hours in which servers had no drives, as hours and as a share of all, and moves."""
+    """The result of elasticity: hours in which servers had no drives, as hours and as a share of all, and moves."""
 
     server_hours_saved: float
     share_saved: float
@@ -115,7 +115,7 @@ class Savings:
 
 
 def savings(shape: Shape, history: History) -> Savings:
-    """What a history came to, from its first to its last need. Raises ValueError where there is no time between."""
+    """The savings of a history, from its first to its last need. Raises ValueError where there is no time between."""
     needs = history.of(Need)
     begins_s, ends_s = needs[0].t_s, needs[-1].t_s
     if ends_s <= begins_s:

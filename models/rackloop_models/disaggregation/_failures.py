@@ -12,7 +12,7 @@ from rackloop_models.disaggregation._shape import Shape
 
 
 class Redistribution(StrEnum):
-    """Where the drives of a failed server go: to one survivor, or to all of them evenly."""
+    """The new place of a failed server's drives: to one survivor, or to all of them evenly."""
 
     ONE = "one"
     SPREAD = "spread"

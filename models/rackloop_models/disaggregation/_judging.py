@@ -11,7 +11,7 @@ from rackloop_models.disaggregation._history import History
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a rule says of a history: how often it could have been broken, and a sentence for each time it was."""
+    """The result of a rule on a history: how often it could have been broken, and a sentence for each time it was."""
 
     rule: str
     verdict: Verdict
@@ -20,7 +20,7 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why it is no pass, in words."""
+        """The reasons why it is no pass, in words."""
         if self.verdict is Verdict.PASS:
             return ""
         return "; ".join(self.broken) or "nothing was seen that could have broken it"
@@ -28,7 +28,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a rule found: how many occasions there were to break it, and what was broken."""
+    """The findings of a rule: how many occasions there were to break it, and what was broken."""
 
     seen: int
     broken: Sequence[str]

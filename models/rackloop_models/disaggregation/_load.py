@@ -14,7 +14,7 @@ _NOISE = 0.03
 
 @dataclass(frozen=True)
 class Load:
-    """How much is asked of the rack from a moment on: 1 is the most that all servers together can do."""
+    """The load on the rack from a moment on: 1 is the most that all servers together can do."""
 
     t_s: float
     share: float

@@ -36,11 +36,11 @@ class Placement:
         return dict(self._at)
 
     def place_of(self, drive: str) -> Place | None:
-        """Where a drive is."""
+        """The place of a drive."""
         return self._at.get(drive)
 
     def drive_at(self, place: Place) -> str | None:
-        """Which drive is there."""
+        """The drive that is there."""
         return self._drive_at.get(place)
 
     def drives_of(self, server: str) -> list[str]:

@@ -33,12 +33,12 @@ class Rebuild:
 
     @property
     def copied_bytes(self) -> float:
-        """What has to be copied."""
+        """The bytes to copy."""
         return self.drives * self.drive_bytes * self.filled
 
     @property
     def bytes_per_s(self) -> float:
-        """How fast it is copied: the slowest of reading, carrying and writing."""
+        """The speed of copying: the slowest of reading, carrying and writing."""
         return min(
             self.sources * self.source_bytes_per_s,
             self.network_bytes_per_s,

@@ -65,7 +65,7 @@ def the_mapping_service_is_right(history: History) -> Findings:
 
 
 def no_io_is_lost(history: History) -> Findings:
-    """What was written is what is read, and no client was told that an I/O failed."""
+    """Data is read as it was written, and no client was told that an I/O failed."""
     ios = history.of(Io)
     written = {io.record: io.crc for io in ios if io.is_write and io.ok}
     failed = [

@@ -63,7 +63,7 @@ def half_is_free_at_first(shape: Shape, history: History) -> Findings:
 
 
 def a_spare_comes(shape: Shape, within_s: float, history: History) -> Findings:
-    """Where a drive fails a spare is mapped to its place, as long as there are spares."""
+    """A spare is mapped to the place of each drive that fails, as long as there are spares."""
     left = set(shape.spares)
     failed = history.of(DriveFailed)
     broken = []
@@ -176,7 +176,7 @@ def _first_taker(drive: str, after_s: float, until_s: float, stays: list[Stay]) 
 
 
 def _least_takers(room: dict[str, int], count: int) -> int:
-    """How many servers it takes for ``count`` drives, those with the most room first."""
+    """The number of servers that take ``count`` drives, those with the most room first."""
     takers = 0
     for free in sorted(room.values(), reverse=True):
         if count <= 0:

@@ -44,12 +44,12 @@ class Shape:
 
     @property
     def n(self) -> int:
-        """How many servers there are."""
+        """The number of servers."""
         return len(self.servers)
 
     @property
     def k(self) -> int:
-        """How many ports each server has."""
+        """The number of ports of each server."""
         return len(self.ports)
 
     @property

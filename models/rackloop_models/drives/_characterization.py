@@ -28,7 +28,7 @@ class Check:
 
     @property
     def deviation(self) -> float:
-        """How far the model is from what was published, as a ratio of that; with its sign."""
+        """The deviation of the model from what was published, as a ratio of that; with its sign."""
         return self.model / self.published.value - 1
 
     @property

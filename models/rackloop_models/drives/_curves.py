@@ -79,7 +79,7 @@ Curves = tuple[Curve, ...]
 
 
 def standard_curves(profile: Profile, size_bytes: int) -> tuple[Measurement[Curves], ...]:
-    """What is measured of every drive of the profile's kind; none of an ideal one, which takes no time."""
+    """The standard measurements of every drive of the profile's kind; none of an ideal one, which takes no time."""
     match profile.timing["kind"]:
         case "hdd":
             writes = (_shingled(),) if "smr" in profile.timing else (_write_cache(),)
@@ -181,7 +181,7 @@ def _by_depth(profile: Profile, depths: Sequence[int], kinds: Sequence[Operation
 
 
 def _random(profile: Profile, what: Operation) -> str:
-    """What random reads or writes are called: those of a drive in its steady state are sustained."""
+    """The name of random reads or writes: those of a drive in its steady state are sustained."""
     return f"sustained random {what}" if state_for(profile, what) is State.FRAGMENTED else f"random {what}"
 
 

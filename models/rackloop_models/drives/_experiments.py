@@ -138,7 +138,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What a host does, each step when the one before is over."""
+    """A host's requests, each step when the one before is over."""
 
     name: str
     steps: tuple[Step, ...]
@@ -167,7 +167,7 @@ Experiment = Load | Seek | SequentialRead | Steps | Idle | Sanitize
 
 @dataclass(frozen=True)
 class Document:
-    """What drivesim reads: one drive and the experiments it goes through, in this order."""
+    """The input of drivesim: one drive and the experiments it goes through, in this order."""
 
     timing: dict[str, Any]
     bytes: int

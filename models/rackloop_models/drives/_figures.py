@@ -32,7 +32,7 @@ _RANDOM_LATENCY = re.compile(r"rand(?P<what>read|write)\.latency\.average\.(?P<b
 
 
 def figure(name: str, profile: Profile, size_bytes: int) -> Measurement[float]:
-    """How a simulated drive of ``size_bytes`` is measured for the figure of that name; its value is in SI base units.
+    """The measurement of a simulated drive of ``size_bytes`` for the figure of that name, in SI base units.
 
     Raises BadInput for a figure that drives of the profile's kind do not have. The timing parameters are good ones.
     """
@@ -112,7 +112,7 @@ def _only(value: Callable[..., float]) -> Callable[[Sequence[Result]], float]:
 
 
 def inner_share(profile: Profile) -> float:
-    """What an innermost track holds of what an outermost one does: at one speed, as their rates are."""
+    """The ratio of an innermost track's content to an outermost one's: at one speed, as their rates are."""
     return float(profile.timing["inner_mb_s"] / profile.timing["outer_mb_s"])
 
 

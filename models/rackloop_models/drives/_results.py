@@ -32,7 +32,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Interval:
-    """What completed within an interval."""
+    """The completions within an interval."""
 
     requests: int
     bytes: int
@@ -58,7 +58,7 @@ class LoadResult:
 
 @dataclass(frozen=True)
 class Distance:
-    """What the arm takes over a distance, with command and transfer and without the wait for the platter.
+    """The time that the arm takes over a distance, with command and transfer and without the wait for the platter.
 
     ``positioning_ns`` is the mean of the pairs of requests, ``least_positioning_ns`` that of the quickest pair.
     """
@@ -102,7 +102,7 @@ class SequentialReadResult:
 
 @dataclass(frozen=True)
 class StepsResult:
-    """What a host's steps came to, and the virtual time they took."""
+    """The result of a host's steps, and the virtual time they took."""
 
     kind: Literal["steps"]
     name: str

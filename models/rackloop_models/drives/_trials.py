@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class State(Enum):
-    """What has been written to a drive before a trial."""
+    """The state of a drive before a trial."""
 
     NEW = "new"
     FILLED = "filled"

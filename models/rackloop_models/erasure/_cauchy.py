@@ -14,7 +14,7 @@ from rackloop_models.erasure._field import Elements, Field
 
 
 def coefficients(field: Field, rows: Elements, columns: Elements) -> Elements:
-    """What each of the user sectors ``columns`` is multiplied by in each of the redundancy sectors ``rows``."""
+    """The factors of the user sectors ``columns`` in the redundancy sectors ``rows``."""
     last = field.order - 1
     scales = field.log[last ^ columns]
     sums = field.log[(last - rows)[:, None] ^ columns[None, :]]

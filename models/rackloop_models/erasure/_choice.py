@@ -19,7 +19,7 @@ _LOG = logging.getLogger("rackloop.erasure")
 
 
 def engines() -> tuple[Engine, ...]:
-    """What this machine has, the best first: native, then ISA-L alone, newer copies before older ones, numpy last."""
+    """The engines of this machine, best first: native, then ISA-L alone, newer copies before older ones, numpy last."""
     isal: list[IsalEngine] = []
     for path in _copies_of_isal():
         try:

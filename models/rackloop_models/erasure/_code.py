@@ -175,7 +175,7 @@ class Code:
             raise BadInput(f"redundancy: expected {self.m} sectors, found {redundancy}")
 
     def _checked_positions(self, count: int, erased: Collection[int], wanted: Sequence[int] | None) -> Sequence[int]:
-        """What is wanted, if all of it can be had."""
+        """The wanted positions, if all of it can be had."""
         if not self.m < count <= self.k + self.m:
             expected = f"{self.m + 1} to {self.k + self.m}"
             raise BadInput(f"sectors: a codeword has {expected} sectors, redundancy and all, found {count}")
@@ -202,7 +202,7 @@ def _as_array(sectors: Sectors) -> Bytes:
 
 
 def _coder(generator: Generator) -> Blockwise | Looped:
-    """What computes codewords: native loops, if the engine has them and the matrix is small enough to be kept."""
+    """The coder of codewords: native loops, if the engine has them and the matrix is small enough to be kept."""
     engine = generator.engine
     if generator.keeps and isinstance(engine, GfniEngine):
         return LoopedGfni(generator, engine)

@@ -74,7 +74,7 @@ def choose_code(codeword: int, ph: float, target: float = TARGET) -> ChosenCode:
 
 
 def metadata_replicas(ph: float, target: float = TARGET) -> int:
-    """How many copies of a metadata sector there have to be (eq. 3: ``ph ** copies <= target``)."""
+    """The number of copies that a metadata sector needs (eq. 3: ``ph ** copies <= target``)."""
     require_probability("ph", ph)
     require_probability("ps", target)
     # By multiplication: the quotient of two logarithms is not a whole number where it should be.

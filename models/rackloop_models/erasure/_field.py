@@ -39,7 +39,7 @@ class Field:
 
     @property
     def order(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return 1 << self.bits
 
     @property

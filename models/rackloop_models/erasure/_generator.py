@@ -168,7 +168,7 @@ class Product:
             self._add_up(output, filled, fresh=fresh)
 
     def _arguments(self) -> Iterator[tuple[int, c_void_p, c_void_p, Bytes]]:
-        """What differs from call to call, and what has to stay as long as it is used."""
+        """The arguments that differ from call to call, and what has to stay as long as it is used."""
         begin = address(self._sources)
         for call in self._make_calls():
             yield call.columns, c_void_p(call.tables), c_void_p(begin + call.sources_offset), call.kept

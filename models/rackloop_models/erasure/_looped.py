@@ -185,7 +185,7 @@ class LoopedGfni(Looped):
         self._gfni.recover(losses, workers)
 
     def _code_of(self, data: int, size: int) -> tuple[Recovery, object]:
-        """What there is to know of codewords of so many user sectors, and what has to stay where it is for that."""
+        """The code of codewords of so many user sectors, and what has to stay where it is for that."""
         field, matrix = self._generator.field, self._generator.byte_matrix
         deltas = delta_products().astype(np.uint8)
         code = Recovery(
@@ -204,6 +204,6 @@ class LoopedGfni(Looped):
 
 
 def _begins(array: Bytes) -> Addresses:
-    """Where each group of an array of (group, sector, byte) begins."""
+    """The start of each group of an array of (group, sector, byte)."""
     # A negative step wraps around, and so does the sum of an address with it.
     return (np.arange(len(array)) * array.strides[0]).astype(np.uint64) + np.uint64(address(array))

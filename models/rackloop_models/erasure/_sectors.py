@@ -21,7 +21,7 @@ Sectors: TypeAlias = Bytes | Sequence[OneSector] | Sequence[OneSector | None]
 
 @dataclass(frozen=True)
 class Located:
-    """Where the planes of sectors are, as an array of (sector, plane). ``kept`` keeps them there."""
+    """The addresses of the planes of sectors, as an array of (sector, plane). ``kept`` keeps them there."""
 
     planes: Addresses
     sector_bytes: int
@@ -82,7 +82,7 @@ def plane_addresses(array: Bytes, field: Field) -> Addresses:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Where an array begins: ``array.ctypes.data``, in a fifth of the time where ctypes takes the array as it is."""
+    """The address of an array: ``array.ctypes.data``, in a fifth of the time where ctypes takes the array as it is."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(cast("bytearray", array)))
     except (TypeError, ValueError, BufferError):
@@ -91,7 +91,7 @@ def address(array: NDArray[Any]) -> int:
 
 @lru_cache(maxsize=64)
 def plane_offsets(shape: tuple[int, ...], strides: tuple[int, ...], parts: int) -> Addresses:
-    """How far the planes of an array of (sector, byte) are from its address, as an array of (sector, plane)."""
+    """The offsets of the planes of an array of (sector, byte) from its address, as an array of (sector, plane)."""
     count, sector_bytes = shape
     steps = (np.arange(count) * strides[0])[:, None] + np.arange(parts) * (sector_bytes // parts)
     # A negative step wraps around, and so does the sum of an address with it.

@@ -15,7 +15,7 @@ from rackloop_models.local_erasure._layout import SECTOR_BYTES, Layout
 
 
 def runs(mask: Mask) -> Iterator[tuple[int, int]]:
-    """Where a mask is true, as (first, end) of each run."""
+    """The runs in which a mask is true, as (first, end)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
@@ -34,7 +34,7 @@ class Cache:
         return iter(list(self._groups))
 
     def of(self, group: Group) -> CachedGroup:
-        """What memory holds of a group; nothing, at first."""
+        """The cached part of a group; empty at first."""
         cached = group.cached
         if cached is None:
             cached = group.cached = CachedGroup(

@@ -15,7 +15,7 @@ LEAST_CHARGE = 16
 
 
 class CachedGroup:
-    """What memory holds of a group. Arrays of ``rows`` are page-aligned, as the codec likes them.
+    """The cached part of a group. Arrays of ``rows`` are page-aligned, as the codec likes them.
 
     ``present``: rows that hold the user sector as it is. ``dirty``: those that the drive does not have yet.
     ``redundancy`` is that of the first ``base`` user sectors as they were before those that are ``changed`` did

@@ -58,7 +58,7 @@ class File:
         return max((index for index, group in self.groups.items() if group.stored), default=-1) + 1
 
     def describe(self, page: int) -> FirstPage | FurtherPage:
-        """What a page of the file is to hold."""
+        """The content for a page of the file."""
         numbers = groups_of(page)
         groups = {
             index: (group.start, group.stored)

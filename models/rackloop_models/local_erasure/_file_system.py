@@ -124,7 +124,7 @@ class FileSystem:
 
     @_answering
     def getattr(self, path: str, handle: int | None = None) -> dict[str, int]:
-        """What ``stat`` says of a file, or of a folder."""
+        """The fields of ``stat`` for a file or a folder."""
         if self._is_folder(path):
             return self._attributes(_FOLDER_MODE, 2, 0, 0, self._made_ns)
         status = self.store.stat(_named(path))
@@ -142,7 +142,7 @@ class FileSystem:
 
     @_answering
     def statfs(self, path: str) -> dict[str, int]:
-        """How much room there is: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them.
+        """The room on the drive: ``f_bfree`` in sectors of the drive, ``f_bavail`` what data can have of them.
 
         ``f_ffree`` is how many more files and folders there may be.
         """

@@ -121,7 +121,7 @@ class FileTable:
         return file
 
     def moves(self, old: str, new: str) -> list[tuple[str, str]]:
-        """What ``rename`` is to be called with to give a file, or a folder with all that is in it, another name.
+        """The calls of ``rename`` that give a file, or a folder with all that is in it, another name.
 
         Raises BadInput, NoSuchFile, FileExists and FolderNotEmpty where that cannot be.
         """
@@ -181,7 +181,7 @@ class FileTable:
         self._free.append(file.pages.pop(page))
 
     def cuts(self, file: File, groups: int) -> list[int]:
-        """Where to cut a file that is to have so many groups before: as groups, from the end on."""
+        """The places to cut a file that is to have so many groups before: as groups, from the end on."""
         dropped = sorted(_beyond(file, groups), reverse=True)
         return [groups_of(page).start for page in dropped[_DROPPED_AT_ONCE - 1 :: _DROPPED_AT_ONCE]]
 

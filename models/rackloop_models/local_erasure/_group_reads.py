@@ -17,7 +17,7 @@ from rackloop_models.local_erasure._layout import SECTOR_BYTES
 
 
 class ReadMode(StrEnum):
-    """What the drive is told to do at first with a sector that it cannot read."""
+    """The drive's handling, at first, of a sector that it cannot read."""
 
     FAIL_FAST = "fail-fast"
     """Say so at once: the sector is decoded from its group, and the drive retries only when that fails."""

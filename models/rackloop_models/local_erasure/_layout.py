@@ -69,7 +69,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where the parts of a store begin, in sectors: superblock, record of unprotected groups, journal, pages, data.
+    """The start of each part of a store, in sectors: superblock, record of unprotected groups, journal, pages, data.
 
     All but the data are metadata: ``records``, ``journal`` and ``pages`` count sectors before replication.
     """

@@ -104,7 +104,7 @@ def serve_files(
 
 
 class _Troubles:
-    """What went wrong with the drive or the store, each thing told once; whether the store is another's now."""
+    """The troubles with the drive or the store, each thing told once; whether the store is another's now."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -134,7 +134,7 @@ class _ServedFiles(FileSystem):
 
 
 class _Beside:
-    """What goes on beside serving files: work when they are idle, and looking whether it is time to end."""
+    """The work beside serving files: that of idle moments, and looking whether it is time to end."""
 
     def __init__(self, directory: Path, work: IdleWork, troubles: _Troubles, is_over: Callable[[], bool]) -> None:
         self._directory = directory

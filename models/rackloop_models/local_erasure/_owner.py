@@ -43,7 +43,7 @@ class Owner:
         return cls(**fields)
 
     def fields(self) -> dict[str, Any]:
-        """What the superblock keeps."""
+        """The fields that the superblock keeps."""
         return asdict(self)
 
     def is_gone(self) -> bool:
@@ -63,7 +63,7 @@ class Owner:
 
 
 def started(process: int) -> int | None:
-    """When a process of this host began, None where there is none of that number."""
+    """The start of a process of this host, None where there is none of that number."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -23,7 +23,7 @@ MOST_NAME_BYTES = 255
 
 
 class PageKind(IntEnum):
-    """What a page holds."""
+    """The kind of a page's content."""
 
     FREE = 0
     FIRST = 1
@@ -84,7 +84,7 @@ def pack(page: FirstPage | FurtherPage | None) -> bytes:
 
 
 def unpack(payload: bytes) -> FirstPage | FurtherPage | None:
-    """What a page holds, None for a free one."""
+    """The content of a page, None for a free one."""
     kind = payload[0]
     if kind == PageKind.FREE:
         return None

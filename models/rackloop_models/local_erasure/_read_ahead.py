@@ -66,7 +66,7 @@ class ReadAhead:
 
     @property
     def held_sectors(self) -> int:
-        """How many sectors are in memory or on their way to it."""
+        """The number of sectors in memory or on their way to it."""
         return sum(piece.count for piece in self._pieces())
 
     def want(self, stream: Hashable, first: int, count: int) -> bool:
@@ -93,7 +93,7 @@ class ReadAhead:
             self._streams.move_to_end(stream)
 
     def under_way(self, first: int, count: int) -> Future[Found | None] | None:
-        """What to wait for before sectors that are being read ahead are there."""
+        """A future to wait for before sectors that are being read ahead are there."""
         piece = self._covering(first, count)
         return piece.future if piece is not None and not piece.future.done() else None
 
@@ -109,7 +109,7 @@ class ReadAhead:
         return found.part(first - piece.first, first - piece.first + count)
 
     def forget(self, first: int, count: int) -> None:
-        """What was read of these sectors, or is being read, is not what they hold any more."""
+        """Drop what was read of these sectors, or is being read: it is not what they hold any more."""
         for pieces in self._streams.values():
             for piece in list(pieces.values()):
                 if piece.first < first + count and first < piece.first + piece.count:

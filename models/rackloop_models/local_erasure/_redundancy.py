@@ -16,7 +16,7 @@ from rackloop_models.local_erasure._layout import SECTOR_BYTES
 
 
 class UpdateMethod(StrEnum):
-    """How the redundancy of a group is computed that changed in part."""
+    """The way to compute the redundancy of a group that changed in part."""
 
     CHEAPEST = "cheapest"
     """Whichever reads fewer sectors, with what is in the cache."""
@@ -51,7 +51,7 @@ class Redundancy:
         self._statistics.encodes += 1
 
     def reads_needed(self, group: Group, cached: CachedGroup) -> int:
-        """How many sectors must be read from the drive to bring a group up to date by the cheapest method."""
+        """The number of sectors to read from the drive to bring a group up to date by the cheapest method."""
         if self._is_current(group, cached) or self._only_grew(group, cached):
             return 0
         direct = group.stored - int(np.count_nonzero(cached.present[: group.stored]))

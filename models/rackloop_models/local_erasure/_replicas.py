@@ -22,7 +22,7 @@ PAYLOAD_BYTES = SECTOR_BYTES - HEADER_BYTES
 
 @dataclass(frozen=True)
 class Sealed:
-    """What one replica says: the newest ``generation`` of a sector counts."""
+    """The content of one replica: the newest ``generation`` of a sector counts."""
 
     generation: int
     payload: bytes

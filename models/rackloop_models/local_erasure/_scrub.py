@@ -27,7 +27,7 @@ class GroupName:
 
 @dataclass
 class ScrubReport:
-    """What a scrub found, in sectors of the drive, and did about it.
+    """The findings of a scrub, in sectors of the drive, and what it did about them.
 
     ``repaired_sectors`` were unreadable and have been written again, ``corrected_sectors`` had other bytes than their
     redundancy says and were the only ones in their group. ``mismatches`` are groups whose sectors and redundancy do

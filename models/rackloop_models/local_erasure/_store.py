@@ -106,7 +106,7 @@ class LocalStore:
 
     @property
     def layout(self) -> Layout:
-        """What the drive was formatted with."""
+        """The layout that the drive was formatted with."""
         return self._volume.layout
 
     @property
@@ -119,7 +119,7 @@ class LocalStore:
 
     @property
     def update_method(self) -> UpdateMethod:
-        """How redundancy is brought up to date. May be set, as for measurements."""
+        """The way to bring redundancy up to date. May be set, as for measurements."""
         return self._volume.redundancy.method
 
     @update_method.setter
@@ -204,13 +204,13 @@ class LocalStore:
             return self._volume.allocator.free_sectors * SECTOR_BYTES
 
     def free_files(self) -> int:
-        """How many more files and folders can be described, if none is so long that it takes more than one page."""
+        """The number of files and folders that can still be described, if none takes more than one page."""
         with self._opened():
             return self._volume.table.free_pages
 
     @property
     def most_files(self) -> int:
-        """How many files and folders can be described altogether, as ``free_files`` counts them."""
+        """The number of files and folders that can be described altogether, as ``free_files`` counts them."""
         return self._volume.journal.pages.count
 
     @property

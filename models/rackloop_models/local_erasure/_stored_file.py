@@ -58,7 +58,7 @@ class StoredFile:
 
     @property
     def size_bytes(self) -> int:
-        """How long it is."""
+        """Its length."""
         return self._there().size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
@@ -125,7 +125,7 @@ class StoredFile:
             self._streams.give_up(self._stream)
 
     def status(self) -> FileStatus:
-        """What it is now."""
+        """Its status now."""
         with self._turn():
             return status_of(self._there(), self._volume.layout.m)
 

@@ -29,7 +29,7 @@ class Superblock:
 
     @classmethod
     def read(cls, drive: Drive) -> Self:
-        """What is on the drive; replicas that are damaged or old are written again.
+        """Read the drive; replicas that are damaged or old are written again.
 
         Raises NoStore, UnknownSuperblock, and ReplicasDisagree where there was one and it cannot be believed.
         """

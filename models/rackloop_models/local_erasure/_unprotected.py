@@ -30,12 +30,12 @@ class UnprotectedRecord:
 
     @property
     def most(self) -> int:
-        """How many groups there is room for."""
+        """The number of groups there is room for."""
         return RECORDED_STARTS * len(self._sectors)
 
     @property
     def used(self) -> int:
-        """How many groups are recorded and not released."""
+        """The number of groups that are recorded and not released."""
         return len(self._in) - len(self._released)
 
     def format(self) -> None:
@@ -43,7 +43,7 @@ class UnprotectedRecord:
         self.area.write(dict.fromkeys(range(self.area.count), Sealed(0, _COUNT.pack(0))))
 
     def load(self) -> set[int]:
-        """What the drive says, which is recorded from now on."""
+        """Read the drive's record, which is kept from now on."""
         for number, sealed in enumerate(self.area.read_all()):
             (count,) = _COUNT.unpack_from(sealed.payload)
             starts = struct.unpack_from(f"<{count}Q", sealed.payload, _COUNT.size)

@@ -29,7 +29,7 @@ class WriteBehind:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much is not written yet."""
+        """The bytes that are not written yet."""
         return self._bytes
 
     def write(self, offset: int, content: memoryview) -> None:

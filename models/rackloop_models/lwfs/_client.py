@@ -62,7 +62,7 @@ class LwfsClient:
         return LwfsFile(self, name, rights)
 
     def grant(self, name: str, rights: Rights) -> Grant:
-        """What is kept of the file, asked for anew where its token has ended."""
+        """The grant that is kept of the file, asked for anew where its token has ended."""
         kept = self._grants.get((name, rights))
         now_s = self._wall_s()
         if kept is None or now_s >= kept.expires_s:
@@ -74,7 +74,7 @@ class LwfsClient:
         self._grants = {key: grant for key, grant in self._grants.items() if key[0] != name}
 
     def served(self, drive_id: str, request: Callable[[StorageServer], T]) -> T:
-        """What the server that has the drive answers to ``request``. Raises NotHere where none is found that has it."""
+        """The answer to ``request`` by the server that has the drive. Raises NotHere where none has it."""
         for left in reversed(range(self._tries)):
             try:
                 server = self._find(drive_id)

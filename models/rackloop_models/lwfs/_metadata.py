@@ -26,7 +26,7 @@ class NoRoom(RackloopError):
 
 @dataclass(frozen=True)
 class Grant:
-    """What a client needs for many I/Os on a file: where it is, its blocks there, and the token for them."""
+    """A client's means for many I/Os on a file: where it is, its blocks there, and the token for them."""
 
     name: str
     rack_id: str
@@ -94,7 +94,7 @@ class MetadataService:
             drive.next_block += blocks
 
     def open(self, name: str, rights: Rights, now_s: float) -> Grant:
-        """Where a file is, and a token for it. Raises NoSuchFile."""
+        """The place of a file, and a token for it. Raises NoSuchFile."""
         with self._lock:
             self.calls += 1
             try:

@@ -30,7 +30,7 @@ class NoStore(RackloopError):
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before a payload. ``previous_crc`` is the CRC-32 of the record before, 0 for the first of a file."""
+    """The header of a payload. ``previous_crc`` is the CRC-32 of the record before, 0 for the first of a file."""
 
     file_id: bytes
     sequence: int
@@ -40,13 +40,13 @@ class Header:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the record takes."""
+        """The number of blocks for the record."""
         return blocks_for(self.length)
 
 
 @dataclass(frozen=True)
 class DriveKey:
-    """What a drive is known by and its tokens are signed with. ``generation`` counts the keys it has had."""
+    """The key by which a drive is known and its tokens are signed. ``generation`` counts the keys it has had."""
 
     drive_id: str
     generation: int
@@ -54,7 +54,7 @@ class DriveKey:
 
 
 def blocks_for(payload_bytes: int) -> int:
-    """How many blocks a record with a payload of this length takes."""
+    """The number of blocks for a record with a payload of this length."""
     return -(-(HEADER_BYTES + payload_bytes) // BLOCK_BYTES)
 
 

@@ -37,7 +37,7 @@ class RecordDamaged(RackloopError):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a record is: its first block on the drive, and how many bytes its payload has."""
+    """The place of a record: its first block on the drive, and how many bytes its payload has."""
 
     block: int
     length: int
@@ -45,7 +45,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Tail:
-    """Where the next record of a file goes, its number, and the CRC-32 of the record before it."""
+    """The place of the next record of a file, its number, and the CRC-32 of the record before it."""
 
     block: int
     sequence: int = 0
@@ -54,7 +54,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What of a file's log is whole: the records in order, and where to go on."""
+    """The whole part of a file's log: the records in order, and where to go on."""
 
     records: tuple[Address, ...]
     tail: Tail

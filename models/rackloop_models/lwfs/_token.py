@@ -23,7 +23,7 @@ _MAC_BYTES = hashlib.sha256().digest_size
 
 
 class Rights(IntFlag):
-    """What a token lets its bearer do.
+    """The rights of a token's bearer.
 
     ``READ`` gives the records of the file. ``APPEND`` gives finding the end of its log, and writing records of this
     file anywhere in its extent: a server keeps no tails, so where the log goes on is the bearer's word, and a writer
@@ -35,7 +35,7 @@ class Rights(IntFlag):
 
 
 class Refusal(StrEnum):
-    """Why a token was refused."""
+    """The reason why a token was refused."""
 
     MALFORMED = "malformed"
     FORGED = "forged or of another drive or key"
@@ -78,7 +78,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Token:
-    """What a capability says. ``expires_s`` is a moment on the wall clock, in whole seconds since 1970.
+    """The content of a capability. ``expires_s`` is a moment on the wall clock, in whole seconds since 1970.
 
     ``file_id`` has 16 bytes.
     """
@@ -95,7 +95,7 @@ class Token:
 
     @classmethod
     def checked(cls, raw: bytes, key: bytes) -> Self:
-        """What a signed token says. Raises TokenRefused where it is malformed, or not signed with ``key``."""
+        """The content of a signed token. Raises TokenRefused where it is malformed, or not signed with ``key``."""
         if len(raw) != _BODY.size + _MAC_BYTES or raw[: len(_MAGIC)] != _MAGIC:
             raise TokenRefused(Refusal.MALFORMED, f"{len(raw)} bytes that are no token of this format")
         body, mac = raw[: _BODY.size], raw[_BODY.size :]

@@ -52,7 +52,7 @@ class Drives:
         return self._reached[number].blocks is not None
 
     def why_gone(self, number: int) -> str:
-        """Why a drive is gone, "" for one that is not."""
+        """The reason why a drive is gone, "" for one that is not."""
         return self._reached[number].why
 
     def explain(self, number: int, why: str) -> None:

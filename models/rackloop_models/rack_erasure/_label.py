@@ -40,7 +40,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Label:
-    """What a drive says of itself and its store. ``number`` is the drive's own."""
+    """A drive's label of itself and its store. ``number`` is the drive's own."""
 
     store_id: bytes
     layout: Layout
@@ -97,7 +97,7 @@ def read_label(blocks: Blocks, drive: str) -> Label:
 
 
 def label_offsets(blocks: Blocks) -> Iterator[int]:
-    """Where the copies are on a drive: far from each other."""
+    """The places of the copies on a drive: far from each other."""
     last = blocks.size_bytes // BLOCK_BYTES * BLOCK_BYTES - LABEL_BYTES
     if last >= LABEL_BYTES:
         yield 0

@@ -20,7 +20,7 @@ SLOTS = 2
 
 @dataclass(frozen=True)
 class StripeCode:
-    """What an object becomes: ``k`` data units and ``m`` redundancy units of ``unit_bytes``, each on its own drive.
+    """The code of an object: ``k`` data units and ``m`` redundancy units of ``unit_bytes``, each on its own drive.
 
     Raises BadInput: ``k`` or ``m`` below 1, more than 255 units, a unit that is not 4 KiB to 16 MiB in whole blocks.
     """
@@ -52,7 +52,7 @@ class StripeCode:
         return self.k * self.unit_bytes
 
     def stored_bytes(self, position: int, length: int) -> int:
-        """How much of a unit is on its drive when the object has ``length`` bytes; the rest of the unit is zeros."""
+        """The bytes of a unit on its drive when the object has ``length`` bytes; the rest of the unit is zeros."""
         share = length - position * self.unit_bytes if position < self.k else length
         share = min(max(share, 0), self.unit_bytes)
         return -(-share // BLOCK_BYTES) * BLOCK_BYTES
@@ -125,7 +125,7 @@ class Layout:
         return tuple(map(tuple, found))
 
     def server_failures_survived(self, servers: Sequence[object] | None = None) -> int:
-        """How many servers may fail, whichever they are, with every object still readable.
+        """The number of servers that may fail, whichever they are, with every object still readable.
 
         ``servers`` says for each drive, by number, where it is now; at first that is its home.
         """
@@ -139,11 +139,11 @@ class Layout:
         return least
 
     def record_offset(self, place: int, slot: int) -> int:
-        """Where on a drive the record of a unit is."""
+        """The offset of a unit's record on a drive."""
         return TABLE_OFFSET + (place * SLOTS + slot) * BLOCK_BYTES
 
     def unit_offset(self, place: int, slot: int) -> int:
-        """Where on a drive a unit is: the block that says what it is, then its bytes."""
+        """The offset of a unit on a drive: the block that says what it is, then its bytes."""
         units = TABLE_OFFSET + self.places * SLOTS * BLOCK_BYTES
         return units + (place * SLOTS + slot) * (BLOCK_BYTES + self.code.unit_bytes)
 
@@ -167,7 +167,7 @@ def needed_bytes(code: StripeCode, places: int) -> int:
 
 
 def places_in(code: StripeCode, size_bytes: int) -> int:
-    """How many units a drive of this size has places for."""
+    """The number of units that a drive of this size has places for."""
     return max(0, size_bytes - TABLE_OFFSET - LABEL_BYTES) // (SLOTS * (2 * BLOCK_BYTES + code.unit_bytes))
 
 

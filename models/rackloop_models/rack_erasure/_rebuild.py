@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RebuildReport:
-    """What a rebuild did: units it wrote, bytes of units it read and wrote, and how long it took.
+    """The result of a rebuild: units it wrote, bytes of units it read and wrote, and how long it took.
 
     ``left`` are the units that drives which can be reached still lack; ``lost`` are objects that cannot be read.
     """

@@ -41,7 +41,7 @@ class Version:
 
     @property
     def slot(self) -> int:
-        """Which of the two slots of its places it lies in."""
+        """The slot of its places, of two, that it lies in."""
         return self.generation % 2
 
     @property
@@ -52,7 +52,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Where:
-    """What a record says it is for; found elsewhere, it is misplaced."""
+    """The place that a record says it is for; found elsewhere, it is misplaced."""
 
     store_id: bytes
     stripe: int
@@ -69,7 +69,7 @@ class CorruptRecord(Enum):
 
 
 def digest_of(data: bytes) -> bytes:
-    """What tells contents apart."""
+    """A digest that tells contents apart."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 

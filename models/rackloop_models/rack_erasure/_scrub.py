@@ -13,7 +13,7 @@ from rackloop_models.rack_erasure._units import UnitError
 
 @dataclass(frozen=True)
 class ScrubReport:
-    """What a scrub found on the drives that can be reached.
+    """The findings of a scrub on the drives that can be reached.
 
     ``lost`` are objects of which too little is left. ``mismatched`` are those whose units all have the right checksums
     and are no codeword, which no fault of a drive explains.

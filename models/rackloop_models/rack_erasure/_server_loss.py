@@ -17,7 +17,7 @@ class ServerLoss(StrEnum):
 
 @dataclass(frozen=True)
 class Recovery:
-    """What makes a store whole again: drives that come to other places, and for lost ones the moves of their spares."""
+    """The way to make a store whole again: drives that change places, and the moves of spares for lost ones."""
 
     moves: tuple[Move, ...] = ()
     spares: tuple[tuple[str, Move], ...] = ()
@@ -50,7 +50,7 @@ class RecoveryController:
         return self._failures.placement.drives_of(server)
 
     def server_failed(self, server: str) -> Recovery:
-        """What to do for its drives. Raises CapacityGone: no ports are free for them, or too few spares are left."""
+        """The recovery for its drives. Raises CapacityGone: no ports are free for them, or too few spares are left."""
         if self.policy is ServerLoss.MOVE:
             return Recovery(moves=tuple(self._failures.server_failed(server)))
         placement, controller = self._failures.placement, self._failures

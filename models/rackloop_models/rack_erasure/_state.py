@@ -34,7 +34,7 @@ class DriveState:
 
 @dataclass(frozen=True)
 class RecoveryState:
-    """How well a store is. ``degraded`` objects can be read and lack units; ``lost`` ones cannot be read now.
+    """The state of a store. ``degraded`` objects can be read and lack units; ``lost`` ones cannot be read now.
 
     ``by_survivors`` says how many of the objects that lack units have so many left.
     """
@@ -60,7 +60,7 @@ class RecoveryState:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a store did since it was opened.
+    """The counters of a store since it was opened.
 
     Of units that were read: ``unreadable`` ones the drive gave up, ``damaged`` ones have another checksum, ``stale``
     ones are of another write of the object, ``misplaced`` ones say that they belong elsewhere. ``rebuilt_*`` are what

@@ -65,12 +65,12 @@ class StripedStore:
 
     @property
     def layout(self) -> Layout:
-        """Which units lie where."""
+        """The layout: which units lie where."""
         return self._stripes.layout
 
     @property
     def objects(self) -> int:
-        """How many objects there can be; their numbers are below."""
+        """The number of objects there can be; their numbers are below."""
         return len(self.layout.stripes)
 
     @property
@@ -80,12 +80,12 @@ class StripedStore:
 
     @property
     def statistics(self) -> Statistics:
-        """What was done since the store was opened."""
+        """The counters since the store was opened."""
         return self._counts.statistics()
 
     @property
     def server_failures_survived(self) -> int:
-        """How many servers may fail, whichever, with every object readable, if all is well: by where drives are now."""
+        """The number of servers that may fail with every object readable, if all is well, by where drives are now."""
         return self.layout.server_failures_survived([member.server for member in self._membership.members])
 
     def numbers(self) -> list[int]:
@@ -154,7 +154,7 @@ class StripedStore:
         return found
 
     def recovery_state(self) -> RecoveryState:
-        """How well the store is, as far as is known without reading."""
+        """The state of the store, as far as is known without reading."""
         missing = [0] * len(self._drives)
         units_missing = degraded = 0
         lost: list[int] = []
@@ -352,7 +352,7 @@ class StripedStore:
         return next(at for at, unit in enumerate(self.layout.stripes[stripe]) if unit.drive == number)
 
     def _version(self, number: int) -> Version | None:
-        """What an object holds, None where there is none."""
+        """The version of an object, None where there is none."""
         self._require_number(number)
         version = self._stripes.known[number].version
         return None if version is None or version.is_removed else version

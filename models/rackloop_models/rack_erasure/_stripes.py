@@ -22,7 +22,7 @@ from rackloop_models.rack_erasure._units import Records, UnitError, Units
 
 @dataclass
 class StripeState:
-    """What is known of a stripe. ``holds`` are the positions whose drives have its version, as far as was seen.
+    """The state of a stripe. ``holds`` are the positions whose drives have its version, as far as was seen.
 
     ``blind`` is one whose version cannot be told from the drives that are there. ``tried`` is a version of which
     some records may have been written.
@@ -180,7 +180,7 @@ class Stripes:
             self._adopt(number, version, voters if len(known.holds) >= self.code.k else here, records)
 
     def ask_again(self, number: int) -> None:
-        """Where a stripe cannot be read: see whether drives have units of it, though they have no record of it."""
+        """Look whether drives have units of a stripe that cannot be read, though they have no record of it."""
         known, here = self.known[number], self.reachable(number)
         if known.version is not None and not self.is_readable(number):
             records = {at: self.units.records(number, at) for at in sorted(here)}
@@ -289,7 +289,7 @@ class Stripes:
         return following
 
     def _encoded(self, data: bytes) -> dict[int, bytes]:
-        """What is stored of each unit."""
+        """The stored bytes of each unit."""
         code = self.code
         width = code.stored_bytes(code.k, len(data))
         if not width:

@@ -59,7 +59,7 @@ class Throttle:
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """How many bytes a second go through now."""
+        """The bytes a second that go through now."""
         with self._lock:
             self._roll()
             return self._rate

@@ -22,7 +22,7 @@ Records = tuple[Version | CorruptRecord | None, Version | CorruptRecord | None]
 
 
 class UnitError(Enum):
-    """Why a unit cannot be had from its drive."""
+    """The reason why a unit cannot be had from its drive."""
 
     GONE = "gone"
     UNREADABLE = "unreadable"
@@ -41,7 +41,7 @@ class Units:
         self._counts = counts
 
     def read(self, stripe: int, position: int, version: Version) -> bytes | UnitError:
-        """What is stored of a unit of this version, or why it cannot be had."""
+        """The stored bytes of a unit of this version, or why it cannot be had."""
         unit = self._layout.stripes[stripe][position]
         stored = self._layout.code.stored_bytes(position, version.length)
         try:
@@ -101,7 +101,7 @@ class Units:
         )
 
     def records(self, stripe: int, position: int) -> Records:
-        """What the two slots of a place have a record of."""
+        """The records in the two slots of a place."""
         unit = self._layout.stripes[stripe][position]
         try:
             raw = self._drives.read(unit.drive, self._layout.record_offset(unit.place, 0), SLOTS * BLOCK_BYTES)

@@ -50,7 +50,7 @@ def latency_with_code(reading: Reading, erasure: LocalErasure) -> LatencyPmf:
 
 
 class _LastGroup:
-    """What the last group adds to the time of the stream, in seconds, and with what probability."""
+    """The share of the last group in the time of the stream, in seconds, and its probability."""
 
     def __init__(self, reading: Reading, erasure: LocalErasure, last: int) -> None:
         self._reading = reading

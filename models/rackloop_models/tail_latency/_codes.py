@@ -19,7 +19,7 @@ _NONE_SUFFICES = -1
 
 @dataclass(frozen=True)
 class Redundancy:
-    """What codewords of one length need for sectors that fail with ``ph``, as a ratio of the user sectors."""
+    """The redundancy of codewords of one length for sectors failing with ``ph``, as a ratio of the user sectors."""
 
     ph: float
     codeword: int

@@ -28,7 +28,7 @@ _COMMAND_US = 25
 
 @dataclass(frozen=True)
 class MeasuredReads:
-    """What the drive made of so many reads: latencies in seconds, and the fates of sectors over all of them."""
+    """The drive's results of so many reads: latencies in seconds, and the fates of sectors over all of them."""
 
     reading: Reading
     erasure: LocalErasure | None
@@ -84,7 +84,7 @@ class ReadsToMeasure:
     request_sectors: int = 1
 
     def experiment(self) -> SequentialRead:
-        """What drivesim is asked for."""
+        """The experiment for drivesim."""
         erasure = self.erasure
         return SequentialRead(
             name="reads",

@@ -17,7 +17,7 @@ _NANOSECOND = 1e-9
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the distribution of trials is from a model's at most, and how far chance would take it.
+    """The largest distance of the distribution of trials from a model's, and how far chance would take it.
 
     ``bound`` is exceeded with a probability of at most one in a million where the trials follow the model
     (Dvoretzky, Kiefer and Wolfowitz's inequality with Massart's constant; it holds for discrete distributions too).
@@ -50,7 +50,7 @@ def trials_with_code(reading: Reading, erasure: LocalErasure, trials: int, seed:
 
 
 def agreement(trials: Floats, model: LatencyPmf) -> Agreement:
-    """Whether trials are as the model says they are distributed."""
+    """The agreement of trials with the distribution of the model."""
     n = trials.size
     at = model.seconds
     # A trial and the model may come to the same latency by other roundings.

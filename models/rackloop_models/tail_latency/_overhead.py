@@ -18,7 +18,7 @@ _KB, _MB, _GB = 10**3, 10**6, 10**9
 
 @dataclass(frozen=True)
 class FileSizes:
-    """How many files there are of which size in bytes; ``assumed`` says what is made up, and from what."""
+    """The number of files of each size in bytes; ``assumed`` says what is made up, and from what."""
 
     name: str
     files: Mapping[int, float]
@@ -26,12 +26,12 @@ class FileSizes:
 
     @property
     def count(self) -> float:
-        """How many files there are."""
+        """The number of files."""
         return math.fsum(self.files.values())
 
     @property
     def bytes(self) -> float:
-        """What is in them."""
+        """The bytes in them."""
         return math.fsum(size * count for size, count in self.files.items())
 
 
@@ -94,7 +94,7 @@ _MIDDLE = (100 * _KB, _MB)
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """What is stored, the part of it that the paper says, and the part that it does not."""
+    """A benchmark's files, the part of it that the paper says, and the part that it does not."""
 
     known: str
     assumed: str

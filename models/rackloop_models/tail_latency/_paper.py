@@ -32,7 +32,7 @@ PUBLISHED_REDUCTIONS = (
 
 @dataclass(frozen=True)
 class PublishedOverhead:
-    """What the paper says of the capacity overhead of a benchmark at (1014, 9): it lies between these."""
+    """The paper's capacity overhead of a benchmark at (1014, 9): it lies between these."""
 
     benchmark: str
     above: float

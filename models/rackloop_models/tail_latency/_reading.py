@@ -65,7 +65,7 @@ class LocalErasure:
         return self.k + self.m
 
     def groups(self, sectors: int) -> tuple[int, int]:
-        """How many whole groups come before the last, and the user sectors of the last: 1 to ``k``.
+        """The number of whole groups before the last, and the user sectors of the last: 1 to ``k``.
 
         The paper's l is the quotient, and its k' may be 0. With the last group never empty, the one that is charged for
         decoding is there whatever the number of sectors; where ``k`` does not divide it, both say the same.
@@ -74,7 +74,7 @@ class LocalErasure:
         return whole, sectors - whole * self.k
 
     def last_decode_s(self, missing: int) -> float:
-        """What decoding the last group is charged for ``missing`` sectors, from 1 on; beyond ``m`` as for ``m``."""
+        """The time charged for decoding a last group with ``missing`` sectors, from 1 on; beyond ``m`` as for ``m``."""
         return self.decode_s[-1] if self.charge == "most" else self.decode_s[min(missing, self.m) - 1]
 
 

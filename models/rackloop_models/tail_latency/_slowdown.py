@@ -36,7 +36,7 @@ _PLAIN_REQUEST_SECTORS = 64
 
 @dataclass(frozen=True)
 class Codec:
-    """How fast the codec is: ``encode_bytes_per_s`` over the redundancy sectors, or always the same."""
+    """The speed of the codec: ``encode_bytes_per_s`` over the redundancy sectors, or always the same."""
 
     name: str
     encode_bytes_per_s: float
@@ -44,12 +44,12 @@ class Codec:
     is_hardware: bool
 
     def encode_us(self, sectors: int, m: int) -> float:
-        """What encoding takes."""
+        """The time of encoding."""
         seconds = sectors * SECTOR_BYTES / self.encode_bytes_per_s
         return seconds * 1e6 if self.is_hardware else seconds * m * 1e6
 
     def decode_us(self, k: int, m: int) -> tuple[float, ...]:
-        """What decoding takes that is missing 1, 2, ... m sectors."""
+        """The times of decoding with 1, 2, ... m sectors missing."""
         times = hardware_decoding if self.is_hardware else software_decoding
         return tuple(seconds * 1e6 for seconds in times(k, m, self.decode_bytes_per_s))
 

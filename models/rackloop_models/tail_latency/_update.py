@@ -22,7 +22,7 @@ _FLUSH = Step((Ask("flush"),))
 
 
 class UpdateMethod(StrEnum):
-    """How the redundancy of a group is brought up to date."""
+    """The way to bring the redundancy of a group up to date."""
 
     NONE = "none"
     DIRECT = "direct"
@@ -88,7 +88,7 @@ class Update:
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """What an update of all groups took by a method, and the multiple of what it takes without a code."""
+    """The time of an update of all groups by a method, and the multiple of the time without a code."""
 
     update: Update
     method: UpdateMethod

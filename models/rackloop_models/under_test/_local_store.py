@@ -52,7 +52,7 @@ class LocalStoreUnderTest:
         self._open()
 
     def describe(self) -> SelfDescription:
-        """What the store's layout says. A sector is written whole or not at all."""
+        """The store by its layout. A sector is written whole or not at all."""
         layout = self._store.layout
         covers = SilentCorruption.DETECTED if self._store.covers_silent_corruption else SilentCorruption.NOT_COVERED
         return SelfDescription(
@@ -130,7 +130,7 @@ class LocalStoreUnderTest:
 
 @contextmanager
 def _loud() -> Iterator[None]:
-    """What the store says of data that it cannot give, in the oracle's words."""
+    """Say in the oracle's words what the store says of data that it cannot give."""
     try:
         yield
     except (UnrecoverableError, ReplicasDisagree) as error:

@@ -88,7 +88,7 @@ class MdStatus:
 
     @property
     def m(self) -> int | None:
-        """How many drives may fail; None for a level whose answer depends on which."""
+        """The number of drives that may fail; None for a level whose answer depends on which."""
         return self.raid_disks - 1 if self.level == "raid1" else _PARITY.get(self.level)
 
     @property
@@ -162,7 +162,7 @@ class MdArray:
         self._folder = f"{root}/{name}/md"
 
     def status(self) -> MdStatus:
-        """What the kernel says now. Raises ToolError where there is no such array, ProtocolError."""
+        """The status by the kernel now. Raises ToolError where there is no such array, ProtocolError."""
         done = self._executor.run(("sh", "-c", _LOOK, "md", self._folder, *_ATTRIBUTES), self._soon())
         if not done.stdout:
             raise ToolError(f"{self._folder} has no attributes: is {self.name} an md array there, and assembled?")

@@ -39,12 +39,12 @@ class MdSystem(BlockSystem):
         self._status: MdStatus | None = status
 
     def recovery_state(self) -> RecoveryState:
-        """What the kernel says."""
+        """The state by the kernel."""
         self._status = self._array.status()
         return self._status.recovery_state()
 
     def places(self, address: int) -> Stripe | None:
-        """Where a block's stripe lies, as of the last repair, the last ``forget`` or ``recovery_state``.
+        """The place of a block's stripe, as of the last repair, the last ``forget`` or ``recovery_state``.
 
         None where that is not known: see ``docs/reference``.
         """

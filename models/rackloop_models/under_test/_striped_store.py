@@ -45,7 +45,7 @@ class StripedStoreUnderTest:
         self._name = name
 
     def describe(self) -> SelfDescription:
-        """What the layout says. An object is seen whole or not at all, and wrong bytes of a drive count as lost."""
+        """The store by its layout. An object is seen whole or not at all, and wrong bytes of a drive count as lost."""
         code = self._store.layout.code
         covers = SilentCorruption.CORRECTED if self._store.covers_silent_corruption else SilentCorruption.NOT_COVERED
         return SelfDescription(
@@ -69,7 +69,7 @@ class StripedStoreUnderTest:
         self._store.flush()
 
     def recovery_state(self) -> RecoveryState:
-        """What the store says, in the oracle's words."""
+        """The state by the store, in the oracle's words."""
         state = self._store.recovery_state()
         gone = ", ".join(state.missing) or "none"
         detail = f"{state.degraded} objects degraded, {len(state.lost)} lost, drives gone: {gone}"
@@ -106,7 +106,7 @@ class StripedStoreUnderTest:
 
 @contextmanager
 def _loud() -> Iterator[None]:
-    """What the store says of objects that it cannot give or take, in the oracle's words."""
+    """Say in the oracle's words what the store says of objects that it cannot give or take."""
     try:
         yield
     except NoSuchObject as error:

@@ -48,7 +48,7 @@ class BlockSystem:
         )
 
     def describe(self) -> SelfDescription:
-        """What its owner said of it."""
+        """The description that its owner gave."""
         return self._description
 
     def put(self, first: int, data: bytes) -> None:
@@ -64,5 +64,5 @@ class BlockSystem:
         self._blocks.flush()
 
     def recovery_state(self) -> RecoveryState:
-        """What the source of states says, unknown without one."""
+        """The state by the source of states, unknown without one."""
         return self._state.recovery_state() if self._state else RecoveryState(Health.UNKNOWN, "it was not asked")

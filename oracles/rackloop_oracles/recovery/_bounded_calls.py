@@ -86,5 +86,5 @@ class Pending(Generic[T]):
         self._future = future
 
     def answer(self, *, is_long: bool = False) -> T:
-        """What it returned. Raises what it raised, and DeadlineExceeded where it does not return in time."""
+        """The value it returned. Raises what it raised, and DeadlineExceeded where it does not return in time."""
         return self._calls.wait(self._what, self._future, is_long=is_long)

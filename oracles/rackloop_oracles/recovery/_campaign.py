@@ -93,7 +93,7 @@ class Campaign:
             damage.doubt_eraser("with more than m units erased nothing was loud")
 
     def _conclude(self) -> None:
-        """What can only be said in the end."""
+        """Add the findings that only the end allows."""
         result, plan = self._result, self._plan
         if self._rounds:
             self._rounds.conclude()

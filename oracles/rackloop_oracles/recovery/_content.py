@@ -32,7 +32,7 @@ from rackloop_oracles.recovery._sectors import (
 
 
 class Content(StrEnum):
-    """What is in a sector that is not the one expected, or why there is nothing to look at."""
+    """The content of a sector that is not the one expected, or why there is nothing to look at."""
 
     STALE = "stale"
     NEWER = "newer"
@@ -48,7 +48,7 @@ class Content(StrEnum):
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in a sector, and who it says it is where its header can be believed.
+    """The content of a sector, and the identity in its header where that can be believed.
 
     ``generations`` are those of the writes that a torn sector mixes, ascending; 0 is a part of zeros. Of a torn sector
     ``is_stray`` says that a part of it belongs to another address or run. ``pieces`` are, of a sector that is not
@@ -88,7 +88,7 @@ class Found:
 
 
 def unlike(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> NDArray[np.intp]:
-    """Which rows of ``sectors`` differ anywhere from the sector of that address and generation."""
+    """The rows of ``sectors`` that differ anywhere from the sector of that address and generation."""
     different = np.zeros(len(sectors), bool)
     for part, expected in identity.parts(lbas, generations):
         # Most of what is looked at is right: one comparison of all is less work than one for each.
@@ -98,7 +98,7 @@ def unlike(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> NDA
 
 
 def found_in(identity: Identity, sectors: U64, lbas: U64, generations: U64) -> Iterator[tuple[int, Found]]:
-    """What is in each row of ``sectors`` that is not the one of that address and generation."""
+    """The content of each row of ``sectors`` that is not the one of that address and generation."""
     wrong = unlike(identity, sectors, lbas, generations)
     if not len(wrong):
         return
@@ -178,7 +178,7 @@ def _damaged(sector: bytes, said: Found, stamps: set[tuple[int, int]], identity:
 def _pieces(
     sector: bytes, identity: Identity, lba: int, generations: set[int], own_place: int
 ) -> tuple[tuple[int | None, ...], bool]:
-    """What each 512 bytes are of, and whether some have the stamp of this place and are of no write of it."""
+    """The origin of each 512 bytes, and whether some have the stamp of this place and are of no write of it."""
     lbas = np.array([lba], np.uint64)
     written = {
         generation: identity.content(lbas, np.array([generation], np.uint64)) for generation in sorted(generations)
@@ -198,7 +198,7 @@ def _pieces(
 
 
 def _header(sector: bytes) -> tuple[Found, bool] | None:
-    """What a header says, and whether its own check is right; None where there is no header of this version."""
+    """The content of a header, and whether its own check is right; None where there is no header of this version."""
     magic, version, length, _, lba, generation, seed, serial, check = HEADER.unpack_from(sector)
     if magic != MAGIC or version != VERSION or not 1 <= length <= SERIAL_BYTES:
         return None

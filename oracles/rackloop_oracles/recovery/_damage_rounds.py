@@ -227,7 +227,7 @@ class DamageRounds:
         self._oracle.forget()
 
     def _strike_again(self, hits: list[Hit], damage: Damage) -> None:
-        """Where it says that it is healthy, m others of each stripe may be erased at once."""
+        """Erase m others of each stripe at once, where the system says that it is healthy."""
         self._repaired += 1
         if self._oracle.recovery_state().health is not Health.HEALTHY:
             self._unproven += 1
@@ -255,7 +255,7 @@ class DamageRounds:
         self._refusals = len(self._oracle.refusals)
 
     def _again(self, hits: Sequence[Hit]) -> list[Hit]:
-        """What a write made well, or put elsewhere, is erased again: the redundancy has to be of the new content."""
+        """Erase again what a write made well or put elsewhere: the redundancy has to be of the new content."""
         now = [Hit(hit.number, self._now(hit.stripe), hit.positions) for hit in hits]
         if not self._eraser.whole_drives:
             self._eraser.erase([hit.stripe.units[number] for hit in now for number in sorted(hit.positions)])
@@ -314,5 +314,5 @@ class DamageRounds:
         return not may_be_loud
 
     def _within(self, stripe: Stripe) -> int:
-        """How many of a stripe's blocks are of those that are written."""
+        """The number of a stripe's blocks among those that are written."""
         return min(stripe.addresses.stop, self._blocks) - stripe.addresses.start

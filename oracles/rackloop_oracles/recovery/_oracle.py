@@ -45,7 +45,7 @@ class Refusal:
 
 @dataclass
 class Reading:
-    """What a verification saw: how many written blocks, and those that were not as last acknowledged."""
+    """The result of a verification: the number of written blocks, and those that were not as last acknowledged."""
 
     blocks: int = 0
     observations: list[Observation] = field(default_factory=list)
@@ -91,7 +91,7 @@ class RecoveryOracle:
 
     @property
     def atomic_bytes(self) -> int:
-        """What an unacknowledged write leaves old or new as a whole."""
+        """The unit that an unacknowledged write leaves old or new as a whole."""
         return self.description.atomic_bytes or self.description.block_bytes
 
     def write(self, first: int, count: int) -> int:
@@ -133,7 +133,7 @@ class RecoveryOracle:
         self.history.note_power_cut()
 
     def recovery_state(self) -> RecoveryState:
-        """What the system says of its recovery."""
+        """The system's own account of its recovery."""
         return self._calls.run("recovery state", self.system.recovery_state)
 
     def forget(self) -> None:
@@ -153,7 +153,7 @@ class RecoveryOracle:
         return True
 
     def places(self, address: int) -> Stripe | None:
-        """Where the stripe of a block lies now; None where the system does not say."""
+        """The place of a block's stripe now; None where the system does not say."""
         if not isinstance(self.system, Placed):
             return None
         system = self.system

@@ -15,7 +15,7 @@ _Draw = Callable[[int, int], list[frozenset[int]]]
 
 
 class Damage(StrEnum):
-    """What is done to units: erased, at most m of a stripe; erased, one more than that; or silently made wrong."""
+    """A kind of damage to units: erased, at most m of a stripe; erased, one more than that; or silently made wrong."""
 
     NONE = "none"
     ERASED = "erased"
@@ -24,7 +24,7 @@ class Damage(StrEnum):
 
 
 class Mix(StrEnum):
-    """Which units of a stripe are hit."""
+    """The kind of units of a stripe that are hit."""
 
     NONE = "none"
     DATA = "data"
@@ -33,7 +33,7 @@ class Mix(StrEnum):
 
     @classmethod
     def of(cls, positions: Collection[int], data_units: int) -> Mix:
-        """Whether these positions are of data, of parity or of both."""
+        """The mix of these positions: data, parity or both."""
         has_data = any(position < data_units for position in positions)
         has_parity = any(position >= data_units for position in positions)
         if has_data and has_parity:
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass
 class Coverage:
-    """What there is to cover, by kind, and what of it was. A kind with nothing to cover is in ``absent``."""
+    """The cases to cover, by kind, and those covered. A kind with nothing to cover is in ``absent``."""
 
     wanted: dict[str, set[str]] = field(default_factory=dict)
     covered: dict[str, set[str]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Coverage:
             self.covered[kind].add(item)
 
     def share(self, kind: str) -> float:
-        """How much of a kind was covered, from 0 to 1."""
+        """The covered share of a kind, from 0 to 1."""
         return len(self.covered[kind]) / len(self.wanted[kind])
 
     def left_out(self) -> list[str]:

@@ -15,7 +15,7 @@ _MOST_ALONE = 16
 
 
 class Way(Enum):
-    """How a stripe is read: at once; damaged blocks one by one; at once with the blocks before and behind it."""
+    """A way to read a stripe: at once; damaged blocks one by one; at once with the blocks before and behind it."""
 
     WHOLE = "whole"
     ALONE = "alone"
@@ -24,7 +24,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """How much is tried. ``seed`` is that of the run: of the blocks' content and of every choice.
+    """The extent of a campaign. ``seed`` is that of the run: of the blocks' content and of every choice.
 
     ``blocks`` are written, all there are when nothing is said. Up to ``erasures`` patterns of 1 to m erased units are
     tried, all there are where that is enough; ``beyond`` of m + 1; ``corruptions`` silently wrong. ``stripes`` is how
@@ -48,7 +48,7 @@ class CampaignPlan:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a campaign is: rounds done of those there are in this part of it."""
+    """The progress of a campaign: rounds done of those there are in this part of it."""
 
     part: str
     done: int
@@ -65,7 +65,7 @@ class Hit:
 
     @property
     def mix(self) -> Mix:
-        """Which units are damaged."""
+        """The kind of units that are damaged."""
         return Mix.of(self.positions, self.stripe.data_units)
 
     @property
@@ -78,7 +78,7 @@ class Hit:
         return block in self.stripe.addresses and bool(self.positions.intersection(self.stripe.units_of(block)))
 
     def spans(self, written: int, way: Way) -> Iterator[tuple[int, int]]:
-        """What is asked for to read the stripe's blocks below ``written``: first ones and how many."""
+        """The reads for the stripe's blocks below ``written``: first ones and how many."""
         start, stop = self.stripe.addresses.start, min(self.stripe.addresses.stop, written)
         match way:
             case Way.ALONE:

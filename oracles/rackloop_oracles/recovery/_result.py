@@ -12,7 +12,7 @@ from rackloop_oracles.recovery._verdicts import Judged, Outcome
 
 
 class Phase(StrEnum):
-    """When blocks were read, as seen from the repair of what was damaged."""
+    """The time of reading blocks, relative to the repair of what was damaged."""
 
     BEFORE = "before"
     DURING = "during"
@@ -21,7 +21,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Row:
-    """What was done: the kind of damage and how many units of a stripe it hit."""
+    """The damage done: its kind, and how many units of a stripe it hit."""
 
     damage: Damage
     erased: int
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """Which units were hit, and when the blocks were read."""
+    """The units that were hit, and the time of reading the blocks."""
 
     units: Mix
     phase: Phase
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass
 class Cell:
-    """How many blocks were read, and how it went with them.
+    """The number of blocks that were read, by result.
 
     ``degraded_right`` blocks had a damaged unit of their own and were right all the same; ``right`` ones had none.
     ``loud`` ones were withheld with an error. ``unknown`` ones were to be read and were not.
@@ -154,7 +154,7 @@ class RecoveryResult:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is no pass: first what failed, then what is in doubt."""
+        """The reasons why it is no pass: first what failed, then what is in doubt."""
         more = (f"and {self.more_failures} failures more",) if self.more_failures else ()
         nothing = () if self.matrix.total().tried or self.doubts else ("nothing was read",)
         return (*self.failures, *more, *self.doubts, *nothing)

@@ -42,7 +42,7 @@ _64 = (1 << 64) - 1
 
 
 class Identity:
-    """What all sectors of one store and one run have in common: its ``serial`` and the run's ``seed``.
+    """The identity of all sectors of one store and one run: its ``serial`` and the run's ``seed``.
 
     Threads may share one. Raises BadInput for a serial that is not 1 to 44 printable ASCII characters.
     """
@@ -83,7 +83,7 @@ class Identity:
         return b"".join(rows.tobytes() for _, rows in self.parts(lbas, generations))
 
     def places(self, lbas: U64) -> U32:
-        """What stamps of a sector say of its place: 32 bits of store, address and seed, mixed."""
+        """The place in the stamps of a sector: 32 bits of store, address and seed, mixed."""
         return (self._keys(lbas) >> np.uint64(32)).astype(np.uint32)
 
     def _keys(self, lbas: U64) -> U64:

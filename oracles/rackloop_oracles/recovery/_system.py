@@ -24,7 +24,7 @@ class BlocksMissing(BlocksUnreadable):
 
 
 class SilentCorruption(StrEnum):
-    """What a system promises where a drive gives other bytes than were written, and no error."""
+    """A system's promise where a drive gives other bytes than were written, and no error."""
 
     CORRECTED = "corrected"
     DETECTED = "detected"
@@ -38,7 +38,7 @@ class SilentCorruption(StrEnum):
 
 
 class Health(StrEnum):
-    """How a system says it is."""
+    """The health that a system reports."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -49,7 +49,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True)
 class RecoveryState:
-    """What a system says of its recovery. ``progress`` goes from 0 to 1 where it tells; ``detail`` is in its words."""
+    """A system's account of its recovery. ``progress`` goes from 0 to 1 where it tells; ``detail`` is in its words."""
 
     health: Health
     detail: str = ""
@@ -58,7 +58,7 @@ class RecoveryState:
 
 @dataclass(frozen=True)
 class SelfDescription:
-    """What a system says of itself; what it does not say is None or unknown, and is not held against it.
+    """A system's description of itself; what it leaves out is None or unknown, and is not held against it.
 
     ``blocks`` is the capacity. ``m`` is how many units of a stripe may be lost. ``atomic_bytes`` is what a write
     leaves old or new as a whole when it is not acknowledged; None is a block. ``reports_damage``: once damaged blocks
@@ -115,7 +115,7 @@ class Stripe:
 
     @property
     def m(self) -> int:
-        """How many units are parity."""
+        """The number of parity units."""
         return len(self.units) - self.data_units
 
     def units_of(self, address: int) -> range:

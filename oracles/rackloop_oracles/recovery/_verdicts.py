@@ -18,7 +18,7 @@ _BEFORE = frozenset({Content.BLANK, Content.FOREIGN, Content.OTHER_RUN, Content.
 
 
 class Outcome(StrEnum):
-    """Whether the bytes of a block were right, withheld aloud, or wrong."""
+    """The bytes of a block: right, withheld aloud, or wrong."""
 
     RIGHT = "right"
     LOUD = "loud"
@@ -45,7 +45,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is made of an observation, and why, in a sentence that names the block."""
+    """The judgement of an observation, and why, in a sentence that names the block."""
 
     observation: Observation
     outcome: Outcome

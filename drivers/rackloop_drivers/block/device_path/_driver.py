@@ -42,7 +42,7 @@ class DevicePath:
         return self.size_bytes
 
     def identifiers(self) -> Mapping[str, str]:
-        """What the kernel read of the drive behind the node; nothing of a regular file."""
+        """The identifiers that the kernel read of the drive behind the node; none of a regular file."""
         number = _device_number(self._stat())
         return {} if number is None else self._topology.identifiers(number)
 
@@ -55,7 +55,7 @@ class DevicePath:
         return str(self.path)
 
     def usage(self) -> BlockUsage:
-        """Who else uses the drive: mounts, swap, holders and ZFS labels, on it and on its partitions."""
+        """The other users of the drive: mounts, swap, holders and ZFS labels, on it and on its partitions."""
         number = _device_number(self._stat())
         if number is None:
             return BlockUsage(self._topology.loop_claims(self.path.resolve()))
@@ -132,7 +132,7 @@ class PathClaim:
 
 
 def _which(status: os.stat_result) -> tuple[int, ...]:
-    """What tells one device from all others: a node's number, a file's place."""
+    """The mark of a device that no other has: a node's number, a file's place."""
     return (status.st_rdev,) if stat.S_ISBLK(status.st_mode) else (status.st_dev, status.st_ino)
 
 

@@ -45,7 +45,7 @@ class BlockTopology:
         return int(text) * SECTOR_BYTES
 
     def identifiers(self, number: str) -> dict[str, str]:
-        """What the kernel read of the drive itself: ``serial``, and ``wwn``, ``eui64`` or ``nguid``."""
+        """The identifiers that the kernel read of the drive itself: ``serial``, and ``wwn``, ``eui64`` or ``nguid``."""
         directory = self._directory(number)
         found: dict[str, str] = {}
         serial = (
@@ -72,7 +72,7 @@ class BlockTopology:
         ]
 
     def usage(self, number: str) -> BlockUsage:
-        """Who uses the device, its partitions, or anything that is built upon them."""
+        """The users of the device, of its partitions, and of anything that is built upon them."""
         directory = self._directory(number)
         above = dict(self._above(directory))
         claims = list(self._own_claims(directory))
@@ -128,7 +128,7 @@ class BlockTopology:
         return f"{directory.name} ({name})" if name else directory.name
 
     def _mounts(self, names: set[str]) -> Iterator[tuple[str, str]]:
-        """What of ``names`` is mounted where, in this mount namespace or in that of the first process."""
+        """The mounts of ``names``, in this mount namespace or in that of the first process."""
         seen: set[tuple[str, str]] = set()
         tables = (
             self._required_text(self.proc_root / "self" / "mountinfo"),

@@ -46,12 +46,12 @@ class HostPath:
         return self.size_bytes
 
     def identifiers(self) -> Mapping[str, str]:
-        """What the tools of the server read of the drive behind the node."""
+        """The identifiers that the tools of the server read of the drive behind the node."""
         identity = self._seen().identity
         return {"serial": identity.serial, **identity.identifiers}
 
     def bound_to(self, identity: DriveIdentity) -> HostPath:
-        """That drive alone, to be claimed before it is used."""
+        """A path to that drive alone, to be claimed before it is used."""
         bound = HostPath(self._executor, self._device, self._clock, only=identity)
         bound._last = self._last
         return bound
@@ -74,11 +74,11 @@ class HostPath:
         return f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
 
     def usage(self) -> BlockUsage:
-        """Who uses the drive on its server, as lsblk says."""
+        """The users of the drive on its server, as lsblk says."""
         return self._seen().usage
 
     def seen(self, deadline: Deadline) -> SeenDrive:
-        """Who is there, how large and who uses it, by one survey."""
+        """The drive there, with its size and its users, by one survey."""
         self._last = read_drive(self._executor, self._device, deadline)
         return self._last
 

@@ -48,6 +48,6 @@ def library() -> Any:
 
 
 def reason() -> str:
-    """What libnbd says of the last call of this thread that failed."""
+    """The reason that libnbd gives for the last call of this thread that failed."""
     said = library().nbd_get_error()
     return said.decode("utf-8", "replace") if said else "libnbd gives no reason"

@@ -76,19 +76,19 @@ class FlexFabric:
         self._staged: tuple[Staged, LiveMap] | None = None
 
     def identify(self, deadline: Deadline) -> BoxIdentity:
-        """Who the switch says it is."""
+        """The identity that the switch reports."""
         identity: BoxIdentity
         (identity,) = self.session.ask((m.Identify(),), deadline)
         return identity
 
     def port_count(self, deadline: Deadline) -> int:
-        """How many ports it has, numbered from 1."""
+        """The number of ports, numbered from 1."""
         count: int
         (count,) = self.session.ask((m.PortCount(),), deadline)
         return count
 
     def generation(self, deadline: Deadline) -> int:
-        """How often the live map has changed."""
+        """The number of changes of the live map so far."""
         generation: int
         (generation,) = self.session.ask(_GENERATION, deadline)
         return generation
@@ -236,7 +236,7 @@ class FlexFabric:
             )
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What the switch sees on each port."""
+        """The state of each port, as the switch sees it."""
         wanted = tuple(sorted(set(ports)))
         if not wanted:
             return {}
@@ -302,7 +302,7 @@ class FlexFabricPhy:
 
 
 def _look(ports: tuple[int, ...] | None) -> tuple[m.Query[Any], ...]:
-    """What reads the live circuits of ``ports``, or all, and whether they changed meanwhile."""
+    """The queries for the live circuits of ``ports``, or all, and for changes meanwhile."""
     return m.Generation(), m.LivePairs(ports), m.Generation()
 
 

@@ -55,7 +55,7 @@ class Exchange(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """When a line was begun to be written, and when the last of it had been handed to the wire."""
+    """The times when the first of a line was written, and when the last of it was handed to the wire."""
 
     begun_ns: int
     written_ns: int
@@ -209,7 +209,7 @@ class FlexFabricSession:
         raise self._missing(requests, len(fields), deadline)
 
     def _missing(self, requests: tuple[m.Request, ...], answered: int, deadline: Deadline) -> LabError:
-        """Why a query was not answered: what refused it waits in the error queue."""
+        """The reason why a query was not answered: what refused it waits in the error queue."""
         if requests != (m.NextError(),):
             (error,) = self._ask_once((m.NextError(),), deadline)
             self._check(requests[-1], error)

@@ -32,7 +32,7 @@ class Transport(Protocol):
         ...
 
     def read(self, timeout_s: float) -> bytes:
-        """Whatever has come, waiting at most ``timeout_s`` for the first of it; empty when nothing came."""
+        """Read all bytes that have come, waiting at most ``timeout_s`` for the first; empty when nothing came."""
         ...
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class DescriptorTransport:
                 return
 
     def read(self, timeout_s: float) -> bytes:
-        """Whatever has come."""
+        """Read all bytes that have come."""
         if not self._is_readable_soon() and not self._readable.poll(timeout_s * 1000):
             return b""
         try:
@@ -128,7 +128,7 @@ class PortTransport:
             self._port.write(data)
 
     def read(self, timeout_s: float) -> bytes:
-        """Whatever has come, waiting in slices of 20 ms."""
+        """Read all bytes that have come, waiting in slices of 20 ms."""
         with _mapped(self._url):
             for _ in range(max(1, math.ceil(timeout_s / _SLICE_S))):
                 if first := self._port.read(1):

@@ -49,7 +49,7 @@ class StaticFabric:
         _refuse("its ports cannot be mapped anew")
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """What those at the ends of the cables say; cables themselves do not report."""
+        """The states that the ends of the cables report; cables themselves do not report."""
         if self._signals is None:
             _refuse("nothing reports the state of its ports")
         return self._signals(ports, deadline)

@@ -35,7 +35,7 @@ def moment(date: str, time: str) -> datetime | None:
 
 
 def log_time(printed: str) -> datetime:
-    """What ``sel time get`` says."""
+    """The time that ``sel time get`` prints."""
     date, _, time = printed.strip().partition(" ")
     if (now := moment(date, time)) is None:
         raise ProtocolError(f"ipmitool sel time get printed no time: {printed[:200]!r}")
@@ -43,7 +43,7 @@ def log_time(printed: str) -> datetime:
 
 
 def log_events(printed: str) -> list[SystemEvent]:
-    """What ``-c sel list`` says: number, date, time, sensor, event and direction between commas, the number in hex.
+    """The events of ``-c sel list``: number, date, time, sensor, event and direction between commas, the number in hex.
 
     Entries of before the controller's clock was set, and records of a manufacturer without a time, have none.
     """

@@ -65,7 +65,7 @@ _EVENTS = {
 
 
 def before_login(message: Message) -> Result | None:
-    """What anybody may ask: how to log in. None for everything else, which is not answered."""
+    """The answer to a request before login: how to log in. None for everything else, which is not answered."""
     if message.net_function != APPLICATION:
         return None
     if message.command == GET_AUTHENTICATION:
@@ -207,7 +207,7 @@ def log_record(event: LoggedEvent) -> bytes:
 
 
 def _part(record: bytes, offset: int, count: int) -> bytes:
-    """What a client asks of a record: ``count`` bytes, or all that is left."""
+    """The part of a record that a client asks for: ``count`` bytes, or all that is left."""
     everything = 0xFF
     return record[offset:] if count == everything else record[offset : offset + count]
 

@@ -46,7 +46,7 @@ class IpmiBmc(asyncio.DatagramProtocol):
 
     @property
     def address(self) -> str:
-        """Where it answers, ``host:port``."""
+        """Its address, ``host:port``."""
         assert self._transport is not None, "it answers from __aenter__ on"  # noqa: S101
         host, port = self._transport.get_extra_info("sockname")
         return f"{host}:{port}"

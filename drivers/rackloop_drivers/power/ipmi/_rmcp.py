@@ -41,7 +41,7 @@ SUITES = (CipherSuite(3, 1, 1, 1, "sha1", 12), CipherSuite(17, 3, 4, 1, "sha256"
 
 @dataclass(frozen=True)
 class Keys:
-    """What both sides of a session have: its suite, and the keys made from the session integrity key."""
+    """The keys of a session: its suite, and those made from the session integrity key."""
 
     suite: CipherSuite
     signing: bytes

@@ -41,7 +41,7 @@ class Ipmitool:
         self._cipher_suite = cipher_suite
 
     def run(self, *command: str, deadline: Deadline) -> str:
-        """What the command prints.
+        """The command's output.
 
         Raises LoginRefused, and never asks again, where the controller does not want the account; DeadlineExceeded,
         NotConnected where nothing answers, ToolError without ipmitool, else LabError with what it said.
@@ -50,7 +50,7 @@ class Ipmitool:
             return self._run(("-v", *command), deadline)
 
     def table(self, *command: str, deadline: Deadline) -> str:
-        """What the command prints as comma separated values. Raises as :meth:`run` does.
+        """The command's output as comma separated values. Raises as :meth:`run` does.
 
         Only with -v does ipmitool say why a login failed, and only without does it print tables: so it logs in with
         -v first.

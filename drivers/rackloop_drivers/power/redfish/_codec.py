@@ -70,7 +70,7 @@ def collection(path: str, kind: str, name: str, members: Sequence[Mapping[str, o
 
 
 def service_root(uuid: str, **links: object) -> Resource:
-    """What everybody may read: where the rest is."""
+    """The root, which everybody may read: where the rest is."""
     return {
         "@odata.id": ROOT,
         "@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot",

@@ -83,7 +83,7 @@ def described_by(found: Resource) -> str | None:
 
 
 def session_service() -> Resource:
-    """Where sessions are."""
+    """The collection of sessions."""
     kind = "SessionService.v1_1_9.SessionService"
     return resource(SESSION_SERVICE, kind, "Session Service", ServiceEnabled=True, Sessions=link(SESSIONS))
 
@@ -94,7 +94,7 @@ def session(number: int, user: str) -> Resource:
 
 
 def account_resource(path: str, user: str, *, may_act: bool) -> Resource | None:
-    """What the account service has at ``path``; None where that is nothing. Its one account is ``user``'s."""
+    """The account service's resource at ``path``; None where there is none. Its one account is ``user``'s."""
     start, _, name = path.rpartition("/")
     if path == ACCOUNT_SERVICE:
         kind = "AccountService.v1_13_0.AccountService"

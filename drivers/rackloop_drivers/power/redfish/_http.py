@@ -23,7 +23,7 @@ _parser = HeaderParser()
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asks. ``target`` is the path with its query."""
+    """A client's request. ``target`` is the path with its query."""
 
     method: str
     target: str
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What it is answered: a JSON object, a text of another kind, or no body."""
+    """The answer to a request: a JSON object, a text of another kind, or no body."""
 
     status: HTTPStatus
     body: Mapping[str, object] | str | None = None
@@ -71,7 +71,7 @@ class HttpsServer:
 
     @property
     def address(self) -> str:
-        """Where it answers, ``host:port``."""
+        """Its address, ``host:port``."""
         host, port = self._reserved.getsockname()
         return f"{host}:{port}"
 

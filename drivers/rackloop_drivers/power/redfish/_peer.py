@@ -52,7 +52,7 @@ def _not_allowed(method: str, path: str, allowed: Iterable[str]) -> Response:
 
 
 class _RedfishPeer:
-    """What every Redfish service has: sessions, accounts, and resources found by path.
+    """The common part of every Redfish service: sessions, accounts, and resources found by path.
 
     ``is_hung`` makes it take requests and never answer, until it is reset. ``changeable`` are the resources that
     may be changed.
@@ -77,7 +77,7 @@ class _RedfishPeer:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Its URL."""
         return f"https://{self._server.address}"
 
     @property
@@ -95,7 +95,7 @@ class _RedfishPeer:
 
     @abstractmethod
     def _roots(self) -> dict[str, str]:
-        """What the service root leads to, by name, beside sessions and accounts."""
+        """The collections that the service root leads to, by name, beside sessions and accounts."""
 
     @abstractmethod
     async def _get(self, path: str, query: str) -> codec.Resource | None:
@@ -103,7 +103,7 @@ class _RedfishPeer:
 
     @abstractmethod
     def _action(self, path: str) -> Action | None:
-        """What carries out the action at ``path``, None where there is none."""
+        """The action at ``path``, None where there is none."""
 
     async def _change(self, path: str, body: Mapping[str, object]) -> None:
         """Change the resource at ``path``, which is among ``changeable``."""
@@ -160,7 +160,7 @@ class _RedfishPeer:
         return Response(HTTPStatus.OK, found, headers)
 
     def _methods(self, path: str) -> list[str]:
-        """What may be done to a resource that is there, beside reading it."""
+        """The methods of a resource that is there, beside reading it."""
         if path == codec.SESSIONS:
             return ["POST"]
         if path.startswith(f"{codec.SESSIONS}/"):
@@ -173,7 +173,7 @@ class _RedfishPeer:
             raise _Refused(HTTPStatus.FORBIDDEN, "InsufficientPrivilege", message)
 
     def _own(self, path: str) -> codec.Resource | None:
-        """What every service has."""
+        """The resources of this kind of service."""
         if path == "/redfish":
             return {"v1": codec.ROOT}
         if path == "/redfish/v1":

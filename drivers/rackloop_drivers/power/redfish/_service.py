@@ -154,7 +154,7 @@ class RedfishService:
 
 
 def _said(error: Any) -> str:
-    """What the service gave as its reason."""
+    """The reason that the service gave."""
     detail = getattr(error, "detail", None)
     text = detail if isinstance(detail, str) else str(error)
     return " ".join(text.split())
@@ -172,5 +172,5 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, without what says it."""
+    """The words of an error, without what says it."""
     return str(error).rpartition(": ")[2]

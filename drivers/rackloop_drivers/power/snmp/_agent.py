@@ -137,5 +137,5 @@ class SnmpAgent:
 
 
 def _words(what: object) -> str:
-    """What the library says, on one line and not longer than a line."""
+    """The library's words, on one line and not longer than a line."""
     return " ".join(str(what).split())[:200]

@@ -14,7 +14,7 @@ _ENTERPRISES = (1, 3, 6, 1, 4, 1)
 
 
 class OutletCommand(IntEnum):
-    """What may be written to an outlet's command (OutletControlOutletCommand)."""
+    """A value to write to an outlet's command (OutletControlOutletCommand)."""
 
     IMMEDIATE_ON = 1
     IMMEDIATE_OFF = 2
@@ -26,14 +26,14 @@ class OutletCommand(IntEnum):
 
 
 class OutletState(IntEnum):
-    """What is read of an outlet (OutletStatusOutletState)."""
+    """A state read of an outlet (OutletStatusOutletState)."""
 
     ON = 1
     OFF = 2
 
 
 class Pending(IntEnum):
-    """Whether a command waits to be carried out (OutletStatusCommandPending)."""
+    """A command that waits to be carried out, or none (OutletStatusCommandPending)."""
 
     YES = 1
     NO = 2

@@ -87,7 +87,7 @@ class SnmpPdu:
 
     @property
     def address(self) -> str:
-        """Where it answers, ``host:port``."""
+        """Its address, ``host:port``."""
         host, port = self._socket.getsockname()
         return f"{host}:{port}"
 
@@ -113,7 +113,7 @@ def _is_of_tree(error: Exception) -> bool:
 
 
 class _Tree(AbstractMibInstrumController):  # type: ignore[misc]
-    """What the agent has, read from the outlets whenever it is asked."""
+    """The agent's objects, read from the outlets whenever it is asked."""
 
     def __init__(self, outlets: Outlets, mib: OutletMib, writers: set[str | None]) -> None:
         self._outlets = outlets

@@ -98,7 +98,7 @@ class _Check:
         return PortCheck(at.server, at.port, number, expected, found, named)
 
     def _at_its_port(self, at: ServerPort, far: str | None, seen: list[Sighting]) -> Iterator[tuple[str, str, str]]:
-        """What is wrong where the right drive, or the right expander, is there."""
+        """The disagreements where the right drive, or the right expander, is there."""
         if far is not None and far in self._lab.expanders:
             yield from self._in_slots(far, seen)
         strangers = [sighting for sighting in seen if sighting.drive_id not in self._lab.behind(far)]
@@ -140,7 +140,7 @@ class _Check:
             yield expected, f"{here[drive_id]} in slot {found}", advice
 
     def _advice(self, at: ServerPort, far: str | None, seen: list[Sighting]) -> str:
-        """What is likely wrong at a port that sees something else than it should."""
+        """The likely fault at a port that sees something else than it should."""
         for sighting in seen:
             if sighting.drive_id is not None and len(self._seen.all_of(sighting.drive_id)) > 1:
                 return self._duplicate_advice(sighting.drive_id)
@@ -186,7 +186,7 @@ class _Check:
         return " and ".join(f"{sighting.server}:{sighting.drive.device}" for sighting in seen)
 
     def _home(self, drive_id: str) -> str:
-        """Where a described drive is plugged in."""
+        """The port of a described drive, in words."""
         drive = self._lab.drives[drive_id]
         if drive.expander is not None:
             return f"in slot {drive.slot} of {drive.expander}"

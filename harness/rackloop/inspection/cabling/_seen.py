@@ -30,7 +30,7 @@ class Sighting:
 
 @dataclass
 class Sightings:
-    """What the servers see, by the port it is seen at; ``elsewhere`` is at none of the ports that are described.
+    """The drives that servers see, by their port; ``elsewhere`` are those at none of the described ports.
 
     ``unreadable`` says of a port why the drive there cannot be read.
     """
@@ -98,7 +98,7 @@ def _without_a_path(
 
 
 def identity_problems(described: Drive, seen: SeenDrive) -> list[str]:
-    """What a drive reports otherwise than it is described, besides its place."""
+    """Differences between a drive's report and its description, besides its place."""
     reported = dict(seen.identity.identifiers)
     if described.by_path in seen.by_paths:
         reported["by_path"] = str(described.by_path)

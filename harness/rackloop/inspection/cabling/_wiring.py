@@ -68,7 +68,7 @@ class Wiring:
         return cls({**near_ends, **far_ends}, PortMap.of((end - 1, end) for end in far_ends), is_switched=False)
 
     def view(self) -> dict[ServerPort, str | None]:
-        """What each server port reaches."""
+        """The drive or expander that each server port reaches."""
         return self._seen_from(self.plugs, self.plugs)
 
     def explanations(self, observed: Mapping[ServerPort, str | None]) -> list[tuple[Swap, frozenset[ServerPort]]]:
@@ -95,7 +95,7 @@ class Wiring:
                 yield one, other
 
     def _changes(self, one: int, other: int) -> dict[ServerPort, str | None]:
-        """What server ports reach after a swap, where that is something else than before."""
+        """The drives that server ports reach after a swap, where they differ from those before."""
         peers = (self.joined.peer_of(socket) for socket in (one, other))
         touched = {one, other, *(peer for peer in peers if peer is not None)}
         swapped = ChainMap({one: self.plugs[other], other: self.plugs[one]}, self.plugs)  # type: ignore[arg-type]  # only read
@@ -106,7 +106,7 @@ class Wiring:
         return isinstance(self.plugs[socket], ServerPort)
 
     def _seen_from(self, sockets: Iterable[int], plugs: Mapping[int, Plug]) -> dict[ServerPort, str | None]:
-        """What the server ports among the plugs in ``sockets`` reach."""
+        """The drives that the server ports among the plugs in ``sockets`` reach."""
         return {
             plug: self._far_of(socket, plugs) for socket in sockets if isinstance(plug := plugs.get(socket), ServerPort)
         }

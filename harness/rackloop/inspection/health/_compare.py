@@ -33,7 +33,7 @@ class CounterChange:
 
     @property
     def difference(self) -> int | None:
-        """How far it moved; None where it is not known on both sides."""
+        """The distance it moved; None where it is not known on both sides."""
         return None if self.before is None or self.after is None else self.after - self.before
 
     @property
@@ -46,7 +46,7 @@ class CounterChange:
 
     @property
     def alarm(self) -> str | None:
-        """What is wrong, in words; None where nothing is: a counter must not vanish, and some must not move."""
+        """The problem in words; None where there is none: a counter must not vanish, and some must not move."""
         if self.before is not None and self.after is None:
             return f"{self.counter} is no longer reported: it was {self.before}"
         if (rule := self.broken_rule) is not None:
@@ -102,13 +102,13 @@ class _Judge:
         return HealthChange(subject, what, before, after, Judgement.UNEXPECTED, rule.cause, rule.meaning, sample)
 
     def of_drive(self, drive: str) -> set[str]:
-        """What the test did to a drive."""
+        """The test's acts on a drive."""
         part = Part.drive(drive)
         excuses = _excuses(is_linked=part in self.did.linked, is_powered=part in self.did.powered)
         return excuses | self.did.broken.get(part, frozenset())
 
     def of_ports(self, server: str, ports: Collection[str]) -> set[str]:
-        """What the test did to any of these ports of a server; where none is known, to any port of it."""
+        """The test's acts on any of these ports of a server; where none is known, to any port of it."""
         own = [part for part in (*self.did.linked, *self.did.broken) if part.kind is PartKind.PORT]
         touched = {part for part in own if part.server_name == server and (part.names[1] in ports or not ports)}
         is_linked = not touched.isdisjoint(self.did.linked)

@@ -68,7 +68,7 @@ class Disturbed:
 
 
 def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
-    """What the acts of ``entries``, and those that undo them, reach in ``lab``.
+    """The parts of ``lab`` that the acts of ``entries``, and those that undo them, reach.
 
     A circuit that was made or broken reaches what is at both ends, a PHY that was dropped also what it was or may have
     been joined to, a server's power its links, a drive's power the drive, the switch's power every link. A fault
@@ -82,7 +82,7 @@ def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
 
 
 class _Reach:
-    """What acts reach through every circuit that the baseline has, or that an act made or its undoing gives back."""
+    """The reach of acts through every circuit that the baseline has, or that an act made or its undoing gives back."""
 
     def __init__(self, lab: Lab, made: Iterable[Entry]) -> None:
         self._lab = lab

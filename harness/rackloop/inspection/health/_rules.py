@@ -14,7 +14,7 @@ from rackloop.measurement import Cause
 
 
 class Excuse(StrEnum):
-    """What a test did that explains a change: it took away a link, or power."""
+    """An act of a test that explains a change: it took away a link, or power."""
 
     LINK = "link"
     POWER = "power"
@@ -27,7 +27,7 @@ _NEVER: frozenset[Excuse] = frozenset()
 
 @dataclass(frozen=True)
 class Rule:
-    """What a change of ``name`` means and whose fault it is, unless the test did one of ``excused_by``.
+    """The meaning and the cause of a change of ``name``, unless the test did one of ``excused_by``.
 
     ``pattern`` finds the kernel messages of the rule; None where it is about a counter or a fact. A counter that
     ``may_fall`` is a state rather than a sum: that it falls is good news.

@@ -22,7 +22,7 @@ class KernelLine:
 
 @dataclass(frozen=True)
 class KernelPosition:
-    """How far a kernel's log was read: the boot, and the stamp of its last line (-1 for an empty log)."""
+    """The end of a reading of a kernel's log: the boot, and the stamp of its last line (-1 for an empty log)."""
 
     boot_id: str
     at_us: int
@@ -30,7 +30,7 @@ class KernelPosition:
 
 @dataclass(frozen=True)
 class HostHealth:
-    """What one server told of itself: its drives and PHYs, and what its kernel said since it was asked last.
+    """One server's health: its drives and PHYs, and the kernel messages since it was asked last.
 
     ``pci_functions`` has the PCI address (``0000:10:00.0``) behind each SCSI host, ATA port, NVMe controller, PHY and
     block device, by their kernel names. ``log_unreadable`` is the reason where the log could not be read.
@@ -45,7 +45,7 @@ class HostHealth:
 
 @dataclass(frozen=True)
 class ServerHealth:
-    """What a snapshot holds of one server. ``kernel`` is what was said since the snapshot before.
+    """One server in a snapshot. ``kernel`` are the messages since the snapshot before.
 
     ``ports`` has the server port behind a kernel's name for a device, as far as the lab description tells.
     ``unreadable`` says of what could not be read why.
@@ -76,7 +76,7 @@ class HealthSnapshot:
 def snapshot_of(
     lab: Lab, hosts: Mapping[str, HostHealth], unreachable: Mapping[str, str], *, started_ns: int, ended_ns: int
 ) -> HealthSnapshot:
-    """What the servers of ``lab`` told, by the names of its description, which gives each port its path."""
+    """The health of the servers of ``lab``, by the names of its description, which gives each port its path."""
     by_serial = {drive.serial: name for name, drive in lab.drives.items()}
     drives: dict[str, Mapping[str, int]] = {}
     for server, host in hosts.items():

@@ -88,11 +88,11 @@ class Document:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with the YAML itself."""
+        """Problems with the YAML itself."""
         return list(self._problems)
 
     def place(self, path: Sequence[Step], *, key: bool = False) -> Place:
-        """Where the value at ``path`` stands, or its key; for a value that is missing, where its parent stands."""
+        """The place of the value at ``path``, or of its key; for a missing value that of its parent."""
         node, mark = self._root, self._root.start_mark
         walked: list[Step] = []
         for position, step in enumerate(path):

@@ -203,7 +203,7 @@ def _matches(pattern: tuple[str, ...], path: KeyPath) -> bool:
 
 
 def _stood_in(taken_out: Collection[KeyPath], stand_ins: StandIns) -> dict[KeyPath, dict[str, Plain]]:
-    """What replaces the values taken out, by the path of their parent."""
+    """The replacements of the values taken out, by the path of their parent."""
     stood_in: dict[KeyPath, dict[str, Plain]] = {}
     for path in taken_out:
         for pattern, stand_in in stand_ins.items():

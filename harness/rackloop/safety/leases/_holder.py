@@ -68,7 +68,7 @@ class Holder:
 
     @classmethod
     def of_json(cls, text: str) -> Holder:
-        """What :meth:`as_json` wrote."""
+        """The holder that :meth:`as_json` wrote."""
         value = json.loads(text)
         return cls(printable(value["user"]), printable(value["host"]), value["process"] and Process(**value["process"]))
 
@@ -88,7 +88,7 @@ def user_name(number: int) -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When the process began, in clock ticks since the boot; None for a zombie. Raises OSError where /proc has none."""
+    """The process's start in clock ticks since the boot; None for a zombie. Raises OSError where /proc has none."""
     text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     # The name, in parentheses, may hold anything; the state is the first field after it (proc_pid_stat(5)).
     fields = text.rpartition(")")[2].split()

@@ -94,7 +94,7 @@ class HeldLease:
             )
 
     def refusals(self, drive_id: str, through: str) -> list[str]:
-        """Why the drive may not be written under this lease, asked of the store.
+        """The reasons why the drive may not be written under this lease, asked of the store.
 
         Also one that is out of service, or that is reached ``through`` a server or a port that is.
         """
@@ -172,7 +172,7 @@ class HeldLease:
                     )
 
     def _trusted_for_s(self) -> float:
-        """How long the last renewal is still good for, without another."""
+        """The time for which the last renewal is still good, without another."""
         return (self._renewed_ns - self.leases.store.clock.now_ns()) / 1e9 + HEARTBEAT_S * _TRUSTED
 
     def _renew(self) -> None:

@@ -34,7 +34,7 @@ _NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
 
 @dataclass(frozen=True)
 class LeaseTerms:
-    """How a lab is to be leased: the whole rack, or ``servers`` with what they have at the baseline.
+    """The terms of a lease: the whole rack, or ``servers`` with what they have at the baseline.
 
     It is waited for in the queue for ``wait_s``, the higher ``priority`` first. ``within`` is a lease that a person
     took before, of which this one is a part. With ``steal_why``, which is kept, it is taken from its holder, or, where
@@ -317,7 +317,7 @@ class Leases:
         raise LeaseLost(f"the place {ticket_id} in the queue of lab {self.lab} was given up; ask again")
 
     def _now(self, state: str) -> tuple[list[_table.Row], float]:
-        """What is held, or what is queued, of that which is not over, and the store's time when it was."""
+        """The leases or requests that are not over, and the store's time then."""
         with self.store.reading() as tables:
             now_s = tables.now_s()
             rows = _table.live_rows(tables, self.lab)

@@ -77,7 +77,7 @@ class Row:
 
 
 def live_rows(tables: Transaction, lab: str) -> list[Row]:
-    """What is held or queued for ``lab``: those who are next first."""
+    """The leases held and queued for ``lab``: those who are next first."""
     found = tables.rows(
         f"SELECT {_COLUMNS} FROM lease WHERE lab = ? AND state IN ('queued', 'held')"  # noqa: S608 - own constants
         " ORDER BY priority DESC, place",
@@ -214,7 +214,7 @@ def parts_json(parts: Parts) -> str:
 
 
 def parts_of_json(text: str) -> Parts:
-    """What :func:`parts_json` wrote."""
+    """The parts that :func:`parts_json` wrote."""
     value = json.loads(text)
     outlets = (Part(PartKind.OUTLET, name) for name in value["outlets"])
     return Parts(

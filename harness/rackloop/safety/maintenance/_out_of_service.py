@@ -19,7 +19,7 @@ _STANDS = "ended_s IS NULL AND (until_s IS NULL OR until_s > ?)"
 
 
 class State(StrEnum):
-    """Why a part is out of service: it is being worked on, or it keeps failing."""
+    """The reason why a part is out of service: it is being worked on, or it keeps failing."""
 
     MAINTENANCE = "maintenance"
     QUARANTINE = "quarantine"
@@ -129,7 +129,7 @@ class OutOfServiceStore:
             return self._take_out(tables, part, State.QUARANTINE, reason, f"run {run}", evidence=evidence)
 
     def failures(self, part: Part) -> list[PartFailure]:
-        """What a part failed since its last quarantine ended, in the order of the tests."""
+        """The failures of a part since its last quarantine ended, in the order of the tests."""
         with self._store.reading() as tables:
             return self._failures(tables, part)
 

@@ -16,7 +16,7 @@ _SLOW_ADDED_S = 0.5
 
 
 class Seen(StrEnum):
-    """What became of a drive that was looked for at a port and read."""
+    """The result of looking for a drive at a port and reading it."""
 
     WORKS = "works"
     ABSENT = "did not come online"
@@ -49,7 +49,7 @@ class Trial:
 
 
 class Finding(StrEnum):
-    """What a retest says is at fault. A port is meant with its cable and its switch port."""
+    """The part at fault, by a retest. A port is meant with its cable and its switch port."""
 
     DRIVE = "drive"
     PORT = "port or cable"
@@ -61,7 +61,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a retest found: whose fault it is, and the trials that say so.
+    """The result of a retest: the part at fault, and the trials that say so.
 
     ``culprits`` are the parts at fault; where it is unclear, those that may be.
     """
@@ -72,7 +72,7 @@ class Diagnosis:
 
     @property
     def cause(self) -> Cause | None:
-        """Whose fault that is: a drive is the product, what leads to it the lab. None where it may be either's."""
+        """The cause of the fault: a drive is the product, what leads to it the lab. None where it may be either's."""
         if self.finding is Finding.DRIVE:
             return Cause.PRODUCT
         if self.finding is Finding.PORT or any(part.kind is not PartKind.DRIVE for part in self.culprits):
@@ -82,7 +82,7 @@ class Diagnosis:
 
     @property
     def said(self) -> str:
-        """Whose fault it is, in a sentence; ``str()`` adds the trials."""
+        """The part at fault, in a sentence; ``str()`` adds the trials."""
         named = " and ".join(part.said for part in self.culprits)
         match self.finding:
             case Finding.NOT_REPRODUCED:
@@ -103,7 +103,7 @@ class Diagnosis:
 
 
 def diagnose(trials: Sequence[Trial]) -> Diagnosis:
-    """Whose fault the failures among ``trials`` are.
+    """The part at fault for the failures among ``trials``.
 
     The fewest parts that are in every trial that failed and in none that worked; unclear where several choices are
     as few, or none is left. A trial that took far longer than the quickest has failed too. A port that the switch

@@ -97,7 +97,7 @@ class PostgresEngine:
         return self._seconds("clock_timestamp()")
 
     def up_since_s(self) -> float:
-        """When the server was started. Its connections end with it, so that it is asked once for each."""
+        """The time of the server's start. Its connections end with it, so that it is asked once for each."""
         if self._up_since_s is None:
             self._up_since_s = self._seconds("pg_postmaster_start_time()")
         return self._up_since_s

@@ -128,7 +128,7 @@ class SqliteEngine:
         return int(known[0])
 
     def _newest_ns(self) -> int:
-        """When the newest lease was asked for; 0 where there is none."""
+        """The time when the newest lease was asked for; 0 where there is none."""
         if self._execute("SELECT 1 FROM sqlite_master WHERE name = 'lease'").fetchone() is None:
             return 0
         (newest_s,) = self._execute("SELECT max(asked_s) FROM lease").fetchone()

@@ -17,11 +17,11 @@ _UPGRADED = 1
 
 
 class StoreDamaged(LabError):
-    """What the store holds cannot be read: its file is not a database, or a page of it is broken."""
+    """The store cannot be read: its file is not a database, or a page of it is broken."""
 
 
 class Transaction:
-    """What may be asked of the tables within one transaction."""
+    """The questions to the tables within one transaction."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -39,7 +39,7 @@ class Transaction:
         return self._engine.now_s()
 
     def up_since_s(self) -> float:
-        """When the store's server was started, in the store's own time: no lease was renewed before; 0 for a file."""
+        """The start of the store's server, in the store's own time: no lease was renewed before; 0 for a file."""
         return self._engine.up_since_s()
 
 

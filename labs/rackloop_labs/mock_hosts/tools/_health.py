@@ -74,6 +74,6 @@ def drive_health(drive: AttachedDrive) -> DriveHealth:
 
 
 def rotation_rate(drive: AttachedDrive) -> tuple[int, str]:
-    """How fast a drive turns as a number, 0 for flash, and in the words of smartctl."""
+    """The speed of rotation of a drive as a number, 0 for flash, and in the words of smartctl."""
     rpm = (drive.rpm or _USUAL_RPM) if drive.is_rotational else 0
     return rpm, f"{rpm} rpm" if rpm else "Solid State Device"

@@ -99,7 +99,7 @@ def nvme_errors(drive: AttachedDrive, entries: int) -> list[NvmeError]:
 
 
 def ieee_oui(drive: AttachedDrive) -> int:
-    """Who made the drive: the first three bytes of its EUI-64."""
+    """The manufacturer of the drive: the first three bytes of its EUI-64."""
     return int(drive.eui64[:6], 16) if drive.eui64 else IEEE_OUI
 
 
@@ -109,7 +109,7 @@ def subsystem_nqn(drive: AttachedDrive) -> str:
 
 
 def blocks(drive: AttachedDrive) -> int:
-    """How many logical blocks the namespace has."""
+    """The number of logical blocks of the namespace."""
     return drive.size_bytes // drive.sector_bytes
 
 

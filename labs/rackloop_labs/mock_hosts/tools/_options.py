@@ -13,7 +13,7 @@ class OptionError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What was on a command line, in order: flags by their meaning, (meaning, value) pairs, and operands."""
+    """The options of a command line, in order: flags by their meaning, (meaning, value) pairs, and operands."""
 
     flags: tuple[str, ...]
     values: tuple[tuple[str, str], ...]

@@ -106,7 +106,7 @@ class Enclosure:
             yield from self._attached(slot, " " * 8)
 
     def joined(self, only: int | None) -> Iterator[str]:
-        """What every page says of each element, of all or of one slot."""
+        """The text of every page about each element, of all or of one slot."""
         yield self.identifier
         if only is None:
             yield f"{TYPE_NAME} [0,-1]  Element type: Array device slot"

@@ -51,7 +51,7 @@ _OTHER = "Some error occurred, try again with '-v' or '-vv' for more information
 
 
 class _Refused(Exception):
-    """What sg_ses says on standard error, and its exit status."""
+    """The message of sg_ses on standard error, and its exit status."""
 
     def __init__(self, text: str, status: int) -> None:
         self.text = text

@@ -29,7 +29,7 @@ _DEVICE_NAME = re.compile(r"/dev/(sd[a-z]+|sg\d+|nvme\d+(n\d+)?)")
 
 @dataclass(frozen=True)
 class _Kind:
-    """How smartctl calls a protocol, and which sections -a, -x and -l have of a drive that speaks it."""
+    """The name of a protocol in smartctl, and the sections that -a, -x and -l have of a drive that speaks it."""
 
     type: str
     protocol: str
@@ -124,7 +124,7 @@ class _Call:
         return [value for name, value in self.options if name == option]
 
     def document(self, status: int, messages: Sequence[str] = (), *, knows_models: bool = False) -> dict[str, Any]:
-        """How the JSON document begins; ``knows_models`` where smartctl looked into its database of drives."""
+        """The start of the JSON document; ``knows_models`` where smartctl looked into its database of drives."""
         database = {"drive_database_version": {"string": "7.3/5319"}} if knows_models else {}
         listed = {"messages": [{"string": message, "severity": "error"} for message in messages]} if messages else {}
         about = {

@@ -95,7 +95,7 @@ class _Phy:
 
 
 def smp_discover(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:  # noqa: ARG001 - it only looks
-    """What the PHYs of an expander or an HBA port are attached to; see ``--help`` for the options."""
+    """The far ends of the PHYs of an expander or an HBA port; see ``--help`` for the options."""
     options = _options(argv, _DISCOVER)
     if isinstance(options, Answer):
         return options

@@ -114,7 +114,7 @@ _LONGEST_REMEMBERED = 256
 
 
 def parse_line(line: bytes, port_count: int) -> Sequence[Unit]:
-    """What a line asks of a switch with ``port_count`` ports. Never raises, whatever the bytes.
+    """The units of a line to a switch with ``port_count`` ports. Never raises, whatever the bytes.
 
     Controllers repeat themselves, so the last thousand short lines are remembered.
     """
@@ -199,7 +199,7 @@ def format_answer(query: m.Query[T], value: T) -> str:
 
 
 def parse_answer(query: m.Query[T], text: str) -> T:
-    """What the switch's answer to ``query`` means. Raises ``ValueError`` where it cannot be an answer to it."""
+    """The value of the switch's answer to ``query``. Raises ``ValueError`` where it cannot be an answer to it."""
     value: T = _answer_kind(query).read(text)
     return value
 

@@ -58,7 +58,7 @@ class ScpiError(Exception):
         super().__init__(number, detail)
 
     def entry(self) -> QueuedError:
-        """What goes into the error queue: the standard text, then the detail after a semicolon."""
+        """The entry of the error queue: the standard text, then the detail after a semicolon."""
         text = TEXTS[self.number]
         shown = "".join(c if " " <= c <= "~" and c != '"' else "?" for c in self.detail[:_DETAIL_LENGTH])
         return QueuedError(self.number, f"{text};{shown}" if shown else text)

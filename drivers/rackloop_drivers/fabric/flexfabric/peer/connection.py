@@ -17,7 +17,7 @@ _MOST_WAITING_LINES = 256
 
 
 class Switch(Protocol):
-    """What a connection needs of the switch it belongs to."""
+    """The switch, as far as a connection needs it."""
 
     core: SwitchCore
     line_faults: LineFaults

@@ -8,14 +8,14 @@ from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import COMMAND_PROTE
 
 
 class LockState(Enum):
-    """Whether the lock is held."""
+    """The lock: free or held."""
 
     FREE = auto()
     HELD = auto()
 
 
 class LockEvent(Enum):
-    """What may happen to the lock; a token is compared with the highest that was ever granted."""
+    """An event of the lock; a token is compared with the highest that was ever granted."""
 
     REQUEST_LOWER = auto()
     REQUEST_SAME = auto()

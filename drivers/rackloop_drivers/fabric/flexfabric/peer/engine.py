@@ -28,7 +28,7 @@ SCPI_VERSION = "1999.0"
 
 
 class SwitchCore:
-    """What belongs to the switch and not to a connection: matrix, control lock, identity, ids of PHY drops.
+    """The parts of the switch that belong to no connection: matrix, control lock, identity, ids of PHY drops.
 
     ``keep_token`` makes a newly granted token survive power loss; it returns once it does.
     """

@@ -13,7 +13,7 @@ _SHARE_OF_NOISE = 0.25
 
 
 class LineFault(StrEnum):
-    """What happens to a line and its answer. ``UNHEARD`` loses the line itself, ``LOST`` its answer."""
+    """A fault of a line or of its answer. ``UNHEARD`` loses the line itself, ``LOST`` its answer."""
 
     UNHEARD = "unheard"
     LATE = "late"
@@ -95,5 +95,5 @@ class LineFaults:
         return bytes(body) + data[len(body) :]
 
     def noise(self, length: int) -> bytes:
-        """What a receiver set to another baud rate makes of ``length`` bytes."""
+        """The bytes that a receiver set to another baud rate makes of ``length`` bytes."""
         return bytes(self._stream.randrange(0x80, 0x100) for _ in range(length))

@@ -19,11 +19,11 @@ class PortMatrix(Protocol):
 
     @property
     def port_count(self) -> int:
-        """How many ports there are, numbered from 1."""
+        """The number of ports, numbered from 1."""
         ...
 
     async def generation(self) -> int:
-        """How often the live map has changed."""
+        """The number of changes of the live map so far."""
         ...
 
     async def get_map(self) -> LiveMap:

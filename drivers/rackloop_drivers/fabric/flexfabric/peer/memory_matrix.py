@@ -24,7 +24,7 @@ class _Outage:
     count: int = 1
 
     def state(self, now_ns: int) -> PortState:
-        """What a port that suffers this outage shows: it trains after each return of the signal."""
+        """The state of a port that suffers this outage: it trains after each return of the signal."""
         begun = self.begun(now_ns)
         if not begun:
             return PortState.UP
@@ -34,7 +34,7 @@ class _Outage:
         return PortState.TRAIN if into < self.down_ns + TRAINING_NS else PortState.UP
 
     def begun(self, now_ns: int) -> int:
-        """How many times the signal has gone by now."""
+        """The number of times the signal has gone by now."""
         if now_ns < self.start_ns:
             return 0
         period = self.down_ns + self.up_ns
@@ -66,11 +66,11 @@ class MemoryMatrix:
 
     @property
     def port_count(self) -> int:
-        """How many ports there are."""
+        """The number of ports."""
         return self._port_count
 
     async def generation(self) -> int:
-        """How often the live map has changed."""
+        """The number of changes of the live map so far."""
         return self._generation
 
     async def get_map(self) -> LiveMap:

@@ -34,11 +34,11 @@ class RackdMatrix:
 
     @property
     def port_count(self) -> int:
-        """How many ports rackd's rack has."""
+        """The number of ports of rackd's rack."""
         return self._port_count
 
     async def generation(self) -> int:
-        """How often the live map has changed."""
+        """The number of changes of the live map so far."""
         return int((await self._request("hello"))["generation"])
 
     async def get_map(self) -> LiveMap:

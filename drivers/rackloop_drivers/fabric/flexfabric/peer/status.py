@@ -64,7 +64,7 @@ class Status:
         return self._errors.popleft() if self._errors else _NO_ERROR
 
     def error_count(self) -> int:
-        """How many errors wait."""
+        """The number of errors that wait."""
         return len(self._errors)
 
     def clear(self) -> None:

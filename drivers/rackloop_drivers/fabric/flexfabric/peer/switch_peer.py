@@ -141,7 +141,7 @@ class SwitchPeer:
 
 
 class _Refused(asyncio.Protocol):
-    """What a controller meets that connects to a switch without power."""
+    """The end of a controller's connection to a switch without power."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

@@ -48,7 +48,7 @@ class TcpWire(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's signature
-        """Where bytes may be put."""
+        """A buffer for the bytes that come next."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -167,7 +167,7 @@ class PtyWire:
             self._connection.block(is_blocked=False)
 
     def power_off(self) -> None:
-        """What is on the line is lost; the terminal stays, and nothing answers on it."""
+        """Lose what is on the line; the terminal stays, and nothing answers on it."""
         self._is_on = False
         self._input.clear()
         self._unsent = b""
