@@ -139,7 +139,7 @@ def test_a_permit_is_for_the_drive_that_was_checked_and_no_other(lab: Lab, store
         with Guard(lab, held).writable(name, drive, device, soon(60)) as permit:
             assert permit.is_claimed
             assert permit.device.probe_target() == "/dev/disk/by-id/wwn-0x5000c500a0000001"
-            with pytest.raises(GuardRefused, match="somebody holds it"):
+            with pytest.raises(GuardRefused, match="it is in use"):
                 Guard(lab, held).writable(name, drive, device, soon(60))
             other = lab.drives[named(lab, "RL000003")].port
             assert other is not None

@@ -105,7 +105,7 @@ unsafe fn sum(
 /// # Safety
 /// They and `output` have `length` bytes each; `output` overlaps none of them.
 unsafe fn add<const N: usize>(sources: [*const u8; N], output: *mut u8, length: usize) {
-    // SAFETY: as the caller vouches; nobody else touches the output meanwhile.
+    // SAFETY: as the caller vouches; nothing else touches the output meanwhile.
     let output = unsafe { from_raw_parts_mut(output, length) };
     // SAFETY: as the caller vouches.
     let sources = sources.map(|source| unsafe { from_raw_parts(source, length) });

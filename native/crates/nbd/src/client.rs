@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Pending<B> {
         });
         part.ok_or_else(|| {
             Error::Protocol(format!(
-                "a chunk of {length} bytes at {offset} that nobody asked for"
+                "a chunk of {length} bytes at {offset} that was not requested"
             ))
         })
     }

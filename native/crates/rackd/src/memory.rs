@@ -53,7 +53,7 @@ impl Memory {
         for (at, piece) in self.stripes(offset, data.len() as u64) {
             let _shared = self.lock(at).read();
             let into = &mut data[(at - offset) as usize..][..piece as usize];
-            // SAFETY: `stripes` checked the range; nobody writes it while the lock is shared.
+            // SAFETY: `stripes` checked the range; no thread writes it while the lock is shared.
             unsafe {
                 self.at(at)
                     .copy_to_nonoverlapping(into.as_mut_ptr(), into.len())
@@ -66,7 +66,7 @@ impl Memory {
         for (at, piece) in self.stripes(offset, data.len() as u64) {
             let _alone = self.lock(at).write();
             let from = &data[(at - offset) as usize..][..piece as usize];
-            // SAFETY: `stripes` checked the range; nobody else touches it while the lock is held.
+            // SAFETY: `stripes` checked the range; no other thread touches it while the lock is held.
             unsafe {
                 self.at(at)
                     .copy_from_nonoverlapping(from.as_ptr(), from.len())

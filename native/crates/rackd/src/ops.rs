@@ -331,12 +331,12 @@ fn identify(running: &RunningRack, fields: IdentifyFields) -> Answer {
             "sector_bytes",
             "sanitize_methods",
         ];
-        let mut nobody: Fields = names
+        let mut absent: Fields = names
             .map(|name| (name.to_owned(), Value::Null))
             .into_iter()
             .collect();
-        nobody.insert("online".into(), false.into());
-        return now(Value::Object(nobody));
+        absent.insert("online".into(), false.into());
+        return now(Value::Object(absent));
     };
     let identity = &running.drives()[index].identity;
     now(json!({

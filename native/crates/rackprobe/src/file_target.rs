@@ -95,10 +95,12 @@ fn open_direct(path: &str, access: Access, exclusive: bool) -> io::Result<File> 
     };
     match open(OFlags::DIRECT) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(OFlags::empty()),
-        Err(error) if exclusive && error.kind() == io::ErrorKind::ResourceBusy => Err(io::Error::new(
-            error.kind(),
-            "somebody holds the device (a mount, swap, RAID or another writer): it is not written",
-        )),
+        Err(error) if exclusive && error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(io::Error::new(
+                error.kind(),
+                "the device is in use (a mount, swap, RAID or another writer): it is not written",
+            ))
+        }
         opened => opened,
     }
 }

@@ -69,7 +69,7 @@ fn mounts(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
     let own = roots.proc.join("self/mountinfo");
     let Ok(table) = fs::read_to_string(&own) else {
         return vec![format!(
-            "{} cannot be read; nobody can tell what is mounted",
+            "{} cannot be read: what is mounted is unknown",
             own.display()
         )];
     };
@@ -128,7 +128,7 @@ fn zfs(node: &Node) -> Vec<String> {
             Ok(false) => {}
             Err(error) => {
                 found.push(format!(
-                    "nobody can tell whether {name} carries a ZFS label: {error}"
+                    "it is unknown whether {name} carries a ZFS label: {error}"
                 ));
             }
         }

@@ -34,7 +34,7 @@ pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
         }
         Some(_) => {}
         None if wwid.is_none() || wanted.names.is_empty() => found.push(
-            "the kernel read neither its serial nor a WWN that is described, so nobody can tell which drive it is".into(),
+            "the kernel read neither its serial nor a WWN that is described, so it is unknown which drive it is".into(),
         ),
         None => {}
     }

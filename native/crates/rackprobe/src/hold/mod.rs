@@ -137,7 +137,7 @@ mod tests {
     fn it_is_held_once() {
         let tree = Tree::new();
         let first = take(&tree).unwrap();
-        assert!(reasons(&tree).contains("somebody holds it"));
+        assert!(reasons(&tree).contains("it is in use"));
         drop(first);
         assert!(take(&tree).is_ok());
     }
@@ -231,6 +231,6 @@ mod tests {
     fn where_mounts_cannot_be_read_nothing_is_held() {
         let tree = Tree::new();
         tree.remove("proc/self/mountinfo");
-        assert!(reasons(&tree).contains("nobody can tell what is mounted"));
+        assert!(reasons(&tree).contains("what is mounted is unknown"));
     }
 }

@@ -64,7 +64,7 @@ impl Node {
         options.read(true).custom_flags(flags.bits() as i32);
         let file = options.open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => {
-                "somebody holds it (a mount, swap, RAID or another writer)".to_owned()
+                "it is in use (a mount, swap, RAID or another writer)".to_owned()
             }
             _ => said(error),
         })?;
@@ -73,7 +73,7 @@ impl Node {
             return Err("it is no block device".into());
         }
         if !is_block && flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err("somebody holds it (its lock is taken)".into());
+            return Err("it is in use (another process has its lock)".into());
         }
         let number = if is_block {
             format!("{}:{}", major(found.rdev()), minor(found.rdev()))
