@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +19,7 @@ from typing import Any
 from rackloop.abilities import Applied, Breakable, Fabric, LiveMap, PhyControl, PowerPort, SignalRestorer
 from rackloop.abilities.filters import FabricFilter, PhyFilter
 from rackloop.clock import Deadline, RealClock
-from rackloop.faults import Faults, FaultSpec
+from rackloop.faults import FaultCutShort, Faults, FaultSpec
 from rackloop.lab import LabState, load_lab
 from rackloop.portmap import MapChange
 from rackloop.safety.store import Store, open_store
@@ -215,7 +215,8 @@ def _break(order: dict[str, Any], told: int) -> None:
     steps = Steps(order["step"])
     journal = SteppedJournal(open_store(state.store, clock), steps)
     faults = Faults(lab, stepped(bench.equipment, steps), clock, ActRecorder(lab, journal, _FIRST_RUN))
-    with faults:
+    # A fault that is to be killed in its course is ended early where it is not killed.
+    with suppress(FaultCutShort), faults:
         for spec in order["specs"]:
             faults.begin(FaultSpec(**spec))
     os.write(told, str(steps.done).encode())
