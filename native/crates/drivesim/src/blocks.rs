@@ -34,7 +34,7 @@ impl Blocks {
         }
     }
 
-    /// How many blocks the load's region has.
+    /// Number of blocks in the load's region.
     pub fn count(&self) -> u64 {
         self.region.length / self.block_bytes
     }

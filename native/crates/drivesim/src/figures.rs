@@ -56,7 +56,7 @@ struct IntervalCount {
 pub struct LoadResult<'a> {
     name: &'a str,
     kind: &'static str,
-    /// When measuring began.
+    /// Start of the measured time.
     start_s: f64,
     seconds: f64,
     /// Failed reads, which no other figure includes.
@@ -186,7 +186,7 @@ impl Meter {
         self.errors += 1;
     }
 
-    /// The result of what has been counted until `end_ns`.
+    /// The result of the requests counted until `end_ns`.
     pub fn result(self, name: &str, end_ns: u64) -> LoadResult<'_> {
         let seconds = (end_ns - self.start_ns) as f64 / 1e9;
         let mut total = Count::new();

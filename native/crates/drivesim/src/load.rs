@@ -73,7 +73,7 @@ impl End {
         }
     }
 
-    /// How many requests may be submitted: a fixed number for passes, else unlimited until the phase is over.
+    /// Limit on submitted requests: a fixed number for passes, else none until the phase is over.
     fn submits(&self) -> u64 {
         match self.amount {
             Amount::Passes(_) => self.requests,

@@ -13,7 +13,7 @@ fn read(keys: Value) -> SequentialRead {
     serde_json::from_value(document).unwrap()
 }
 
-/// A drive that takes 33.333 us a sector, on which every request that begins at [`BAD`] fails, and what it was asked.
+/// A drive that takes 33.333 us a sector, on which every request that begins at [`BAD`] fails, and its requests.
 /// With `bytes` that leave the file one place only, the place is known.
 fn drive(bytes: u64) -> (Drive, Receiver<Request>) {
     let (sender, receiver) = channel();
@@ -81,7 +81,7 @@ fn the_stream_takes_the_redundancy_of_every_group_but_the_last_with_it() {
 /// Groups of 4 + 2 on a drive with room for one file, in which sector 256 of the drive fails: number `bad` of the file.
 fn around(bad: u64, keys: Value) -> (Value, Vec<Request>) {
     let bad_at = BAD / SECTOR_BYTES;
-    // What lies before the file is not of the experiment: the file begins where its sector `bad` is at BAD.
+    // The file begins where its sector `bad` is at BAD; nothing before it is part of the experiment.
     let base = bad_at - bad;
     let read = read(keys);
     let layout = read.layout();

@@ -3,8 +3,8 @@
 /// x^8 + x^4 + x^3 + x^2 + 1.
 const POLYNOMIAL: u16 = 0x11D;
 
-/// For each element, what it does to the bits of another, as `gf2p8affineqb` takes it: byte `7 - i` of the number has
-/// the bits whose sum is bit `i` of the product.
+/// Each element's multiplication as a bit matrix in the format of `gf2p8affineqb`: byte `7 - i` of the number has the
+/// bits whose sum is bit `i` of the product.
 pub static MATRICES: [u64; 256] = {
     let mut all = [0; 256];
     let mut element = 0;

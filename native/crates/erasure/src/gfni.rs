@@ -220,7 +220,7 @@ mod kernels {
         };
     }
 
-    /// A line of an output: what it was, plus four products.
+    /// Add four products to a line of an output.
     macro_rules! add {
         ($output:literal, $m0:literal, $m1:literal, $m2:literal, $m3:literal) => {
             concat!(
@@ -274,8 +274,8 @@ mod kernels {
                 outputs: &[*mut u8],
             ) {
                 // SAFETY: reads and writes the planes, which the caller vouches for, and reads the coefficients, of
-                // which there are enough. The registers that it changes are named, the stack is left alone, and to
-                // foresee what is not there has no effect.
+                // which there are enough. The registers that it changes are named, the stack is left alone, and
+                // a prefetch beyond the planes has no effect.
                 unsafe {
                     asm!(
                         $(load!($at, $m0, $m1, $m2, $m3),)+
@@ -352,7 +352,7 @@ mod kernels {
     }
 
     pub static PLAIN: [AddProducts; OUTPUTS] = kernels!(plain);
-    /// Of sources all of which go on, [`super::AHEAD`] later, where they are read next.
+    /// Kernels that prefetch [`super::AHEAD`] bytes on, for sources whose data is read next there.
     pub static LOOKING_AHEAD: [AddProducts; OUTPUTS] = kernels!(ahead);
 }
 

@@ -34,19 +34,19 @@ pub struct Plan {
     pub length: usize,
     /// Planes of a sector.
     pub parts: usize,
-    /// Whether outputs are added to, instead of written. Not with a solution.
+    /// Nonzero to add to the outputs instead of overwriting them. Not with a solution.
     pub adds: usize,
-    /// From the sources to the outputs; or, with a solution, to what it takes.
+    /// The matrix from the sources to the outputs or, with a solution, to its first inputs.
     pub product: Matrix,
-    /// Sectors among the sources that are taken as zeros; they may be nowhere.
+    /// Sectors among the sources that are taken as zeros; their offsets may be invalid.
     pub lost: *const usize,
     /// Count.
     pub lost_count: usize,
-    /// Sectors of the codeword that the solution takes behind what the product gives.
+    /// Sectors of the codeword that are the solution's inputs behind the product's results.
     pub left: *const usize,
     /// Count.
     pub left_count: usize,
-    /// From these to the outputs; without rows, the product is the result.
+    /// The matrix from these inputs to the outputs; without rows, the product is the result.
     pub solution: Matrix,
 }
 

@@ -40,11 +40,11 @@ pub struct Recovery {
 pub struct Loss {
     /// The code.
     pub recovery: *const Recovery,
-    /// Offsets of the planes of all sectors. Those of erased ones are not looked at.
+    /// Offsets of the planes of all sectors. Those of erased ones are ignored.
     pub sources: *const usize,
     /// The base to add to them.
     pub source_base: usize,
-    /// Offsets of the planes of what is wanted, in its order.
+    /// Offsets of the planes of the wanted sectors, in their order.
     pub outputs: *const usize,
     /// The base to add to them.
     pub output_base: usize,
@@ -129,9 +129,9 @@ pub struct Patterns {
 impl Patterns {
     /// The plan for a codeword's erased sectors, valid until the next is made.
     ///
-    /// With S, what surviving redundancy sectors r would be if the lost user sectors were zeros, and G the part of the
-    /// matrix for these rows and the lost columns: the lost ones are `inverse(G) (S + r)`. An erased redundancy sector
-    /// is what it would be if the lost ones were zeros, and its own part of the matrix times these.
+    /// Let r be the surviving redundancy sectors, S their values if the lost user sectors were zeros, and G the part of
+    /// the matrix for their rows and the lost columns: the lost sectors are `inverse(G) (S + r)`. An erased redundancy
+    /// sector is its value if the lost sectors were zeros, plus its own part of the matrix times the lost sectors.
     ///
     /// # Safety
     /// The loss is as [`Loss`] demands.

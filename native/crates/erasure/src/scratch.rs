@@ -20,7 +20,7 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Pointers to `count` planes of `length` bytes, put into `pointers`. Their content is what it was.
+    /// Pointers to `count` planes of `length` bytes, put into `pointers`. Their previous content stays.
     pub fn take(
         &mut self,
         count: usize,

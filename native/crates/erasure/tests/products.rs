@@ -1,4 +1,4 @@
-//! What the loops compute, with either kernel, beside the definition.
+//! Results of the loops with either kernel, compared with the definition.
 
 use std::ffi::c_int;
 use std::ptr::null;
@@ -76,7 +76,7 @@ struct Made {
 }
 
 impl Made {
-    /// Of so many rows and columns, the first `ones` rows as exclusive ors, in blocks of so many columns.
+    /// A matrix of `rows` and `columns`, the first `ones` rows as exclusive ors, in blocks of `step` columns.
     fn new(rows: usize, columns: usize, ones: usize, step: usize) -> Self {
         let mut coefficients = bytes(rows * columns, 7);
         for row in 0..ones {
@@ -236,7 +236,7 @@ fn rows_of_ones_are_added_up_part_by_part() {
     }
 }
 
-/// What is lost counts as zeros, wherever it is said to be, and what is left joins what was computed.
+/// Lost sectors count as zeros, whatever their offset, and the solution takes the sectors left after the computed ones.
 #[test]
 fn a_solution_takes_what_was_computed_and_what_is_left() {
     const LENGTH: usize = 70;

@@ -24,7 +24,7 @@ pub enum Command<B> {
     Write {
         /// Byte offset.
         offset: u64,
-        /// What to write.
+        /// The data to write.
         buffer: B,
     },
     /// Make completed writes durable.
@@ -34,7 +34,7 @@ pub enum Command<B> {
 /// An answered request.
 #[derive(Debug)]
 pub struct Completion<B> {
-    /// What [`Client::submit`] returned for it.
+    /// The request's identity, as returned by [`Client::submit`].
     pub cookie: u64,
     /// The buffer of a read or a write.
     pub buffer: Option<B>,

@@ -30,7 +30,7 @@ pub enum Error {
     Protocol(String),
 }
 
-/// How long [`Client::receive`](crate::client::Client::receive) waits for the next answer to begin.
+/// The wait of [`Client::receive`](crate::client::Client::receive) for the next answer to begin: its end and manner.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Give up at this moment, or never.

@@ -7,7 +7,7 @@ use fluent_uri::Uri;
 /// The port IANA gave to NBD.
 pub const DEFAULT_PORT: u16 = 10809;
 
-/// Where a server listens.
+/// A server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix socket.
@@ -19,7 +19,7 @@ pub enum Endpoint {
 /// An export of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NbdUri {
-    /// Where its server listens.
+    /// Its server's address.
     pub endpoint: Endpoint,
     /// The export's name, empty for the default export.
     pub export: String,

@@ -88,7 +88,7 @@ fn structured(flags: u16, kind: u16, cookie: u64, data: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// What becomes of a read of [`LENGTH`] bytes at offset 16 that is answered with `reply`.
+/// The result and the buffer of a read of [`LENGTH`] bytes at offset 16 that is answered with `reply`.
 fn read(reply: Vec<u8>) -> Result<(Result<(), u32>, Vec<u8>), Error> {
     let (uri, thread) = server([handshake_done(), reply].concat());
     let outcome = Client::connect(&uri).and_then(|mut client| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short};
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 rackd: the simulated rack. Serves its drives over NBD, takes orders on a control socket, logs the truth.
 

@@ -39,7 +39,7 @@ pub struct Route {
 
 /// A drive that came online on a path and has answered no request yet.
 pub struct Opening {
-    /// When the drive came online.
+    /// The time at which the drive came online.
     t_ns: u64,
     /// The circuit it came by.
     attach: Attach,

@@ -10,7 +10,7 @@ use crate::running_rack::{SanitizeError, SaveError};
 /// The members of a JSON object.
 pub type Fields = Map<String, Value>;
 
-/// Why an operation was refused.
+/// The error of a refused operation.
 #[derive(Debug)]
 pub struct OpError {
     pub code: &'static str,

@@ -40,7 +40,7 @@ pub struct Executed {
     pub generation: u64,
 }
 
-/// Why the live map was not saved.
+/// The reason why the live map was not saved.
 pub enum SaveError {
     /// The rack refused.
     Refused(Refusal),

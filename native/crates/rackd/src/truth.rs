@@ -124,7 +124,7 @@ impl TruthLog {
         let _ = receiver.recv();
     }
 
-    /// How many records the file lacks because it could not be written.
+    /// Number of records missing from the file because it could not be written.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

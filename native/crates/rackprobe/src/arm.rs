@@ -37,7 +37,7 @@ struct Seen {
     last_old_ns: Option<u64>,
     /// Completion time of the last read, whatever its result.
     last_back_ns: Option<u64>,
-    /// How long the thread waited for a core during its last read.
+    /// The thread's wait for a core during its last read.
     waited_ns: Option<u64>,
 }
 

@@ -162,7 +162,7 @@ pub struct Range {
     /// First sector
     #[arg(long, default_value_t = 0)]
     pub start_lba: u64,
-    /// How many sectors
+    /// Number of sectors
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub sectors: u64,
     /// Bytes of one request
@@ -318,7 +318,7 @@ pub struct SwapArgs {
     pub expected: ExpectArgs,
     #[command(flatten)]
     pub range: Range,
-    /// How many blocks are read; they go through the range and start again at its end
+    /// Number of blocks to read; they go through the range and start again at its end
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: u64,
     /// Do not wait for a swap between the reads
@@ -354,7 +354,7 @@ pub struct BenchArgs {
     /// Size of the buffer
     #[arg(long, default_value = "64MiB", value_parser = block_bytes)]
     pub bytes: u64,
-    /// How often the buffer is written and verified
+    /// Number of times the buffer is written and verified
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 }

@@ -27,7 +27,7 @@ fn read(clock: ClockId) -> u64 {
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 
-/// How long a thread has waited for a core, ready to run, since it started; `None` without kernel support.
+/// The account of a thread's waits for a core, ready to run, since it started; `None` without kernel support.
 pub struct Waits(Option<File>);
 
 impl Waits {

@@ -29,7 +29,7 @@ pub enum Request {
 /// A completed request. Stamps are CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Done {
-    /// What [`Target::submit`](crate::target::Target::submit) returned for it.
+    /// The request's identity, as returned by [`Target::submit`](crate::target::Target::submit).
     pub id: u64,
     /// The buffer of a read or a write.
     pub buffer: Option<Buffer>,

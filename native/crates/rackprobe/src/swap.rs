@@ -28,7 +28,7 @@ enum SwapCommand {
     Quit {},
 }
 
-/// Where a read begins and how long it is, in sectors.
+/// The first sector of a read, and its length in sectors.
 #[derive(Clone, Copy)]
 struct Place {
     lba: u64,
@@ -151,7 +151,7 @@ fn next(
     }
 }
 
-/// Where the next read is and how long; refused where it does not lie in the range, or is longer than `--block`.
+/// The next read's place, if it has one of its own; refused outside the range, or if longer than `--block`.
 fn placed(range: &Range, lba: Option<u64>, block: Option<u64>) -> Result<Option<Place>, String> {
     let Some(lba) = lba else {
         return match block {

@@ -67,7 +67,7 @@ impl Tally {
         finding.verdict
     }
 
-    /// How many sectors had that verdict.
+    /// Number of sectors with a verdict.
     pub fn of(&self, verdict: Verdict) -> u64 {
         self.counts[verdict as usize]
     }

@@ -48,7 +48,7 @@ pub enum Command {
         /// Whether it ignores them.
         stuck: bool,
     },
-    /// Swap what is plugged into two ports.
+    /// Swap the cables of two ports.
     Miswire {
         /// The ports.
         ports: [Port; 2],
@@ -101,7 +101,7 @@ impl fmt::Display for PowerTarget {
     }
 }
 
-/// Why a command was not executed. Nothing changed.
+/// The reason why a command was not executed. Nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The switch has no such port.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 
-/// Which requests a media error hits.
+/// The kinds of request that a media error affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -45,7 +45,7 @@ pub enum Fault {
         /// Number of requests it affects if `mode` is `times`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u64>,
-        /// Which requests it hits.
+        /// The kinds of request it affects.
         #[serde(default = "reads")]
         on: Access,
     },
@@ -77,7 +77,7 @@ fn reads() -> Access {
     Access::Read
 }
 
-/// Why a fault cannot be put on a drive.
+/// The reason why a fault cannot be put on a drive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The sectors are not all on the drive.

@@ -21,7 +21,7 @@ pub(crate) struct Link {
     /// Factor on `times` for the current or the last training.
     pub slowness: f64,
     pub phy: Phy,
-    /// When each drive (by index) will be online, once the PHY is up.
+    /// The times at which drives (by index) will be online, once the PHY is up.
     pub arriving: BTreeMap<usize, u64>,
     pub online: BTreeSet<usize>,
 }

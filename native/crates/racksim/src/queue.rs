@@ -10,7 +10,7 @@ use crate::{Completion, Io, OnReadError, Request, Service, Ticket};
 pub struct Due<P> {
     /// The caller's payload.
     pub payload: P,
-    /// When it was due.
+    /// The time at which it was due.
     pub at_ns: u64,
     /// The byte offset of the first unreadable sector, if a read failed.
     pub failed_at: Option<u64>,

@@ -174,7 +174,7 @@ impl Rack {
         &self.saved
     }
 
-    /// How many ports the switch has.
+    /// The switch's number of ports.
     #[must_use]
     pub fn ports(&self) -> Port {
         (self.switch_ports.len() - 1) as Port
@@ -231,7 +231,7 @@ impl Rack {
         })
     }
 
-    /// How often a port's PHY went down since the start.
+    /// Number of times a port's PHY went down since the start.
     pub fn drops(&self, port: Port) -> Result<u64, Refusal> {
         self.check_ports([port])?;
         Ok(self.switch_ports[usize::from(port)].drops)

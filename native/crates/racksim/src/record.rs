@@ -9,9 +9,9 @@ use crate::{Fault, Kind, Port, SanitizeMethod};
 /// One line of the truth log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// When it happened, in monotonic nanoseconds.
+    /// The time of the event, in monotonic nanoseconds.
     pub t_ns: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
@@ -75,12 +75,12 @@ pub enum What {
     },
     /// A port was made to ignore map changes, or to follow them again.
     Stuck {
-        /// Which port.
+        /// The port.
         port: Port,
         /// Whether it ignores them.
         stuck: bool,
     },
-    /// What is plugged into two ports was swapped.
+    /// The cables of two ports were swapped.
     Miswired {
         /// The two ports.
         ports: [Port; 2],
@@ -135,7 +135,7 @@ pub enum What {
     Sanitized {
         /// The drive.
         drive: Arc<str>,
-        /// How.
+        /// The method.
         method: SanitizeMethod,
     },
     /// A request failed on a drive.
@@ -153,7 +153,7 @@ pub enum What {
     HeldTimeout {
         /// The export it came through.
         export: Arc<str>,
-        /// What it asked for.
+        /// The kind of request.
         kind: Kind,
         /// First byte.
         offset: u64,

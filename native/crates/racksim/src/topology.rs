@@ -80,7 +80,7 @@ pub enum Export {
     Drive(usize),
 }
 
-/// What is plugged into a switch port.
+/// The device plugged into a switch port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plugged {
     Empty,

@@ -1,4 +1,4 @@
-//! What a drive answers.
+//! The answers of a drive.
 
 use racksim::{
     Access, DriveState, Fault, FaultError, FaultName, Io, Kind, OnReadError, Persistence, Timing,

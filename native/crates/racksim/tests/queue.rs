@@ -1,4 +1,4 @@
-//! What a drive with a queue of its own does with requests: when they are due, and what faults and power cuts do to them.
+//! A drive with a queue of its own: the times at which requests are due, and the effects of faults and power cuts.
 
 use racksim::{
     Access, Completion, DriveState, Due, Fault, FaultName, Io, Kind, OnReadError, Persistence,

@@ -204,7 +204,7 @@ mod tests {
         )
     }
 
-    /// How many bytes of the drive are still ones.
+    /// Number of bytes of the drive that are still ones.
     fn ones(drive: &Drive) -> usize {
         let mut data = vec![0; BYTES as usize];
         let io = Io {

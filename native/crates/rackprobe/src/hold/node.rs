@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, major, minor, FlockOperation, OFlags};
 
-/// Where sysfs, procfs and devtmpfs are mounted.
+/// The mount points of sysfs, procfs and devtmpfs.
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub sys: PathBuf,
@@ -26,7 +26,7 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Where a name below `/dev` is.
+    /// The path of a name below `/dev`.
     pub fn node(&self, name: &str) -> PathBuf {
         name.strip_prefix("/dev/")
             .map_or_else(|| PathBuf::from(name), |name| self.dev.join(name))

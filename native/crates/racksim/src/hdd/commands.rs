@@ -76,14 +76,14 @@ impl Hdd {
         }
     }
 
-    /// When a write's data is in the drive; zeroes need not be sent.
+    /// Transfer a write's data; returns the time at which the drive has it. Zeroes need not be sent.
     fn take_data(&mut self, request: &Request, now_ns: u64) -> u64 {
         let is_sent = request.io.kind == Kind::Write;
         self.port
             .carry(now_ns, if is_sent { request.io.length } else { 0 })
     }
 
-    /// Invalidate what was read of these bytes.
+    /// Invalidate these bytes in the track buffer and the read-ahead.
     fn overwrite(&mut self, start: u64, end: u64, now_ns: u64) {
         self.follow(now_ns);
         self.buffer.forget(start, end);

@@ -29,7 +29,7 @@ struct Zone {
 /// The place of a byte.
 ///
 /// `sweep_ns` is when a transfer that began at byte 0 and never waited would have it under its head; as tracks are
-/// skewed by what it takes to switch to them, the difference between two bytes is the time a sequential transfer
+/// skewed by the time of a switch to them, the difference between two bytes is the time a sequential transfer
 /// takes from one to the other, and its remainder by a revolution is the angle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {

@@ -42,9 +42,9 @@ pub(super) struct ReadAhead {
     anchor_ns: i64,
     /// The media offset of logical byte 0.
     home: u64,
-    /// End of what has been read.
+    /// End of the bytes read so far.
     pub(super) from: u64,
-    /// Where it ends.
+    /// The logical byte at which it ends.
     pub(super) until: u64,
     /// Not interruptible before this.
     pub(super) held_ns: Option<u64>,
@@ -206,13 +206,13 @@ impl Mechanics {
         ahead
     }
 
-    /// Make it uninterruptible up to here, or to its end.
+    /// Make the read-ahead uninterruptible up to `until`, or to its end.
     pub(super) fn hold(&self, ahead: &mut ReadAhead, until: u64) {
         let end = self.geometry.end(ahead.home + until.min(ahead.until));
         ahead.held_ns = Some((ahead.anchor_ns + end.sweep_ns as i64) as u64);
     }
 
-    /// Extend it up to here, but not to a sector that needs a retry.
+    /// Extend the read-ahead to `until`, but not to a sector that needs a retry.
     pub(super) fn extend(&self, ahead: &mut ReadAhead, until: u64) {
         let good = ahead
             .from
@@ -222,7 +222,7 @@ impl Mechanics {
         ahead.until = ahead.until.max(until).min(good).max(ahead.from);
     }
 
-    /// What has been read ahead by `now_ns`.
+    /// Advance the read-ahead to its position at `now_ns`.
     pub(super) fn follow(&mut self, ahead: &mut ReadAhead, now_ns: u64) {
         let sweep_ns = now_ns as i64 - ahead.anchor_ns;
         let passed = self

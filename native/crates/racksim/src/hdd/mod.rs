@@ -64,7 +64,7 @@ struct Entry {
     request: Request,
     arrived_ns: u64,
     place: Place,
-    /// When its data is in the drive, for a write.
+    /// The time at which the drive has the data, for a write.
     data_ns: u64,
 }
 

@@ -44,9 +44,9 @@ pub struct HddParameters {
     pub read_segments: u32,
     /// Size of a segment.
     pub segment_kib: u32,
-    /// How far the drive reads ahead of the host.
+    /// Maximum read-ahead beyond the host's request.
     pub read_ahead_kib: u32,
-    /// How far it reads ahead of a sequential stream before anything else: the minimum prefetch of SCSI's caching page.
+    /// Read-ahead of a sequential stream that goes before anything else: the minimum prefetch of SCSI's caching page.
     pub least_read_ahead_kib: u32,
     /// Room for written data; 0 where every write waits for the media.
     pub write_cache_kib: u32,

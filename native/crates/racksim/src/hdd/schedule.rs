@@ -175,13 +175,13 @@ impl Hdd {
         }
     }
 
-    /// How far the drive reads ahead of a byte.
+    /// The end of a read-ahead from a byte.
     pub(super) fn limit(&self, from: u64) -> u64 {
         let ahead = u64::from(self.parameters.read_ahead_kib) << 10;
         (from + ahead).min(self.media.end_of_home(from))
     }
 
-    /// Add what has been read ahead to the buffer.
+    /// Add the bytes read ahead so far to the buffer.
     pub(super) fn follow(&mut self, now_ns: u64) {
         if let Work::Ahead(ahead) = &mut self.work {
             let from = ahead.from;

@@ -32,7 +32,7 @@ pub(super) struct Shingles {
     cache_bytes: u64,
     most_extents: usize,
     open_bands: usize,
-    /// How far each band is written without a gap.
+    /// Bytes written without a gap from the beginning of each band.
     written: Vec<u64>,
     /// Bands being rewritten from their beginning, and the end of their previous data.
     open: VecDeque<(u64, u64)>,

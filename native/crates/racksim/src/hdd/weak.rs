@@ -53,7 +53,7 @@ impl WeakSectors {
             .map_or(u64::MAX, |distance| distance.sample(&mut self.rng))
     }
 
-    /// How many of the next units will be read without error.
+    /// Number of units that will be read without error before the next failure.
     pub(super) fn good(&self) -> u64 {
         self.good
     }

@@ -35,7 +35,7 @@ impl Command {
         first as u32..end as u32
     }
 
-    /// How many bytes of a unit it touches.
+    /// Number of bytes of a unit that it touches.
     pub fn bytes_in(&self, unit: u32) -> u64 {
         let start = u64::from(unit) * UNIT_BYTES;
         self.end().min(start + UNIT_BYTES) - self.io.offset.max(start)

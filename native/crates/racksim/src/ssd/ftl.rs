@@ -168,7 +168,7 @@ impl Ftl {
             .filter(|&(_, live)| live < self.geometry.block_units())
     }
 
-    /// How many units of a block's row are live.
+    /// Number of live units in a block's row.
     pub fn live_in_row(&self, block: u32, row: u32) -> u32 {
         self.row(block, row)
             .filter(|&address| self.is_live(address))

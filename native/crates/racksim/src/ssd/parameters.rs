@@ -59,7 +59,7 @@ pub struct SsdParameters {
     pub power_loss_protection: bool,
     /// Flash beyond the capacity that the host sees, in percent of that capacity.
     pub over_provisioning_percent: f64,
-    /// How many reads may go ahead of a program or erase that waits for the same die.
+    /// Maximum number of reads that go ahead of a program or erase that waits for the same die.
     pub reads_ahead: u32,
 }
 

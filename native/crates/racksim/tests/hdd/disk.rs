@@ -67,7 +67,7 @@ pub struct Disk {
     rng: ChaCha8Rng,
 }
 
-/// What a closed loop measured.
+/// The figures of a closed loop.
 #[derive(Debug)]
 pub struct Measured {
     pub iops: f64,
@@ -100,13 +100,13 @@ impl Disk {
         }
     }
 
-    /// Ask one thing and wait for it.
+    /// Submit one request and wait for its completion.
     pub fn ask(&mut self, request: &Request) -> Completion {
         self.hdd.submit(request, self.now_ns);
         self.wait(1).remove(0)
     }
 
-    /// How long one thing takes.
+    /// The latency of one request.
     pub fn latency_ns(&mut self, kind: Kind, offset: u64, length: u64) -> u64 {
         let from_ns = self.now_ns;
         let request = self.request(kind, offset, length);

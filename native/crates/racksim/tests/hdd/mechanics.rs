@@ -138,7 +138,7 @@ fn knowing_more_requests_the_drive_is_quicker_and_nothing_starves() {
         measured.iops > by_depth[5],
         "more waits than can be served in time: {measured:?}"
     );
-    // What came in the longest wait before it, and all that was there, may go before a request.
+    // Requests that were queued or arrive within the longest wait may go before a request.
     assert!(
         measured.longest_ns < 1000 * MS + 256 * 25 * MS,
         "{measured:?}"

@@ -1,4 +1,4 @@
-//! What a configuration may say.
+//! Configurations that are accepted or refused.
 
 use racksim::{HddParameters, SeekCurve, Timing};
 

@@ -72,7 +72,7 @@ pub fn names(records: &[Record], switch_port: Port) -> Vec<&'static str> {
     records.iter().filter_map(name).collect()
 }
 
-/// What a client could see: states and drops of the ports, drives at the exports.
+/// The state that a client could see: states and drops of the ports, drives at the exports.
 pub fn view(rack: &Rack) -> (Vec<(&'static str, u64)>, Vec<Option<usize>>) {
     let port = |port| (rack.state(port).unwrap(), rack.drops(port).unwrap());
     let exports = (0..rack.exports().len()).map(|export| rack.drive_at(export));

@@ -142,7 +142,7 @@ fn an_attach_passes_through_its_stages_on_time() {
     assert_eq!(stamps, due);
 }
 
-/// When the drive is online after the only change of a map.
+/// The time from the only change of a map until the drive is online.
 fn online_ns(rack: &mut Rack, pairs: &[(Port, Port)], now_ns: u64) -> u64 {
     rack.execute(&map(pairs, false), now_ns).unwrap();
     run(rack, u64::MAX).last().unwrap().t_ns - now_ns

@@ -1,4 +1,4 @@
-//! What every [`Service`] owes its callers, checked over random request streams.
+//! The contract of every [`Service`], checked over random request streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -232,7 +232,7 @@ fn power_cut(mut drive: Box<dyn Service>, stream: &Stream) {
     check(&later, &completions);
 }
 
-/// What is not aborted completes once all the same, and what is aborted once at most; the drive comes to rest.
+/// Requests that are not aborted complete once all the same, aborted ones once at most; the drive comes to rest.
 fn aborted(mut drive: Box<dyn Service>, stream: &Stream) {
     let mut completions = Vec::new();
     let is_aborted = |request: &Request| request.ticket % 3 != 0;

@@ -25,10 +25,10 @@ pub fn parameters() -> SsdParameters {
     .unwrap()
 }
 
-/// What a load came to.
+/// The figures of a load.
 pub struct Measured {
     pub elapsed_ns: u64,
-    /// Of the reads, in order of size.
+    /// Latencies of the reads, ascending.
     pub read_ns: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Bench {
         completions
     }
 
-    /// How long a request takes by itself.
+    /// The latency of a request by itself.
     pub fn time_ns(&mut self, kind: Kind, offset: u64, length: u64) -> u64 {
         self.time_fua_ns(kind, offset, length, false)
     }
