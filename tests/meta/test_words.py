@@ -1,4 +1,4 @@
-"""Docstrings are plain technical English: noun phrases and verbs are their titles, people are called by their role."""
+"""Docstrings and Rust doc comments are plain technical English, with noun phrases and verbs as titles."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tests.meta.tree import ROOT, check, files, project, shown
 CLAUSE = re.compile(r"(What|Whatever|Whether|Which|Who|Whose|Where|When|How|Why|That)\b")
 NOBODY = re.compile(r"\b(somebody|nobody|whoever)\b", re.IGNORECASE)
 ROOTS = {*project()["tool"]["hatch"]["build"]["dev-mode-dirs"], "playbooks", "testplans"}
+DOC_COMMENT = re.compile(r"^[ \t]*//([/!])(?!/).*(?:\n[ \t]*//\1(?!/).*)*", re.MULTILINE)
+DOC_MARK = re.compile(r"^[ \t]*//[/!] ?", re.MULTILINE)
+RUST_BOOL = re.compile(r"(?:\s*#\[.*\])*\s*(?:[^{};]*\bfn\b[^{};]*->[^{};]*\bbool\b|[^{};,]*: bool\b)")
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def riddles(text: str) -> list[str]:
-    """The first lines of a source's docstrings that break a rule."""
+    """The first lines of a Python source's docstrings that break a rule."""
     documented = [node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
     docstrings = [(node, docstring) for node in documented if (docstring := ast.get_docstring(node))]
     return [
@@ -28,6 +31,17 @@ def is_predicate(node: DOCUMENTED, docstring: str) -> bool:
     """Whether a docstring says which question a function answers by true or false."""
     returns = getattr(node, "returns", None)
     return docstring.startswith("Whether ") and returns is not None and "bool" in ast.unparse(returns)
+
+
+def rust_riddles(text: str) -> list[str]:
+    """The first lines of a Rust source's doc comments that break a rule; a bool field is a predicate, too."""
+    comments = [(DOC_MARK.sub("", block[0]), block.end()) for block in DOC_COMMENT.finditer(text)]
+    return [
+        comment.splitlines()[0]
+        for comment, end in comments
+        if NOBODY.search(comment)
+        or (CLAUSE.match(comment) and not (comment.startswith("Whether ") and RUST_BOOL.match(text, end)))
+    ]
 
 
 def test_docstrings_are_plain_english() -> None:
@@ -44,3 +58,15 @@ def test_docstrings_are_plain_english() -> None:
         if path.relative_to(ROOT).parts[0] in ROOTS
         for line in riddles(path.read_text(encoding="utf-8"))
     )
+
+
+def test_rust_doc_comments_are_plain_english() -> None:
+    assert rust_riddles("//! What it does.\n\n/// How many.\nfn f() {}") == ["What it does.", "How many."]
+    assert rust_riddles("/// The store.\n/// For whoever calls.\nstruct S;") == ["The store."]
+    assert rust_riddles("/// The store.\n/// When full, it refuses.\nstruct S;\n// What follows.\nfn f() {}") == []
+    assert rust_riddles("/// Whether it is on.\n#[must_use]\npub fn f(&self, x: u8) -> bool {") == []
+    assert rust_riddles("struct S {\n    /// Whether it is on.\n    on: bool,\n}") == []
+    assert rust_riddles("struct S {\n    /// Whether it is on.\n    on: u8,\n    off: bool,\n}\nfn f() -> bool {") == [
+        "Whether it is on."
+    ]
+    check(f"{shown(path)}: {line}" for path in files(".rs") for line in rust_riddles(path.read_text(encoding="utf-8")))
