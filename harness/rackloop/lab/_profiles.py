@@ -135,7 +135,7 @@ class Profile(Description):
 
         Raises BadInput for a parameter it does not have, and for a value of another kind than its own.
         """
-        changed = dict(self.timing)
+        changed: dict[str, Any] = {}
         for name, written in changes.items():
             if name not in self.timing:
                 raise BadInput(f"the profile {self.name} has no parameter {name!r}; {guess(name, self.timing)}")
@@ -143,7 +143,11 @@ class Profile(Description):
             if _kind(value) is not _kind(own):
                 raise BadInput(f"{name}: expected {_KINDS[_kind(own)]} such as {own}, found {written!r}")
             changed[name] = value
-        return self.model_copy(update={"timing": changed})
+        return self.retimed(changed)
+
+    def retimed(self, changes: Mapping[str, Any]) -> Profile:
+        """The profile with these parameters of its timing model, as rackd takes them, in place of its own."""
+        return self.model_copy(update={"timing": {**self.timing, **changes}})
 
 
 def _kind(value: object) -> type:

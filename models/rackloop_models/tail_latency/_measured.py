@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
@@ -55,17 +55,15 @@ def paper_drive(like: Profile, ph: float, retry_s: float) -> Profile:
     halves = round(2 * attainable_retry_s(retry_s) / REVOLUTION_S)
     fewest, most = halves // 2, -(-halves // 2)
     rate = SECTOR_BYTES / SECTOR_S / 1e6
-    return replace(
-        like,
-        timing={
-            **like.timing,
+    return like.retimed(
+        {
             "rpm": 7200,
             "outer_mb_s": rate,
             "inner_mb_s": rate,
             "command_overhead_us": _COMMAND_US,
             "read_error_probability": ph,
             "retry_ms": [fewest * REVOLUTION_S * 1e3, most * REVOLUTION_S * 1e3],
-        },
+        }
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
@@ -116,11 +116,11 @@ def slowdowns(
     codec takes time and nothing is cached, so that benchmarks which compute or read twice lose less. A group is encoded
     before it is written, and the drive writes what is in its cache meanwhile. Raises as :meth:`DriveSim.run` does.
     """
-    ideal = replace(like, timing={**like.timing, "read_error_probability": 0})
+    ideal = like.retimed({"read_error_probability": 0})
     found = []
     for number, code in enumerate(codes):
         baseline = _times(ideal, code, None, executor, deadline, seed, trials)
-        drive = replace(like, timing={**like.timing, "read_error_probability": code.ph})
+        drive = like.retimed({"read_error_probability": code.ph})
         for codec in codecs:
             coded = _times(drive, code, codec, executor, deadline, seed, trials)
             found += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +253,7 @@ def test_workloads_are_whole_and_compared_with_a_drive_that_does_not_fail() -> N
     for workload in WORKLOADS:
         assert workload.streamed + workload.touched + workload.small + workload.written == pytest.approx(1)
     host = Host()
-    drive = replace(HDD, timing={**HDD.timing, "read_error_probability": 0.5})
+    drive = HDD.retimed({"read_error_probability": 0.5})
     found = slowdowns([choose_code(255, 1e-3)], drive, host, SOON, seed=1, progress=unwatched, trials=3)
     assert {(entry.workload, entry.codec) for entry in found} == {
         (workload.name, codec) for workload in WORKLOADS for codec in ("software", "hardware")
