@@ -19,7 +19,15 @@ from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, Sta
 from rackloop.lab import Part
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
-from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
+from rackloop.safety._heal_checks import (
+    Check,
+    Rack,
+    answer_checks,
+    fed_servers,
+    mend_unexplained,
+    power_checks,
+    server_checks,
+)
 from rackloop.safety._orphans import Orphan, end_orphans
 from rackloop.safety.undo import Entry, Equipment, Journal, JournalDamaged, apply_full, undo, wait_for_signal
 
@@ -83,7 +91,8 @@ def heal(
     alone, because an operator works on them, stays in the journal; so does a change of the map, when the circuits of
     such switch ports are all that is left of it. ``answering`` names the servers that answered since the lab was
     this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
-    neither their controllers nor their outlets are asked.
+    neither their controllers nor their outlets are asked; the others, which an earlier run may have left booting, are
+    waited for.
 
     With ``seek_orphans`` and a lease, the servers of ``look_at`` are first searched for commands of leases that are
     over, which are ended before the map changes under them; ``log`` takes down each.
@@ -111,7 +120,7 @@ def heal(
     if thorough or standing or mended:
         restored = healing.restore(power(), lambda: answer_checks(lab, look_at, answer_by))
     else:
-        restored = healing.restore([], lambda: power(but=fed_servers(lab, answering())))
+        restored = healing.restore([], lambda: healing.check_silent(answering(), power, answer_by))
     problems = tuple(dict.fromkeys(healing.problems))
     return HealReport(undone, mended, restored, problems, (clock.now_ns() - started_ns) / 1e9, ended)
 
@@ -198,6 +207,15 @@ class _Healing:
             self.problems += [problem for answer in asked if (problem := answer.result()) is not None]
         self.problems += problems
         return restored
+
+    def check_silent(
+        self, answering: Collection[str], power: Callable[..., list[Check]], deadline: Deadline
+    ) -> list[Check]:
+        """Checks of the servers that did not answer: that they have power, and that they do in time."""
+        return [
+            *power(but=fed_servers(self.lab, answering)),
+            *server_checks(self.lab, self.look_at, deadline, but=answering),
+        ]
 
     def _give_baseline(self) -> tuple[tuple[int, ...], list[str]]:
         """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""

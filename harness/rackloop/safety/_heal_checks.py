@@ -89,10 +89,18 @@ def answer_checks(lab: Lab, rack: Rack | None, deadline: Deadline) -> list[Check
     if rack is None:
         return []
     places = ((drive, *place) for drive, place in lab.places.items())
-    return [
-        *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers),
-        *(partial(_drive_problem, lab, rack, *place, deadline) for place in places),
-    ]
+    drives = (partial(_drive_problem, lab, rack, *place, deadline) for place in places)
+    return [*server_checks(lab, rack, deadline), *drives]
+
+
+def server_checks(lab: Lab, rack: Rack | None, deadline: Deadline, *, but: Collection[str] = ()) -> list[Check]:
+    """A check of each server but those in ``but``, which waits for its answer until the deadline.
+
+    Without a ``rack`` that could be asked there are none.
+    """
+    if rack is None:
+        return []
+    return [partial(_server_problem, lab, rack, server, deadline) for server in lab.servers if server not in but]
 
 
 def _unexplained(

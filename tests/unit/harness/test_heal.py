@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Barrier
 from typing import cast
 
@@ -246,11 +247,29 @@ class Looked:
         return cast("Drive", Found())
 
 
-def looking(bench: Bench, looked: Looked, *, thorough: bool = False) -> HealReport:
-    deadline = Deadline.after(bench.clock, 10)
+def looking(
+    bench: Bench, looked: Looked, *, thorough: bool = False, answering: Collection[str] = ("srv1", "srv2")
+) -> HealReport:
     return heal(
-        bench.lab, bench.journal, bench.rack.equipment, bench.clock, deadline, look_at=looked, thorough=thorough
+        bench.lab,
+        bench.journal,
+        bench.rack.equipment,
+        bench.clock,
+        Deadline.after(bench.clock, 10),
+        look_at=looked,
+        thorough=thorough,
+        answering=lambda: answering,
     )
+
+
+def test_a_server_that_did_not_answer_is_waited_for_though_nothing_had_to_be_healed(bench: Bench) -> None:
+    """A run may be killed when it has given power back and the server still boots."""
+    looked = Looked(bench)
+    assert looking(bench, looked, answering={"srv1"}).found_in_order
+    assert looked.asked == ["srv2"]
+    looked.silent = {"srv2"}
+    (problem,) = looking(bench, looked, answering={"srv1"}).problems
+    assert problem.startswith("server srv2 does not answer: nobody there; start it anew")
 
 
 def test_servers_and_drives_are_looked_at_where_something_was_healed_or_it_is_asked_for(bench: Bench) -> None:
