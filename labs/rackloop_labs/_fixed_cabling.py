@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from rackloop.lab import Drive, Expander, FabricDriver, Lab, Part, PartKind
+from rackloop.lab import Drive, Expander, Fabric, Lab, Part, PartKind
 
 # Labs with a switch, which come here to be told so, have none of it.
 if TYPE_CHECKING:
-    from rackloop_drivers.fabric.static import StaticFabric
     from rackloop_drivers.host import SshHost
     from rackloop_drivers.host_tools import HostFaults, HostRegister
-    from rackloop_drivers.phy import HostPhys
 
 _Plugged = TypeVar("_Plugged", Drive, Expander)
 
@@ -47,28 +45,9 @@ def numbered(lab: Lab) -> Lab:
         "drives": at_switch(lab.drives),
         "expanders": at_switch(lab.expanders),
         "baseline": {name: dict(lab.joined(name)) for name in lab.servers},
-        "fabric": lab.fabric.model_copy(update={"driver": FabricDriver.FLEXFABRIC, "ports": next(numbers)}),
+        "fabric": Fabric.model_construct(driver="cables", ports=next(numbers)),
     }
     return lab.model_copy(update=update)
-
-
-def host_phys(lab: Lab, hosts: Mapping[str, SshHost]) -> HostPhys | None:
-    """The PHY control of a rack without a switch, by the numbers of :func:`numbered`; None where nothing can.
-
-    ``lab`` has the paths of the ports that are to be reached.
-    """
-    from rackloop_drivers.phy import HostPhy, HostPhys
-
-    number = numbered(lab).switch_port
-    ports = {number(*at): HostPhy(hosts[at[0]], path) for at, path in _sas_ports(lab).items()}
-    return HostPhys(ports) if ports else None
-
-
-def static_fabric(lab: Lab, phys: HostPhys | None) -> StaticFabric:
-    """The cables of a rack without a switch, whose ends tell of their signal where servers can be asked."""
-    from rackloop_drivers.fabric.static import StaticFabric
-
-    return StaticFabric(numbered(lab).baseline_map(), phys.port_states if phys is not None else None)
 
 
 def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
@@ -82,7 +61,7 @@ def host_breakables(lab: Lab, hosts: Mapping[str, SshHost]) -> dict[str, HostFau
     from rackloop_drivers.slot import HostSlot
 
     broken: dict[str, HostFaults] = {}
-    for (server, port), path in _sas_ports(lab).items():
+    for (server, port), path in sas_ports(lab).items():
         name = str(Part(PartKind.PHY, f"{server}/{port}"))
         there = {drive: lab.drives[drive].serial for drive in lab.behind(lab.joined(server)[port])}
         broken[name] = HostFaults(hosts[server], name, PhySwitchedOff(HostPhy(hosts[server], path), there))
@@ -104,7 +83,7 @@ def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
 
 
-def _sas_ports(lab: Lab) -> dict[tuple[str, str], str]:
+def sas_ports(lab: Lab) -> dict[tuple[str, str], str]:
     """The paths of the HBA ports that may have SAS PHYs, which those of an AHCI or NVMe controller have not."""
     found = {}
     for name, server in lab.servers.items():

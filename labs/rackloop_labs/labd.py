@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from rackloop.clock import RealClock
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop.native import find_binary
+from rackloop_drivers.boxes import SimulatedSwitch
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs.described import description_digest
+from rackloop_labs.drivers import fabric_driver
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
@@ -34,11 +37,10 @@ from rackloop_labs.mock_hosts import LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers
-from rackloop_labs.switch_link import SERIAL_LINE, SWITCH_MEMORY, SwitchLink
 
 _READY_S = 50.0
 _STOP_S = 2.0
-_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, SERIAL_LINE, SWITCH_MEMORY, "rackd.json")
+_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json")
 
 
 def main() -> None:
@@ -73,7 +75,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         loop.add_reader(options.leash_fd, told_to_end.set)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_clear, state)
-        switch = await SwitchLink.start(state) if described.has_switch else None
+        switch = await fabric_driver(described.fabric).simulated(state) if described.has_switch else None
         if switch is not None:
             stack.push_async_callback(switch.stop)
         rackd = await _start_rackd(lab, state, options.seed)
@@ -86,7 +88,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         answers = _answers(lab, switch, link, servers, power)
         control = await LineServer.at(state.directory / LABD_SOCKET, answers, bad_request)
         stack.callback(control.close)
-        lines = None if switch is None else await switch.open(lab)
+        lines = None if switch is None else await switch.open(state.directory / CONTROL_SOCKET)
         endpoints = _endpoints(lab, state, lines, servers, power)
         _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
@@ -103,7 +105,9 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
             raise LabError(f"ended by itself: {ended}; see {state.log}")
 
 
-def _answers(lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers) -> Reply:
+def _answers(
+    lab: Lab, switch: SimulatedSwitch | None, link: RackdLink, servers: MockServers, power: PowerPeers
+) -> Reply:
     """Answer a request to the control socket: of the servers' states, and of what is broken on purpose."""
     ledger = FaultLedger(faulty_parts(lab, switch, link, servers, power))
 
@@ -146,7 +150,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 
 def _endpoints(
-    lab: Lab, state: LabState, switch: dict[str, str] | None, servers: MockServers, power: PowerPeers
+    lab: Lab, state: LabState, switch: Mapping[str, Any] | None, servers: MockServers, power: PowerPeers
 ) -> dict[str, Any]:
     """The address of everything, in the shape that ``lab status --json`` prints."""
     addresses = servers.addresses()
@@ -181,6 +185,7 @@ def _endpoints(
             for name, drive in lab.drives.items()
         },
         "pdu": power.pdu or None,
+        "phy": power.phy or None,
         "ssh": servers.login,
     }
 

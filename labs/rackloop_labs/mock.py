@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import DriveIdentity, Fabric, Host, PhyControl, SystemEventLog
+from rackloop.abilities import DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, LabState, Part, PartKind
 from rackloop.safety.undo import Equipment
 from rackloop.seed import choose_seed
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.drive import RackdDrive, survey
-from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
-from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, numbered, static_fabric
+from rackloop_labs._fixed_cabling import host_breakables, host_registers, numbered
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.described import require_described
+from rackloop_labs.fabric import open_fabric
 from rackloop_labs.labd_control import LabdControl
 from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
@@ -97,7 +98,7 @@ class MockLab:
     def open(
         self,
         token: int | None,
-        on_exchange: Callable[[Exchange], None] | None = None,
+        on_exchange: Callable[[Any], None] | None = None,
         working_for: str = NOBODY,
         *,
         is_new: bool = False,
@@ -120,7 +121,7 @@ class MockBench:
         clock: Clock,
         state: LabState,
         token: int | None,
-        on_exchange: Callable[[Exchange], None] | None,
+        on_exchange: Callable[[Any], None] | None,
         working_for: str = NOBODY,
         *,
         is_new: bool = False,
@@ -135,20 +136,14 @@ class MockBench:
             name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab, endpoints).items()
         }
         labd = LabdControl(state)
-        fabric: Fabric
-        phy: PhyControl | None
-        if lab.has_switch:
-            deadline = Deadline.after(clock, _CONNECT_S)
-            url = f"tcp://{endpoints['switch']['tcp']}"
-            if token is not None:
-                _free_control(labd, deadline)
-            switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange)
-            fabric, phy = FlexFabric(switch), FlexFabricPhy(switch)
-        else:
-            phys = phy = host_phys(lab, self._hosts)
-            fabric = static_fabric(lab, phys)
+        deadline = Deadline.after(clock, _CONNECT_S)
+        if lab.has_switch and token is not None:
+            _free_control(labd, deadline)
+        self._closing = ExitStack()
+        opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
+        fabric, phy = open_fabric(lab, self._hosts, opening, switch=endpoints["switch"], phy=endpoints["phy"])
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
-        self.power = RackPower(lab, endpoints)
+        self.power = RackPower(lab, clock, endpoints)
         powered = [*map(Part.server, lab.servers), *map(Part.drive, lab.drives)]
         powered += [Part(PartKind.SWITCH)] if lab.has_switch else []
         by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
@@ -221,6 +216,7 @@ class MockBench:
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()
+        self._closing.close()
         self.rackd.close()
 
 

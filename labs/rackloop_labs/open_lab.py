@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, HigherToken
 from rackloop.lab import Lab, LabKind, LabState
 from rackloop.safety.leases import HeldLease, unknown_token
-from rackloop_drivers.fabric.flexfabric import Exchange
 from rackloop_drivers.host import NOBODY
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
@@ -24,7 +24,7 @@ def open_leased(
     *,
     seed: int | None = None,
     bring_up: bool = True,
-    on_exchange: Callable[[Exchange], None] | None = None,
+    on_exchange: Callable[[Any], None] | None = None,
     above: int | None = None,
 ) -> Iterator[Bench]:
     """The bench of what ``held`` has of ``lab``.
@@ -80,7 +80,7 @@ def open_lab(
     working_for: str = NOBODY,
     seed: int | None = None,
     bring_up: bool = True,
-    on_exchange: Callable[[Exchange], None] | None = None,
+    on_exchange: Callable[[Any], None] | None = None,
 ) -> Iterator[Bench]:
     """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 from rackloop.abilities import DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
@@ -11,14 +12,15 @@ from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import HostPath
+from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.drive import HostDrive
-from rackloop_drivers.fabric.flexfabric import Exchange, FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.rackd import RecordedIo
-from rackloop_labs._fixed_cabling import host_breakables, host_phys, host_registers, static_fabric
+from rackloop_labs._fixed_cabling import host_breakables, host_registers
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.discovery import inventories
+from rackloop_labs.fabric import open_fabric
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 
@@ -37,7 +39,7 @@ class PhysicalBench:
         lab: Lab,
         clock: Clock,
         token: int | None,
-        on_exchange: Callable[[Exchange], None] | None,
+        on_exchange: Callable[[Any], None] | None,
         working_for: str = NOBODY,
     ) -> None:
         self.lab = lab
@@ -45,24 +47,20 @@ class PhysicalBench:
         self.is_new = False
         self._token = token
         # First what may be refused: nothing is open yet that would be left so.
-        self.power = RackPower(lab)
+        self.power = RackPower(lab, clock)
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
-        if lab.has_switch:
-            control = lab.fabric.control
-            url = f"tcp://{control.tcp}" if control.tcp else str(control.serial)
-            deadline = Deadline.after(clock, _CONNECT_S)
-            switch = open_flexfabric(url, clock, deadline, token=token, on_exchange=on_exchange, baud=control.baud)
-            self.equipment = Equipment(FlexFabric(switch), FlexFabricPhy(switch), power=self.power.ports)
-        else:
-            phys = host_phys(lab, self._hosts)
-            breakable = host_breakables(lab, self._hosts)
-            self.equipment = Equipment(
-                static_fabric(lab, phys),
-                phys,
-                power=self.power.ports,
-                breakable=breakable,
-                server_registers=host_registers(self._hosts, breakable),
-            )
+        self._closing = ExitStack()
+        deadline = Deadline.after(clock, _CONNECT_S)
+        opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
+        fabric, phy = open_fabric(lab, self._hosts, opening)
+        breakable = {} if lab.has_switch else host_breakables(lab, self._hosts)
+        self.equipment = Equipment(
+            fabric,
+            phy,
+            power=self.power.ports,
+            breakable=breakable,
+            server_registers=host_registers(self._hosts, breakable),
+        )
 
     def drive(self, server: str, port: str) -> HostDrive:
         """The drive that the server sees at the port now, asked through the server's tools.
@@ -120,3 +118,4 @@ class PhysicalBench:
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()
+        self._closing.close()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import Clock
-from rackloop.lab import BmcDriver, Lab, PduDriver
-from rackloop_drivers.boxes import Account, Chassis, Outlets, PowerListener
-from rackloop_drivers.power.ipmi import IpmiBmc
-from rackloop_drivers.power.redfish import RedfishBmc, RedfishPdu, serve_tls
-from rackloop_drivers.power.snmp import APC, CYBERPOWER, SnmpPdu
+from rackloop.lab import Lab
+from rackloop_drivers.boxes import Chassis, Outlets, PowerListener, SimulatedController, SimulatedPlace
+from rackloop_drivers.power.redfish import serve_tls
 from rackloop_drivers.rackd import RackdLink
+from rackloop_labs.drivers import bmc_driver, pdu_driver, phy_driver
 
 _FOLDER = "power"
-_USER = "admin"
-# IPMI takes 20 characters at most, SNMP communities any text: 16 of hexadecimal digits suit all.
-_PASSWORD_BYTES = 8
-_MIBS = {PduDriver.APC: APC, PduDriver.CYBERPOWER: CYBERPOWER}
 
 
 class RackdSwitching:
@@ -68,16 +61,18 @@ class RackdSwitching:
 
 @dataclass(frozen=True)
 class PowerPeers:
-    """The simulated controllers and PDUs of a rack.
+    """The simulated controllers and PDUs of a rack, and what takes signals from its ports.
 
-    ``bmc`` and ``pdu`` say where they answer, by server and by PDU, as ``lab status --json`` prints it: ``driver``,
-    ``address``, ``user`` (null for SNMP), ``password_file``, and ``ca_file`` for Redfish. ``controllers`` are the
-    management controllers themselves, by server.
+    ``bmc``, ``pdu`` and ``phy`` say where they answer, by server and by PDU, as ``lab status --json`` prints it:
+    ``driver``, and what the driver says of its simulation, such as ``address``, ``user`` (null for SNMP),
+    ``password_file``, and ``ca_file`` for Redfish. ``controllers`` are the management controllers themselves, by
+    server. A box whose driver simulates none is not among them.
     """
 
     bmc: dict[str, dict[str, Any]] = field(default_factory=dict)
     pdu: dict[str, dict[str, Any]] = field(default_factory=dict)
-    controllers: dict[str, RedfishBmc | IpmiBmc] = field(default_factory=dict)
+    phy: dict[str, Any] = field(default_factory=dict)
+    controllers: dict[str, SimulatedController] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -94,52 +89,28 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
         ca_file, context = serve_tls(folder, clock)
         switching = RackdSwitching(link)
         chassis = {name: Chassis(name, switching, clock) for name in lab.servers}
-        opened = _Opened(stack, folder, ca_file, context, clock)
         peers = PowerPeers()
+
+        def place(name: str) -> SimulatedPlace:
+            return SimulatedPlace(name, clock, link, folder, ca_file, context)
+
         for name, server in lab.servers.items():
-            if server.bmc is not None:
-                peers.controllers[name], peers.bmc[name] = await opened.bmc(server.bmc.driver, chassis[name])
+            if server.bmc is not None and server.bmc.is_simulated:
+                bmc = bmc_driver(server.bmc)
+                box = bmc.simulated(chassis[name], place(f"bmc-{name}"))
+                peers.controllers[name], where = await stack.enter_async_context(box)
+                peers.bmc[name] = {"driver": bmc.driver, **where}
         fed_by = {server.outlet: chassis[name] for name, server in lab.servers.items() if server.outlet is not None}
-        for name, pdu in lab.pdus.items():
-            feeds = {number: fed for (unit, number), fed in fed_by.items() if unit == name}
-            peers.pdu[name] = await opened.pdu(pdu.driver, Outlets(name, pdu.outlets, feeds))
+        for name, described in lab.pdus.items():
+            if described.is_simulated:
+                pdu = pdu_driver(described)
+                feeds = {number: fed for (unit, number), fed in fed_by.items() if unit == name}
+                outlets = Outlets(name, pdu.outlets, feeds)
+                stack.callback(outlets.close)
+                where = await stack.enter_async_context(pdu.simulated(outlets, place(f"pdu-{name}")))
+                peers.pdu[name] = {"driver": pdu.driver, **where}
+        if lab.phy is not None and lab.phy.is_simulated:
+            phy = phy_driver(lab.phy)
+            where = await stack.enter_async_context(phy.simulated(place("phy")))
+            peers.phy.update({"driver": phy.driver, **where})
         yield peers
-
-
-class _Opened:
-    """Opens boxes on a stack, each with a password of its own."""
-
-    def __init__(
-        self, stack: AsyncExitStack, folder: Path, ca_file: Path, context: ssl.SSLContext, clock: Clock
-    ) -> None:
-        self._stack = stack
-        self._folder = folder
-        self._ca_file = ca_file
-        self._context = context
-        self._clock = clock
-
-    async def bmc(self, driver: BmcDriver, chassis: Chassis) -> tuple[RedfishBmc | IpmiBmc, dict[str, Any]]:
-        account, password_file = self._account(f"bmc-{chassis.server}")
-        endpoint = {"driver": driver.value, "user": account.user, "password_file": str(password_file)}
-        if driver is BmcDriver.IPMI:
-            ipmi = await self._stack.enter_async_context(IpmiBmc(chassis, account))
-            return ipmi, endpoint | {"address": ipmi.address}
-        redfish = await self._stack.enter_async_context(RedfishBmc(chassis, account, self._context))
-        return redfish, endpoint | {"address": redfish.url, "ca_file": str(self._ca_file)}
-
-    async def pdu(self, driver: PduDriver, outlets: Outlets) -> dict[str, Any]:
-        self._stack.callback(outlets.close)
-        account, password_file = self._account(f"pdu-{outlets.name}")
-        endpoint = {"driver": driver.value, "user": account.user, "password_file": str(password_file)}
-        if driver is PduDriver.REDFISH:
-            redfish = await self._stack.enter_async_context(RedfishPdu(outlets, account, self._context))
-            return endpoint | {"address": redfish.url, "ca_file": str(self._ca_file)}
-        agent = await self._stack.enter_async_context(SnmpPdu(outlets, _MIBS[driver], account.password))
-        return endpoint | {"address": agent.address, "user": None}
-
-    def _account(self, name: str) -> tuple[Account, Path]:
-        password = secrets.token_hex(_PASSWORD_BYTES)
-        path = self._folder / f"{name}.password"
-        path.touch(mode=0o600)
-        path.write_text(password)
-        return Account(_USER, password, self._clock), path

@@ -13,13 +13,15 @@ from rackloop.lab import LabState, load_lab
 from rackloop_labs import MockLab
 from tests.deadlines import CLOCK, soon
 
+SWITCH = "rackloop_drivers.fabric.flexfabric.peer.process"
+
 
 def children(pid: int) -> dict[str, int]:
     """The processes that ``pid`` started, by the last word of their command but options."""
     found = {}
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         words = Path(f"/proc/{child}/cmdline").read_text().split("\0")
-        found["switch" if "rackloop_labs.switch_process" in words else Path(words[0]).name] = int(child)
+        found["switch" if SWITCH in words else Path(words[0]).name] = int(child)
     return found
 
 

@@ -16,7 +16,7 @@ from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet
 from rackloop_labs.power_ports import RackPower
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.power_boxes import FEEDING, USER, PowerBoxes, power_boxes
 
 REAL_POWER = "RACKLOOP_REAL_POWER"
@@ -57,7 +57,7 @@ def real(_boxes: PowerBoxes, stack: ExitStack) -> PowerPort:
     file, _, name = os.environ.get(REAL_POWER, "").partition("#")
     if not name:
         pytest.skip(f"no real power to switch: set {REAL_POWER} to FILE#PORT, such as racks/mine.yaml#server:srv1")
-    rack = RackPower(load_lab(file))
+    rack = RackPower(load_lab(file), CLOCK)
     stack.callback(rack.close)
     return rack.ports[name]
 

@@ -49,7 +49,7 @@ class Powered:
         self.rack = rack
         self.opened = opened
         endpoints = {"servers": {name: {"bmc": opened.bmc.get(name)} for name in lab.servers}, "pdu": opened.pdu}
-        self.power = RackPower(lab, endpoints)
+        self.power = RackPower(lab, CLOCK, endpoints)
 
     def has_power(self, server: str) -> bool:
         """What rackd says."""

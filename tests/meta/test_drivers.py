@@ -1,4 +1,4 @@
-"""Registered drivers: their abilities and contract tests."""
+"""Registered drivers: their models, their abilities and contract tests."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from rackloop.abilities import (
     Sanitizer,
     SystemEventLog,
 )
+from rackloop.lab import load_driver
+from rackloop_drivers.boxes import BmcDriver, FabricDriver, PduDriver, PhyDriver
 from tests.meta.tree import ROOT, check, parsed
 
 # For each kind of driver its ability, and the module of its contract.
@@ -36,9 +38,12 @@ ABILITIES: dict[str, tuple[type, str]] = {
     "sanitizer": (Sanitizer, "sanitizer"),
 }
 DRIVERS = sorted(
-    (entry for entry in entry_points(group="rackloop.drivers") if entry.value.startswith("rackloop_drivers.")),
+    (entry for entry in entry_points(group="rackloop.abilities") if entry.value.startswith("rackloop_drivers.")),
     key=lambda entry: entry.name,
 )
+
+DESCRIBED = {"bmc": BmcDriver, "fabric": FabricDriver, "pdu": PduDriver, "phy": PhyDriver}
+"""For each kind of driver that a lab description names, what it is derived from."""
 
 NAMES = {entry.name for entry in DRIVERS}
 
@@ -59,6 +64,14 @@ TESTS = {path: modules_imported(path) for path in sorted((ROOT / "tests" / "cont
 
 def test_drivers_are_registered() -> None:
     assert {"block.nbd", "drive.rackd", "fabric.flexfabric", "phy.flexfabric", "power.rackd"} <= NAMES
+
+
+def test_what_a_description_names_is_a_driver_of_its_kind() -> None:
+    found = [entry for entry in entry_points(group="rackloop.drivers") if entry.value.startswith("rackloop_drivers.")]
+    assert {"bmc.ipmi", "fabric.static", "pdu.apc", "phy.host"} <= {entry.name for entry in found}
+    for entry in found:
+        model = load_driver(DESCRIBED[entry.name.partition(".")[0]].__bases__[0], entry.name.partition(".")[2])
+        assert issubclass(model, DESCRIBED[entry.name.partition(".")[0]])
 
 
 def without_ability(drivers: Iterable[EntryPoint]) -> Iterator[str]:
@@ -92,8 +105,8 @@ def test_registered_drivers_have_a_contract_test() -> None:
 
 
 def test_a_driver_without_its_ability_or_contract_is_found() -> None:
-    stray = EntryPoint("power.fraction", "fractions:Fraction", "rackloop.drivers")
-    nameless = EntryPoint("plug.fraction", "fractions:Fraction", "rackloop.drivers")
+    stray = EntryPoint("power.fraction", "fractions:Fraction", "rackloop.abilities")
+    nameless = EntryPoint("plug.fraction", "fractions:Fraction", "rackloop.abilities")
     assert _names(without_ability([*DRIVERS, stray, nameless])) == [
         "power.fraction",
         "plug.fraction",

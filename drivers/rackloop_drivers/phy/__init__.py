@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.phy._host_phy import HostPhy as HostPhy
     from rackloop_drivers.phy._host_phy import PhyVia as PhyVia
     from rackloop_drivers.phy._phys import HostPhys as HostPhys
+    from rackloop_drivers.phy._registered import HostPhyDriver as HostPhyDriver
     from rackloop_drivers.phy._switched_off import PhySwitchedOff as PhySwitchedOff
 
 __getattr__ = lazy_getattr(__name__)

@@ -7,16 +7,16 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop.lab._drive_match import mismatches as mismatches
     from rackloop.lab._drive_match import once_online as once_online
+    from rackloop.lab._driver import Driven as Driven
+    from rackloop.lab._driver import load_driver as load_driver
+    from rackloop.lab._driver import registered_drivers as registered_drivers
     from rackloop.lab._hardware import Bmc as Bmc
-    from rackloop.lab._hardware import BmcDriver as BmcDriver
-    from rackloop.lab._hardware import Control as Control
     from rackloop.lab._hardware import Drive as Drive
     from rackloop.lab._hardware import Expander as Expander
     from rackloop.lab._hardware import Fabric as Fabric
-    from rackloop.lab._hardware import FabricDriver as FabricDriver
     from rackloop.lab._hardware import JumpHost as JumpHost
     from rackloop.lab._hardware import Pdu as Pdu
-    from rackloop.lab._hardware import PduDriver as PduDriver
+    from rackloop.lab._hardware import Phy as Phy
     from rackloop.lab._hardware import Server as Server
     from rackloop.lab._hardware import Stack as Stack
     from rackloop.lab._lab_file import check_files as check_files
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rackloop.lab._secret import FileSecret as FileSecret
     from rackloop.lab._secret import Secret as Secret
     from rackloop.lab._secret import VaultSecret as VaultSecret
+    from rackloop.lab._secret_reference import SecretReference as SecretReference
     from rackloop.lab._state import LabState as LabState
     from rackloop.lab._state import keep_text as keep_text
     from rackloop.lab._state import state_root as state_root

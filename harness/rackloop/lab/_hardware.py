@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from rackloop.drive_identifiers import IDENTIFIERS
+from rackloop.lab._driver import Driven, registered_drivers
 from rackloop.lab._profiles import Profile, ProfileName, Timing, load_profile
 from rackloop.lab._secret_reference import SecretReference
 from rackloop.lab.yaml import (
     Description,
-    Endpoint,
     Eui64,
     File,
     Flag,
     Name,
     Nguid,
     Outlet,
-    Scalar,
     ServerPort,
     Size,
     Text,
@@ -31,22 +30,7 @@ from rackloop.lab.yaml import (
     whole,
 )
 
-REFERENCE_SWITCH_PORTS = 160
 _SshEndpoint = Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")]
-
-
-# Those that termios has.
-_BAUDS = (
-    *(300, 600, 1200, 1800, 2400, 4800, 9600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 500_000, 576_000),
-    *(921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000),
-)
-
-
-class FabricDriver(StrEnum):
-    """The equipment that joins ports to ports."""
-
-    FLEXFABRIC = "flexfabric"
-    STATIC = "static"
 
 
 class Stack(StrEnum):
@@ -58,68 +42,32 @@ class Stack(StrEnum):
     COMRESET = "comreset"
 
 
-class BmcDriver(StrEnum):
-    """A protocol of a baseboard management controller."""
-
-    REDFISH = "redfish"
-    IPMI = "ipmi"
-
-
-class PduDriver(StrEnum):
-    """A protocol of a power distribution unit."""
-
-    REDFISH = "redfish"
-    APC = "apc"
-    CYBERPOWER = "cyberpower"
-
-
-def _default_ports(data: Mapping[str, Any]) -> int:
-    return 0 if data.get("driver") is FabricDriver.STATIC else REFERENCE_SWITCH_PORTS
-
-
-class Control(Description):
-    """The place where the switch takes its commands."""
-
-    tcp: Endpoint | None = None
-    """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
-    serial: (
-        Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
-    ) = None
-    """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
-    baud: Annotated[int, Scalar(one_of(_BAUDS, int).parse, {"enum": [*_BAUDS]})] = 115_200
-    """The serial line's speed in bits per second, 8N1."""
-
-
-class Fabric(Description):
+class Fabric(Driven):
     """The equipment that joins server ports to drives: a circuit switch, or fixed cabling."""
 
-    driver: Annotated[FabricDriver, one_of(FabricDriver, FabricDriver)]
-    """The kind of fabric: flexfabric, the reference circuit switch, or static, drives attached for good."""
-    ports: Annotated[int, whole(2, 4096)] = Field(default_factory=_default_ports)
+    kind: ClassVar[str] = "fabric"
+    is_fixed: ClassVar[bool] = False
+    """Whether nothing in it can be switched, as with cables."""
+
+    ports: Annotated[int, whole(2, 4096)] = 0
     """How many ports the switch has, numbered from 1."""
-    control: Control = Control(tcp="auto", serial="auto")
-    """Where the switch answers, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
-    pace: Flag = False
-    """Whether a simulated serial line is held to the speed of its baud rate."""
 
 
-class Bmc(Description):
+class Phy(Driven):
+    """The equipment that takes the signal from ports."""
+
+    kind: ClassVar[str] = "phy"
+
+
+class Bmc(Driven):
     """A server's baseboard management controller."""
 
-    driver: Annotated[BmcDriver, one_of(BmcDriver, BmcDriver)]
-    """What the controller speaks: redfish or ipmi."""
-    address: Text | None = None
-    """Its URL (redfish) or host name (ipmi); a simulated lab makes its own."""
-    user: Text | None = None
-    """The account on the controller."""
-    password: SecretReference | None = None
-    """Where the account's password is kept."""
-    ca_file: File | None = None
-    """The certificate of the authority that signed the controller's (redfish), relative to this file."""
-    verify: Flag = True
-    """Whether the controller's certificate is verified (redfish); false takes any, and with it any impostor."""
-    cipher_suite: Annotated[int, whole(0, 17)] = 17
-    """The cipher suite to log in with (ipmi): 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""
+    kind: ClassVar[str] = "bmc"
+
+    @classmethod
+    def chosen(cls, written: object) -> type[Description]:
+        """The model of the driver that ``written`` names, alone or in a mapping."""
+        return super().chosen({"driver": written} if isinstance(written, str) else written)
 
     @model_validator(mode="before")
     @classmethod
@@ -128,7 +76,7 @@ class Bmc(Description):
 
 
 def _or_driver_alone(schema: dict[str, Any]) -> None:
-    schema["anyOf"].append({"enum": list(BmcDriver)})
+    schema["anyOf"].append({"enum": [*registered_drivers().get("bmc", ())]})
 
 
 class Server(Description):
@@ -244,20 +192,10 @@ class Expander(Description):
     """How many slots it has, numbered from 0."""
 
 
-class Pdu(Description):
+class Pdu(Driven):
     """A power distribution unit."""
 
-    driver: Annotated[PduDriver, one_of(PduDriver, PduDriver)]
-    """What the unit speaks: redfish, apc or cyberpower (SNMP)."""
+    kind: ClassVar[str] = "pdu"
+
     outlets: Annotated[int, whole(1, 256)]
     """How many outlets it has, numbered from 1."""
-    address: Text | None = None
-    """Its URL (redfish) or host name (SNMP); a simulated lab makes its own."""
-    user: Text | None = None
-    """The account on the unit."""
-    password: SecretReference | None = None
-    """Where the account's password, or the SNMP community, is kept."""
-    ca_file: File | None = None
-    """The certificate of the authority that signed the unit's (redfish), relative to this file."""
-    verify: Flag = True
-    """Whether the unit's certificate is verified (redfish); false takes any, and with it any impostor."""

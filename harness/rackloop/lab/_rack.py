@@ -11,7 +11,7 @@ from typing import Annotated, Self, TypeVar
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from rackloop.errors import BadInput, NotSupported
-from rackloop.lab._hardware import Drive, Expander, Fabric, FabricDriver, JumpHost, Pdu, Server
+from rackloop.lab._hardware import Drive, Expander, Fabric, JumpHost, Pdu, Phy, Server
 from rackloop.lab._parts import SWITCH_PORT, Part, PartKind, Parts
 from rackloop.lab.yaml import Description, Name, Store, Text, one_of, whole
 from rackloop.names import guess, quoted
@@ -51,6 +51,8 @@ class Lab(Description):
     """The machines that Rackloop works on the rack from, such as [ctl1, ctl2]; more than one share a store."""
     fabric: Fabric
     """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""
+    phy: Phy | None = None
+    """What takes the signal from ports, if not the switch or, without one, the servers, such as {driver: host}."""
     servers: Annotated[Mapping[Name, Server], Field(min_length=1)]
     """The servers by name."""
     jump_hosts: Mapping[Name, JumpHost] = {}
@@ -145,7 +147,7 @@ class Lab(Description):
     @property
     def has_switch(self) -> bool:
         """Whether ports can be remapped."""
-        return self.fabric.driver is not FabricDriver.STATIC
+        return not self.fabric.is_fixed
 
     @property
     def places(self) -> dict[str, tuple[str, str]]:

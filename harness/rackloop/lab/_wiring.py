@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from rackloop.drive_identifiers import IDENTIFIERS, UNIQUE_IDENTIFIERS, is_on_path
 from rackloop.errors import BadInput
-from rackloop.lab._hardware import Drive, Expander, Server
+from rackloop.lab._driver import Driven
+from rackloop.lab._hardware import Drive, Expander, Fabric, Server
 from rackloop.lab._profiles import Profile
 from rackloop.lab._rack import Lab, LabKind
 from rackloop.lab.yaml import Examined, KeyPath
@@ -46,8 +47,10 @@ def check_wiring(examined: Examined[Lab]) -> None:
     _check_jumps(examined, lab)
     _check_baseline(examined, lab)
     _check_paths(examined, lab)
-    if examined.is_sound("kind") and lab.kind is LabKind.PHYSICAL:
-        _check_endpoints(examined, lab)
+    if examined.is_sound("kind"):
+        _check_boxes(examined, lab)
+        if lab.kind is LabKind.PHYSICAL:
+            _check_endpoints(examined, lab)
 
 
 def _plugged(lab: Lab) -> Iterator[tuple[str, str, Drive | Expander]]:
@@ -65,9 +68,8 @@ def _wired(lab: Lab) -> Iterator[tuple[KeyPath, int | None]]:
 def _check_fabric(examined: Examined[Lab], lab: Lab) -> None:
     wired = [(path, number) for path, number in _wired(lab) if number is not None]
     if not lab.has_switch:
-        for key in ("ports", "control", "pace"):
-            if key in lab.fabric.model_fields_set:
-                examined.report(("fabric", key), "a static fabric has no switch; delete the key", key=True)
+        if "ports" in lab.fabric.model_fields_set:
+            examined.report(("fabric", "ports"), "a static fabric has no switch; delete the key", key=True)
         for path, _ in wired:
             examined.report(
                 path, "a static fabric has no switch ports; delete the number, and attach drives to servers"
@@ -247,26 +249,32 @@ def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
             f"sqlite serves one machine, and {len(lab.controllers)} control this rack; name a store they share, such "
             "as postgresql://rackloop@db.lab.example/rackloop",
         )
-    if lab.has_switch and examined.is_sound("fabric"):
-        control = lab.fabric.control
-        given = {key: value for key in ("tcp", "serial") if (value := getattr(control, key)) is not None}
-        how = "say where the switch answers, as in {tcp: 'switch.lab.example:5025'} or {serial: /dev/ttyUSB0}"
-        if not given or "control" not in lab.fabric.model_fields_set:
-            examined.report(("fabric", "control"), f"is missing; {how}")
-            given = {}
-        for key in (key for key, value in given.items() if value == "auto"):
-            examined.report(("fabric", "control", key), f"auto is for simulated labs; {how}")
     for name, server in lab.servers.items():
         _check_server_endpoints(examined, ("servers", name), server)
-    for name, pdu in lab.pdus.items():
-        if pdu.address is None and examined.is_sound("pdus", name, "address"):
-            examined.report(("pdus", name, "address"), "is missing: the unit's URL (redfish) or host name (SNMP)")
     for name, drive in lab.drives.items():
         if "model" not in drive.model_fields_set and examined.is_sound("drives", name, "model"):
             message = (
                 "is missing: the model as the drive reports it; without it the drive could not be told from another"
             )
             examined.report(("drives", name, "model"), message)
+
+
+def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
+    """What is not simulated says where it answers, in the words of its driver."""
+    boxes: dict[KeyPath, Driven | None] = {("fabric",): lab.fabric, ("phy",): lab.phy}
+    boxes |= {("pdus", name): pdu for name, pdu in lab.pdus.items()}
+    boxes |= {("servers", name, "bmc"): server.bmc for name, server in lab.servers.items()}
+    for path, box in boxes.items():
+        if box is None or (lab.kind is LabKind.MOCK and box.is_simulated) or not examined.is_sound(*path, "driver"):
+            continue
+        if lab.kind is LabKind.MOCK and isinstance(box, Fabric):
+            message = f"{box.driver} simulates no switch, which a mock lab needs; use it in a lab of kind physical"
+            examined.report((*path, "driver"), message)
+            continue
+        for key, message in box.lacking():
+            where = (*path, *key.split("."))
+            if examined.is_sound(*where):
+                examined.report(where, message)
 
 
 def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Server) -> None:
@@ -277,8 +285,6 @@ def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Serv
             "is missing: the file with the server's SSH key; make it with ssh-keyscan, compare the key on the console"
         )
         examined.report((*path, "known_hosts"), message)
-    if server.bmc is not None and server.bmc.address is None and examined.is_sound(*path, "bmc", "address"):
-        examined.report((*path, "bmc", "address"), "is missing: the controller's URL (redfish) or host name (ipmi)")
 
 
 def _knows(examined: Examined[Lab], path: KeyPath, what: str, name: str, *where: str, key: bool = False) -> bool:

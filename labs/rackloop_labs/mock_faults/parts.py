@@ -8,16 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, Part, PartKind
+from rackloop_drivers.boxes import SimulatedController, SimulatedSwitch
 from rackloop_drivers.fabric.flexfabric import LineFault
-from rackloop_drivers.power.ipmi import IpmiBmc
-from rackloop_drivers.power.redfish import RedfishBmc
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
 from rackloop_labs.mock_hosts import MockHost
 from rackloop_labs.mock_hosts.hosts import MockServers
 from rackloop_labs.power_peers import PowerPeers
-from rackloop_labs.switch_link import SwitchLink
 
 _SLOWEST = 1000.0
 _AS_FAULT: dict[HostState, Literal["crash", "hang"]] = {HostState.CRASHED: "crash", HostState.HUNG: "hang"}
@@ -62,7 +60,7 @@ class _Miswire(_Fault):
 
 
 def faulty_parts(
-    lab: Lab, switch: SwitchLink | None, link: RackdLink, servers: MockServers, power: PowerPeers
+    lab: Lab, switch: SimulatedSwitch | None, link: RackdLink, servers: MockServers, power: PowerPeers
 ) -> dict[str, FaultyPart]:
     """Everything of a mock rack that labd can break, by the names of ``Equipment.breakable``."""
     parts: dict[Part, FaultyPart] = {Part(PartKind.CABLING): _Cabling(link)}
@@ -122,7 +120,7 @@ class _Controller:
 
     faults = TypeAdapter(_ControllerFault)
 
-    def __init__(self, controller: RedfishBmc | IpmiBmc) -> None:
+    def __init__(self, controller: SimulatedController) -> None:
         self._controller = controller
 
     async def begin(self, _key: str, _fault: _ControllerFault, _standing: Standing) -> None:
@@ -140,7 +138,7 @@ class _ControlLink:
 
     faults = TypeAdapter(_ControlFault)
 
-    def __init__(self, switch: SwitchLink) -> None:
+    def __init__(self, switch: SimulatedSwitch) -> None:
         self._switch = switch
 
     async def begin(self, key: str, fault: _ControlFault, _standing: Standing) -> None:

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import PortState
+from rackloop.abilities import PhyControl, PortState
 from rackloop.clock import Deadline
-from rackloop.lab import Part, load_lab, phy_number
+from rackloop.lab import Lab, Part, load_lab, phy_number
 from rackloop.portmap import PortMap
+from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshAccess, SshHost
-from rackloop_labs._fixed_cabling import host_breakables, host_phys, numbered
+from rackloop_labs._fixed_cabling import host_breakables, numbered
 from rackloop_labs._rackd_config import rackd_config
-from tests.deadlines import CLOCK
+from rackloop_labs.fabric import open_fabric
+from tests.deadlines import CLOCK, soon
 
 
 def test_every_end_of_a_cable_has_a_number() -> None:
@@ -72,9 +74,14 @@ def test_what_servers_can_break_follows_from_where_drives_are(tmp_path: Path) ->
             "slot:node2/p0/0": ["device_off", "removed"],
             "slot:node2/p0/1": ["device_off", "removed"],
         }
-        assert host_phys(lab, hosts) is not None
+        assert opened_phy(lab, hosts) is not None
         # An AHCI port, an NVMe drive, and a port whose path nobody gave: no PHY that could be found.
-        assert host_phys(load_lab("direct-attached"), dict.fromkeys(("node1", "node2"), hosts["node1"])) is None
+        assert opened_phy(load_lab("direct-attached"), dict.fromkeys(("node1", "node2"), hosts["node1"])) is None
+
+
+def opened_phy(lab: Lab, hosts: dict[str, SshHost]) -> PhyControl | None:
+    with ExitStack() as closing:
+        return open_fabric(lab, hosts, FabricOpening(CLOCK, closing, soon())).phy
 
 
 def test_cables_report_what_those_at_their_ends_say() -> None:

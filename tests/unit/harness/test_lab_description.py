@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import BadInput, NotSupported
-from rackloop.lab import FabricDriver, Lab, LabKind, Stack, find_lab, load_lab
+from rackloop.lab import Lab, LabKind, Stack, find_lab, load_lab
 from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 
 LABS = Path(__file__).parents[3] / "labs"
 
@@ -23,7 +24,8 @@ def mock() -> Lab:
 
 def test_the_mock_rack_is_the_reference_rack(mock: Lab) -> None:
     assert (mock.name, mock.kind, mock.store) == ("mock", LabKind.MOCK, "sqlite")
-    assert (mock.fabric.driver, mock.fabric.ports) == (FabricDriver.FLEXFABRIC, 160)
+    assert (mock.fabric.driver, mock.fabric.ports) == ("flexfabric", 160)
+    assert isinstance(mock.fabric, FlexFabricDriver)
     assert (mock.fabric.control.tcp, mock.fabric.control.serial) == ("auto", "auto")
     assert [server.stack for server in mock.servers.values()] == list(Stack)
     assert [port for server in mock.servers.values() for port in server.ports.values()] == list(range(1, 17))
@@ -100,6 +102,7 @@ def test_a_rack_without_a_switch_maps_nothing() -> None:
 
 def test_a_physical_rack_says_where_everything_answers() -> None:
     lab = load_lab(LABS / "example-rack.yaml")
+    assert isinstance(lab.fabric, FlexFabricDriver)
     assert lab.fabric.control.tcp == "switch.lab.example:5025"
     assert lab.servers["storage2"].ssh == "storage2.lab.example:2222"
     assert lab.servers["storage2"].known_hosts == LABS / "example-rack.known_hosts"

@@ -15,6 +15,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DescriptionError
 from rackloop.lab import Lab, LabKind, load_lab
 from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
@@ -51,6 +52,7 @@ def of_rack(rack: CabledRack, name: str = "found") -> DraftDescription:
 def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
     text, found = written(of_rack(CabledRack.of(known)), tmp_path)
     assert (found.name, found.kind, found.fabric.ports) == ("found", LabKind.PHYSICAL, 40)
+    assert isinstance(found.fabric, FlexFabricDriver)
     assert found.fabric.control.tcp == "10.0.0.2:5025"
     assert found.baseline == known.baseline
     assert {name: server.ports for name, server in found.servers.items()} == {

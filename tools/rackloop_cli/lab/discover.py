@@ -9,12 +9,12 @@ from pathlib import Path
 
 from rackloop.abilities import Fabric
 from rackloop.clock import Clock, Deadline, RealClock
-from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import Control, Lab, LabState, check_files, load_lab
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionError, NotSupported
+from rackloop.lab import Lab, LabState, check_files, load_lab
 from rackloop.names import NAME
 from rackloop.units import counted
 from rackloop_drivers.endpoint import host_and_port
-from rackloop_drivers.fabric.flexfabric import FlexFabric, open_flexfabric
+from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricDriver, open_flexfabric
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs import open_lab
@@ -111,10 +111,11 @@ def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> Foun
 
 def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
     """The address of a lab's switch, from its description or, for a mock lab, its endpoints."""
-    control: Control = lab.fabric.control
+    if not isinstance(lab.fabric, FlexFabricDriver):
+        raise NotSupported(f"the switch of {lab.name} is no flexfabric, and its description is not drafted yet")
     if state.is_held():
         return "tcp", str(state.endpoints()["switch"]["tcp"])
-    return ("tcp", control.tcp) if control.tcp else ("serial", str(control.serial))
+    return lab.fabric.where()
 
 
 def _accesses(hosts: Sequence[str], known_hosts: Path | None, key_file: Path | None) -> list[SshAccess]:

@@ -40,7 +40,7 @@ def show(name: str) -> int:
         for server, described in lab.servers.items():
             outlet = "/".join(map(str, described.outlet)) if described.outlet else ""
             fed = state(str(Part.outlet(*described.outlet)), ports) if described.outlet else ""
-            switched_by = described.bmc.driver.value if described.bmc else outlet
+            switched_by = described.bmc.driver if described.bmc else outlet
             table.add_row(server, switched_by, state(str(Part.server(server)), ports), outlet, fed)
     console = Console()
     if lab.kind is LabKind.MOCK:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rackloop_drivers.fabric.flexfabric._driver import FlexFabric as FlexFabric
     from rackloop_drivers.fabric.flexfabric._driver import FlexFabricPhy as FlexFabricPhy
     from rackloop_drivers.fabric.flexfabric._driver import open_flexfabric as open_flexfabric
+    from rackloop_drivers.fabric.flexfabric._registered import Control as Control
+    from rackloop_drivers.fabric.flexfabric._registered import FlexFabricDriver as FlexFabricDriver
     from rackloop_drivers.fabric.flexfabric._session import Exchange as Exchange
     from rackloop_drivers.fabric.flexfabric._session import FlexFabricSession as FlexFabricSession
     from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault as LineFault

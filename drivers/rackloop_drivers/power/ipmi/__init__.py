@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.power.ipmi._driver import IpmiEventLog as IpmiEventLog
     from rackloop_drivers.power.ipmi._driver import IpmiPowerPort as IpmiPowerPort
     from rackloop_drivers.power.ipmi._peer import IpmiBmc as IpmiBmc
+    from rackloop_drivers.power.ipmi._registered import IpmiBmcDriver as IpmiBmcDriver
     from rackloop_drivers.power.ipmi._tool import Ipmitool as Ipmitool
 
 __getattr__ = lazy_getattr(__name__)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rackloop_drivers.power.redfish._driver import RedfishPowerPort as RedfishPowerPort
     from rackloop_drivers.power.redfish._peer import RedfishBmc as RedfishBmc
     from rackloop_drivers.power.redfish._peer import RedfishPdu as RedfishPdu
+    from rackloop_drivers.power.redfish._registered import RedfishBmcDriver as RedfishBmcDriver
+    from rackloop_drivers.power.redfish._registered import RedfishPduDriver as RedfishPduDriver
     from rackloop_drivers.power.redfish._service import RedfishService as RedfishService
 
 __getattr__ = lazy_getattr(__name__)

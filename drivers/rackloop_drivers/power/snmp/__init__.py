@@ -14,5 +14,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.power.snmp._driver import ApcOutlet as ApcOutlet
     from rackloop_drivers.power.snmp._driver import CyberPowerOutlet as CyberPowerOutlet
     from rackloop_drivers.power.snmp._peer import SnmpPdu as SnmpPdu
+    from rackloop_drivers.power.snmp._registered import ApcPduDriver as ApcPduDriver
+    from rackloop_drivers.power.snmp._registered import CyberPowerPduDriver as CyberPowerPduDriver
 
 __getattr__ = lazy_getattr(__name__)

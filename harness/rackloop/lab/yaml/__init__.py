@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rackloop.lab.yaml._examine import KeyPath as KeyPath
     from rackloop.lab.yaml._examine import M as M
     from rackloop.lab.yaml._examine import examine as examine
+    from rackloop.lab.yaml._examine import field_texts as field_texts
     from rackloop.lab.yaml._fields import TEXT as TEXT
     from rackloop.lab.yaml._fields import Endpoint as Endpoint
     from rackloop.lab.yaml._fields import Eui64 as Eui64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
@@ -41,6 +42,11 @@ class Description(BaseModel):
 
     # Built when first used, and the parts of one kind of file together: no command reads every kind.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def chosen(cls, written: object) -> type[Description]:  # noqa: ARG003 - for those that choose
+        """The model of ``written`` where its own text chooses among several."""
+        return cls
 
     @model_validator(mode="before")
     @classmethod
@@ -125,10 +131,9 @@ def examine(document: Document, model: type[M], *, stand_ins: StandIns = _NO_STA
         try:
             value = model.model_validate(data, context=context)
         except ValidationError as error:
-            # A default that was not made needs a field that has its own problem.
-            found = [one for one in error.errors(include_url=False) if one["type"] != "default_factory_not_called"]
+            found = [one for one in error.errors(include_url=False) if not _follows(one)]
             for details in found[:_MOST_PROBLEMS]:
-                path, message, is_about_key = _in_our_words(details, model)
+                path, message, is_about_key = _in_our_words(details, model, data)
                 written = _written(document.value, before, path)
                 if round_number == 0:
                     problems.append(document.problem(written, message, key=is_about_key))
@@ -141,16 +146,23 @@ def examine(document: Document, model: type[M], *, stand_ins: StandIns = _NO_STA
     return Examined(document, problems, None, taken_out)
 
 
-def _in_our_words(details: ErrorDetails, model: type[BaseModel]) -> tuple[KeyPath, str, bool]:
+def _follows(details: ErrorDetails) -> bool:
+    """Whether an error is there because of another alone: a default that was not made, a list of nothing sound."""
+    return details["type"] == "default_factory_not_called" or (
+        details["type"] == "too_short" and bool(details["input"])
+    )
+
+
+def _in_our_words(details: ErrorDetails, model: type[Description], data: Plain) -> tuple[KeyPath, str, bool]:
     """The path, the message, and whether it is about the key rather than the value."""
     kind, path = details["type"], details["loc"]
     message = str(details["ctx"]["error"]) if kind == "value_error" else details["msg"]
     if path[-1:] == ("[key]",):
         return path[:-1], message, True
     if kind == "missing":
-        return path, "is missing: " + field_texts(_owner(model, path))[str(path[-1])], False
+        return path, "is missing: " + field_texts(_owner(model, path, data))[str(path[-1])], False
     if kind == "extra_forbidden":
-        return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path)))}", True
+        return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path, data)))}", True
     if kind in _EXPECTED:
         return path, f"expected {_EXPECTED[kind]}, found {kind_of(details['input'])}", False
     if kind == "too_short":
@@ -174,18 +186,21 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
     import ast
     import inspect
 
-    (definition,) = ast.parse(inspect.getsource(model)).body
     texts = {}
-    for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                texts[model.model_fields[name].alias or name] = " ".join(said.split())
+    for base in (one for one in reversed(model.__mro__) if issubclass(one, Description) and one is not Description):
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                    if name in model.model_fields:
+                        texts[model.model_fields[name].alias or name] = " ".join(said.split())
     return texts
 
 
-def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
+def _owner(model: type[Description], path: KeyPath, data: Plain) -> type[Description]:
     """The model in which the last step of ``path`` is, or should be, a key."""
     annotation: Any = model
+    values = _walk(data, path)
     for step in path[:-1]:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             annotation = _fields(annotation)[str(step)].annotation
@@ -194,7 +209,10 @@ def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             annotation = get_args(annotation)[1 if of_keys_and_values else 0]
         while get_origin(annotation) in (Annotated, Union, UnionType):
             annotation = get_args(annotation)[0]
-    owner: type[BaseModel] = annotation
+        value = next(values)
+        if isinstance(annotation, type) and issubclass(annotation, Description):
+            annotation = annotation.chosen(value)
+    owner: type[Description] = annotation
     return owner
 
 

@@ -1,6 +1,6 @@
 """The process that simulates the switch of a mock lab, in front of rackd.
 
-Started by :mod:`rackloop_labs.switch_link`, never imported. It is a process of its own so that nothing else that labd
+Started by ``process_link`` beside it, never imported. It is a process of its own so that nothing else that labd
 simulates keeps a map change waiting. Standard input is its leash: it ends with it, however labd ends. The first line
 says where rackd and the switch's lines are; what it is told after that is which lines to mishear.
 """
@@ -16,7 +16,9 @@ from typing import Any
 
 from rackloop.errors import RackloopError
 from rackloop.slices import ask_for_short_slices
-from rackloop_drivers.fabric.flexfabric import LineFault, LineFaultRule, RackdMatrix, SwitchPeer
+from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault, LineFaultRule
+from rackloop_drivers.fabric.flexfabric.peer.rackd_matrix import RackdMatrix
+from rackloop_drivers.fabric.flexfabric.peer.switch_peer import SwitchPeer
 
 
 def main() -> None:

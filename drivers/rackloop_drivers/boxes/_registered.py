@@ -1,0 +1,191 @@
+"""What drivers register under the entry-point group ``rackloop.drivers``: models that a lab description can name.
+
+A driver is a model of its keys in the description that knows how its box is opened, and how it is simulated, if it is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pydantic import ConfigDict
+
+from rackloop.abilities import Fabric as FabricAbility
+from rackloop.abilities import Host, PhyControl, PortState, PowerPort, SystemEventLog
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import NotSupported
+from rackloop.lab import Bmc, Fabric, Lab, LabState, Pdu, Phy, SecretReference
+from rackloop.lab.yaml import Description, File, Flag, Text
+from rackloop.portmap import PortMap
+from rackloop_drivers.boxes._login import Login
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from rackloop_drivers.boxes._simulated import Chassis, Outlets
+    from rackloop_drivers.boxes._simulated_place import SimulatedPlace
+
+_ONLY_ITS_KEYS = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What every driver is opened with; what it wants done in the end it gives to ``closing``."""
+
+    clock: Clock
+    closing: ExitStack
+
+
+@dataclass(frozen=True)
+class FabricOpening(Opening):
+    """What a fabric is opened with.
+
+    ``token`` is the fencing token to lock a switch with. ``on_exchange`` is told of each line that went over a wire,
+    for the evidence of a run. ``cabling`` joins what the baseline joins, and ``signals`` says of its ends whether they
+    have a signal, where servers can tell.
+    """
+
+    deadline: Deadline
+    token: int | None = None
+    on_exchange: Callable[[Any], None] | None = None
+    cabling: PortMap = field(default_factory=PortMap)
+    signals: Callable[..., dict[int, PortState]] | None = None
+
+
+@dataclass(frozen=True)
+class PhyOpening(Opening):
+    """What a PHY driver is opened with: a lab whose ports all have numbers, and its servers.
+
+    ``paths`` has the server, and the beginning of the names under /dev/disk/by-path, of each port that may be a SAS
+    HBA's, by number.
+    """
+
+    lab: Lab
+    hosts: Mapping[str, Host]
+    paths: Mapping[int, tuple[str, str]]
+
+
+class OpenedFabric(NamedTuple):
+    """A fabric that is open; ``phy`` takes the signal from its ports, if it can."""
+
+    fabric: FabricAbility
+    phy: PhyControl | None = None
+
+
+class Controller(NamedTuple):
+    """A server's management controller that is open."""
+
+    power: PowerPort
+    event_log: SystemEventLog | None = None
+
+
+class SimulatedController(Protocol):
+    """A simulated management controller: its network cable can be pulled."""
+
+    @property
+    def is_pulled(self) -> bool: ...
+    async def pull_cable(self, *, out: bool) -> None: ...
+
+
+class SimulatedSwitch(Protocol):
+    """The process that simulates a switch in front of rackd; ``open`` says where it answers."""
+
+    process: asyncio.subprocess.Process
+
+    async def open(self, rackd: Path) -> Mapping[str, Any]: ...
+    async def mishear(self, key: str, rule: dict[str, Any]) -> None: ...
+    async def hear(self, key: str) -> None: ...
+    async def stop(self) -> None: ...
+
+
+class FabricDriver(Fabric):
+    """A driver of switches, or of cables; registered as ``fabric.NAME``."""
+
+    model_config = _ONLY_ITS_KEYS
+
+    @abstractmethod
+    def open(self, opening: FabricOpening) -> OpenedFabric:
+        """The fabric. Raises LabError where it does not answer."""
+
+    async def simulated(self, state: LabState) -> SimulatedSwitch:
+        """Start the process that is the switch of a mock lab."""
+        raise NotSupported(f"{self.driver} simulates no switch; {state.directory.name} needs one")
+
+
+class PhyDriver(Phy):
+    """A driver of what takes the signal from ports; registered as ``phy.NAME``."""
+
+    model_config = _ONLY_ITS_KEYS
+
+    @abstractmethod
+    def open(self, opening: PhyOpening) -> PhyControl | None:
+        """The PHY control, by port number; None where no port has one."""
+
+    def simulated(self, place: SimulatedPlace) -> AbstractAsyncContextManager[Mapping[str, Any]]:
+        """The box of a mock lab while the context lasts; what it gives replaces keys of the description."""
+        raise NotSupported(f"{self.driver} simulates nothing at {place.name}")
+
+
+class PduDriver(Pdu):
+    """A driver of power distribution units; registered as ``pdu.NAME``."""
+
+    model_config = _ONLY_ITS_KEYS
+
+    @abstractmethod
+    def open(self, opening: Opening) -> Callable[[int], PowerPort]:
+        """What gives each outlet by its number. Nothing is asked of the unit before an outlet is used."""
+
+    def simulated(self, outlets: Outlets, place: SimulatedPlace) -> AbstractAsyncContextManager[Mapping[str, Any]]:
+        """The unit of a mock lab while the context lasts, switching ``outlets``; what it gives replaces keys."""
+        raise NotSupported(f"{self.driver} simulates no unit; {outlets.name} of {place.name} is not there")
+
+
+class BmcDriver(Bmc):
+    """A driver of management controllers; registered as ``bmc.NAME``."""
+
+    model_config = _ONLY_ITS_KEYS
+
+    @abstractmethod
+    def open(self, opening: Opening) -> Controller:
+        """The controller. Nothing is asked of it before it is used."""
+
+    def simulated(
+        self, chassis: Chassis, place: SimulatedPlace
+    ) -> AbstractAsyncContextManager[tuple[SimulatedController, Mapping[str, Any]]]:
+        """The controller of a mock server while the context lasts; the mapping replaces keys of the description."""
+        raise NotSupported(
+            f"{self.driver} simulates no controller; that of {chassis.server} at {place.name} is missing"
+        )
+
+
+class OverNetwork(Description):
+    """The keys of a box that is reached over the network, with an account; for drivers to derive from besides."""
+
+    address: Text | None = None
+    """Its host name or IP address, or its URL; a simulated box makes its own."""
+    user: Text | None = None
+    """The account on it."""
+    password: SecretReference | None = None
+    """Where the account's password is kept, or, without an account, the community."""
+
+    def login(self) -> Login:
+        """The account, which all that talks to the box shares: ask for it once."""
+        return Login(str(self.address), self.user, self.password)
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """The address."""
+        if self.address is None:
+            yield "address", "is missing: its host name, or its URL where it speaks HTTPS"
+
+
+class OverTls(OverNetwork):
+    """The keys of a box that is reached by HTTPS."""
+
+    ca_file: File | None = None
+    """The certificate of the authority that signed its own, relative to this file."""
+    verify: Flag = True
+    """Whether its certificate is verified; false takes any, and with it any impostor."""

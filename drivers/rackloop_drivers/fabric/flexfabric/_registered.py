@@ -1,0 +1,85 @@
+"""The FlexFabric switch as lab descriptions name it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from rackloop.lab import LabState
+from rackloop.lab.yaml import Description, Endpoint, Flag, Scalar, matching, one_of, whole
+from rackloop_drivers.boxes import FabricDriver, FabricOpening, OpenedFabric, SimulatedSwitch
+
+REFERENCE_SWITCH_PORTS = 160
+_HOW = "say where the switch answers, as in {tcp: 'switch.lab.example:5025'} or {serial: /dev/ttyUSB0}"
+
+# Those that termios has.
+_BAUDS = (
+    *(300, 600, 1200, 1800, 2400, 4800, 9600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 500_000, 576_000),
+    *(921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000),
+)
+
+
+class Control(Description):
+    """The place where the switch takes its commands."""
+
+    tcp: Endpoint | None = None
+    """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
+    serial: (
+        Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
+    ) = None
+    """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
+    baud: Annotated[int, Scalar(one_of(_BAUDS, int).parse, {"enum": [*_BAUDS]})] = 115_200
+    """The serial line's speed in bits per second, 8N1."""
+
+
+class FlexFabricDriver(FabricDriver):
+    """The reference circuit switch."""
+
+    is_simulated: ClassVar[bool] = True
+
+    ports: Annotated[int, whole(2, 4096)] = REFERENCE_SWITCH_PORTS
+    """How many ports the switch has, numbered from 1."""
+    control: Control = Control(tcp="auto", serial="auto")
+    """Where the switch answers, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
+    pace: Flag = False
+    """Whether a simulated serial line is held to the speed of its baud rate."""
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """Its control."""
+        given = {key: value for key in ("tcp", "serial") if (value := getattr(self.control, key)) is not None}
+        if not given or "control" not in self.model_fields_set:
+            yield "control", f"is missing; {_HOW}"
+            return
+        for key in (key for key, value in given.items() if value == "auto"):
+            yield f"control.{key}", f"auto is for simulated labs; {_HOW}"
+
+    def at(self, endpoint: Mapping[str, Any]) -> Self:
+        """The switch where its simulation answers."""
+        return self.model_copy(update={"control": Control(tcp=endpoint["tcp"])})
+
+    def where(self) -> tuple[str, str]:
+        """How the switch is reached, tcp or serial, and at which address."""
+        return ("tcp", self.control.tcp) if self.control.tcp else ("serial", str(self.control.serial))
+
+    def open(self, opening: FabricOpening) -> OpenedFabric:
+        """The switch and its PHYs. Raises as :func:`open_flexfabric` does."""
+        from rackloop_drivers.fabric.flexfabric._driver import FlexFabric, FlexFabricPhy, open_flexfabric
+
+        how, address = self.where()
+        switch = open_flexfabric(
+            f"tcp://{address}" if how == "tcp" else address,
+            opening.clock,
+            opening.deadline,
+            token=opening.token,
+            on_exchange=opening.on_exchange,
+            baud=self.control.baud,
+        )
+        return OpenedFabric(FlexFabric(switch), FlexFabricPhy(switch))
+
+    async def simulated(self, state: LabState) -> SimulatedSwitch:
+        """The switch, in a process of its own."""
+        from rackloop_drivers.fabric.flexfabric.peer.process_link import SwitchLink
+
+        control = self.control
+        port = 0 if control.tcp in {None, "auto"} else int(str(control.tcp).rpartition(":")[2])
+        return await SwitchLink.start(state, port=port, baud=control.baud, is_paced=self.pace)

@@ -1,0 +1,42 @@
+"""The fabric of a rack, and what takes the signal from its ports, by its description."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rackloop.abilities import Host
+from rackloop.lab import Lab, Phy, load_driver
+from rackloop_drivers.boxes import FabricOpening, OpenedFabric, PhyOpening
+from rackloop_drivers.phy import HostPhys
+from rackloop_labs._fixed_cabling import numbered, sas_ports
+from rackloop_labs.drivers import fabric_driver, phy_driver
+
+
+def open_fabric(
+    lab: Lab,
+    hosts: Mapping[str, Host],
+    opening: FabricOpening,
+    *,
+    switch: Mapping[str, Any] | None = None,
+    phy: Mapping[str, Any] | None = None,
+) -> OpenedFabric:
+    """The fabric of ``lab``, and what takes the signal from its ports.
+
+    That is what the description names as ``phy``, else what the fabric brings, else, without a switch, the SAS PHYs of
+    the servers. ``lab`` has the paths of the ports that are to be reached. ``switch`` and ``phy`` say where simulated
+    ones answer.
+    """
+    wired = numbered(lab)
+    paths = {wired.switch_port(*at): (at[0], path) for at, path in sas_ports(lab).items()}
+    to_phys = PhyOpening(opening.clock, opening.closing, wired, hosts, paths)
+    own = None
+    if not lab.has_switch:
+        own = phy_driver(load_driver(Phy, "host").model_validate({"driver": "host"})).open(to_phys)
+        signals = own.port_states if isinstance(own, HostPhys) else None
+        opening = replace(opening, cabling=wired.baseline_map(), signals=signals)
+    opened = fabric_driver(lab.fabric, switch).open(opening)
+    if lab.phy is not None:
+        return opened._replace(phy=phy_driver(lab.phy, phy).open(to_phys))
+    return opened if opened.phy is not None else opened._replace(phy=own)
