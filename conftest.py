@@ -8,6 +8,8 @@ from hypothesis import settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+from tests.console_examples import find_commands, find_files
+
 # The same examples on every machine and every day: a test passes for certain or fails for certain.
 settings.register_profile("rackloop", derandomize=True, deadline=None, database=None)
 settings.load_profile("rackloop")
@@ -24,7 +26,7 @@ def _leave_page(namespace: dict[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()],
+    parsers=[PythonCodeBlockParser(), find_commands, find_files, SkipParser()],
     patterns=["docs/**/*.md", "README.md"],
     setup=_enter_page,
     teardown=_leave_page,

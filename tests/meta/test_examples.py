@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from sybil import Document
+
+from tests.console_examples import commands_of, find_files
 from tests.meta.tree import ROOT, check, files, parsed, shown
 
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SKIPPED = re.compile(r'<!--- skip: next( ".+ .+")? -->')
-MOST_SKIPPED = 11
+MOST_SKIPPED = 17
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 #: What examples use that is no name of a package of ours: an error of the reader's product, the fixture.
 OF_READERS = frozenset({"ClientError", "measure"})
@@ -92,3 +95,31 @@ def test_an_unknown_name_is_found(tmp_path: Path) -> None:
         "page.md:7: run_on_every: no package of ours has it",
         "page.md:13: SshGone: no package of ours has it",
     ]
+
+
+def test_what_a_command_says_is_compared_but_for_what_varies() -> None:
+    block = """\
+        $ rackloop lab up mock
+        lab mock is up (1.1 s): 4 servers
+        $ rackloop lab lease mock \\
+            --for 2h
+        ...
+        lease 415603aa of ann@ctl1
+        """
+    up, lease = commands_of(block)
+    assert (up.line, lease.line) == ("rackloop lab up mock", "rackloop lab lease mock --for 2h")
+    assert up.agrees("lab mock is up (312 ms): 4 servers\n")
+    assert not up.agrees("lab mock is down\n")
+    assert lease.agrees("waited\nlease 0a1b2c3d of root@node\n")
+    assert not lease.agrees("waited\nlease is lost\n")
+
+
+def test_a_command_that_takes_minutes_is_only_planned() -> None:
+    (run,) = commands_of("$ ./rackloop run smoke --lab mock    # a comment\n")
+    assert run.run_as() == "./rackloop run smoke --lab mock --dry-run"
+
+
+def test_a_block_that_is_a_file_is_found() -> None:
+    page = Document("<!--- file: mine.yaml -->\n\n```yaml\nplan: mine\n```\n", "docs/how-to/page.md")
+    (found,) = find_files(page)
+    assert found.parsed == ("mine.yaml", "plan: mine\n")

@@ -1,0 +1,188 @@
+"""Console blocks of the documents: commands that are run as a reader would, and their output compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sybil import Document, Example, Region
+from sybil.parsers.markdown import CodeBlockParser
+
+ROOT = Path(__file__).parents[1]
+WHOLE = "RACKLOOP_WHOLE_EXAMPLES"
+"""The environment variable with which commands that take minutes run too; without it they are only planned."""
+# The command after which an option makes it end soon: what it names is checked, and nothing is measured.
+_SHORTENED = {
+    r"rackloop run (testplans/)?(smoke|characterize|characterize-pts|erasure|qualify|direct-attached)\b": "--dry-run",
+    r"rackloop trace replay\b": "--for 1",
+    r"rackloop schedule shrink\b": "--runs 2",
+    r"rackloop model (erasure tail|curves)\b": "--help",
+}
+# A small plan whose run stands in for the demo's: commands after it look at its results.
+_SMALL = """\
+plan: small
+purpose: A stand-in for the demo.
+tests: [{test: fabric/undisturbed_io, with: {remaps: 4}}]
+"""
+_MOST_S = 900.0
+# A measurement on a machine that was busy meanwhile is no mistake of the page.
+_INCONCLUSIVE = 3
+_FILE = re.compile(r"^<!--- file: (?P<name>\S+) -->\n\n(?P<fence>```\w+\n)(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+_LEASE = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8}\b"
+# What differs from run to run: a duration whatever its unit, numbers and times of day, accounts, ids of leases.
+_VARIES = [
+    (r"\d[\d.,]* (?:ns|us|µs|ms|s|min|h)\b", r"\d[\d.,]* (?:ns|us|µs|ms|s|min|h)"),
+    (r"[\w.-]+@[\w.-]+", r"[\w.-]+@[\w.-]+"),
+    (_LEASE, "[0-9a-f]{8}"),
+    (r"\d[\d.,:-]*", r"\d[\d.,:-]*"),
+    (r" ?\.\.\. ?", ".*"),
+]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a block and the lines shown below it."""
+
+    line: str
+    shown: str
+
+    def run_as(self) -> str:
+        """The line as it is run: shortened where it takes minutes and these were not asked for."""
+        if WHOLE not in os.environ:
+            if "rackloop demo " in self.line:
+                return self.line.replace(" demo ", " run small.yaml --lab mock ")
+            for pattern, option in _SHORTENED.items():
+                if re.search(pattern, self.line):
+                    return re.sub(r"\s*(#.*)?$", f" {option}", self.line, count=1)
+        return self.line
+
+    def agrees(self, said: str) -> bool:
+        """Whether the output is what is shown, but for what varies and for what ``...`` stands for."""
+        return re.fullmatch(_pattern(self.shown), _collapsed(said), re.DOTALL) is not None
+
+
+def commands_of(block: str) -> Iterator[Command]:
+    """The commands of a console block: lines that begin with ``$``, a backslash at the end goes on."""
+    for part in re.split(r"^ *\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, shown = re.sub(r"\\\n\s*", "", part).partition("\n")
+        yield Command(line.strip(), shown)
+
+
+class Checkout:
+    """A copy of the checkout with labs of its own, in which a page's commands run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "rackloop"
+        self._home = folder / "home"
+        self._home.mkdir()
+        listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        for name in names.split("\0")[:-1]:
+            if (ROOT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.folder / name)
+        (self.folder / "native" / "target").symlink_to(ROOT / "native" / "target")
+        (self.folder / ".rackloop").symlink_to(ROOT / ".rackloop")
+        (self.folder / "small.yaml").write_text(_SMALL)
+        # The installation is this checkout's: what is shown after it is asked of the copy's own code.
+        entrance = self.folder / "rackloop"
+        entrance.write_text(f'#!/bin/sh\n[ "$1" = test ] && exit\nexec {sys.executable} -P -m rackloop_cli.main "$@"\n')
+        roots = sorted(path.parents[1] for path in self.folder.glob("*/rackloop*/__init__.py"))
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "RACKLOOP_"))},
+            "HOME": str(self._home),
+            "PYTHONPATH": os.pathsep.join(map(str, roots)),
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+        }
+
+    def run(self, line: str) -> tuple[int, str]:
+        """Run a line of the shell; its exit status, and all that it said."""
+        ended = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_MOST_S,
+            check=False,
+        )
+        return ended.returncode, ended.stdout
+
+    def close(self) -> None:
+        """Take down the labs that the page left up."""
+        for lab in sorted((self._home / ".local" / "state" / "rackloop" / "labs").glob("*")):
+            self.run(f"./rackloop lab down {lab.name}")
+
+
+def find_files(document: Document) -> Iterator[Region]:
+    """The blocks of a page that are files by ``<!--- file: NAME -->`` before them: each is written to the checkout."""
+    for found in _FILE.finditer(document.text):
+        yield Region(found.start(), found.start("fence"), (found["name"], found["text"]), _write)
+
+
+def _write(example: Example) -> None:
+    name, text = example.parsed
+    path = _checkout(example).folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _checkout(example: Example) -> Checkout:
+    """The checkout of the example's page."""
+    if "_checkout" not in example.namespace:
+        example.namespace["_checkout"] = checkout = Checkout(Path.cwd())
+        example.namespace["_page"].callback(checkout.close)
+    found: Checkout = example.namespace["_checkout"]
+    return found
+
+
+def find_commands(document: Document) -> Iterator[Region]:
+    """The console blocks of a guide, of a tutorial and of the README: those are run."""
+    if {"how-to", "tutorials", "README.md"}.intersection(Path(document.path).parts):
+        yield from _BLOCKS(document)
+
+
+def evaluate(example: Example) -> str | None:
+    """Run the commands of a block in the page's checkout; why it is not as the page says, if it is not."""
+    checkout = _checkout(example)
+    # A reader takes the id that the command before gave, not the one that the page shows.
+    ids: dict[str, str] = {}
+    for command in commands_of(example.parsed):
+        line = re.sub(_LEASE, lambda found: ids.get(found[0], found[0]), command.run_as())
+        status, said = checkout.run(line)
+        if command.run_as() == command.line and command.shown.strip():
+            if not command.agrees(said):
+                return f"$ {line}\nshown:\n{command.shown}\nsaid, with exit status {status}:\n{said}"
+            ids.update(zip(re.findall(_LEASE, command.shown), re.findall(_LEASE, said), strict=False))
+        elif status and not (status == _INCONCLUSIVE and "rackloop run " in line):
+            return f"$ {line}\nexit status {status}; it said:\n{said}"
+    return None
+
+
+def _collapsed(text: str) -> str:
+    """The words of a text, without the rules of its tables."""
+    return " ".join(word for word in text.split() if word.strip("─"))
+
+
+def _pattern(shown: str) -> str:
+    """A regular expression of the output that is shown."""
+    varies = re.compile("|".join(f"({pattern})" for pattern, _ in _VARIES))
+    wanted, end = "", 0
+    text = _collapsed(shown)
+    for found in varies.finditer(text):
+        wanted += re.escape(text[end : found.start()])
+        wanted += _VARIES[(found.lastindex or 1) - 1][1]
+        end = found.end()
+    return wanted + re.escape(text[end:])
+
+
+_BLOCKS = CodeBlockParser("console", evaluate)
