@@ -10,6 +10,9 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 from tests.console_examples import find_commands, find_files
 
+# A package of its own, with tests of its own: it is built and installed first.
+collect_ignore = ["tests/own_driver"]
+
 # The same examples on every machine and every day: a test passes for certain or fails for certain.
 settings.register_profile("rackloop", derandomize=True, deadline=None, database=None)
 settings.load_profile("rackloop")

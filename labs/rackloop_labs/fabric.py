@@ -8,8 +8,7 @@ from typing import Any
 
 from rackloop.abilities import Host
 from rackloop.lab import Lab, Phy, load_driver
-from rackloop_drivers.boxes import FabricOpening, OpenedFabric, PhyOpening
-from rackloop_drivers.phy import HostPhys
+from rackloop_drivers.boxes import FabricOpening, OpenedFabric, PhyOpening, SignalReporter
 from rackloop_labs._fixed_cabling import numbered, sas_ports
 from rackloop_labs.drivers import fabric_driver, phy_driver
 
@@ -31,12 +30,11 @@ def open_fabric(
     wired = numbered(lab)
     paths = {wired.switch_port(*at): (at[0], path) for at, path in sas_ports(lab).items()}
     to_phys = PhyOpening(opening.clock, opening.closing, wired, hosts, paths)
-    own = None
+    chosen = None if lab.phy is None else phy_driver(lab.phy, phy).open(to_phys)
     if not lab.has_switch:
         own = phy_driver(load_driver(Phy, "host").model_validate({"driver": "host"})).open(to_phys)
-        signals = own.port_states if isinstance(own, HostPhys) else None
+        signals = next((one.port_states for one in (own, chosen) if isinstance(one, SignalReporter)), None)
         opening = replace(opening, cabling=wired.baseline_map(), signals=signals)
+        chosen = own if chosen is None else chosen
     opened = fabric_driver(lab.fabric, switch).open(opening)
-    if lab.phy is not None:
-        return opened._replace(phy=phy_driver(lab.phy, phy).open(to_phys))
-    return opened if opened.phy is not None else opened._replace(phy=own)
+    return opened if chosen is None else opened._replace(phy=chosen)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.boxes._registered import PduDriver as PduDriver
     from rackloop_drivers.boxes._registered import PhyDriver as PhyDriver
     from rackloop_drivers.boxes._registered import PhyOpening as PhyOpening
+    from rackloop_drivers.boxes._registered import SignalReporter as SignalReporter
     from rackloop_drivers.boxes._registered import SimulatedController as SimulatedController
     from rackloop_drivers.boxes._registered import SimulatedSwitch as SimulatedSwitch
     from rackloop_drivers.boxes._simulated import Chassis as Chassis

@@ -6,11 +6,11 @@ A driver is a model of its keys in the description that knows how its box is ope
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import ConfigDict
 
@@ -67,6 +67,13 @@ class PhyOpening(Opening):
     lab: Lab
     hosts: Mapping[str, Host]
     paths: Mapping[int, tuple[str, str]]
+
+
+@runtime_checkable
+class SignalReporter(Protocol):
+    """A PhyControl that tells whether ports have a signal, which fixed cables cannot tell of themselves."""
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]: ...
 
 
 class OpenedFabric(NamedTuple):

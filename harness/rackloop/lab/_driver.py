@@ -117,6 +117,8 @@ def load_driver(base: type[D], name: str) -> type[D]:
     Raises what :func:`~rackloop.lab.yaml.wrong` gives where there is none, or it is not what it has to be.
     """
     drivers = registered_drivers().get(base.kind, {})
+    if not drivers:
+        raise wrong(f"no driver of a {base.kind} is registered: install Rackloop again, as ./rackloop does")
     if name not in drivers:
         elsewhere = [kind for kind, others in registered_drivers().items() if name in others]
         as_what = f" for a {base.kind}, but for a {elsewhere[0]}" if elsewhere else ""

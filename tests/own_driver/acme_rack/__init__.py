@@ -1,0 +1,1 @@
+"""Drivers for the boxes of an ACME rack, and the boxes simulated."""
