@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ DRIVERS = {
     "Executor": "omega_host",
     "Fabric": "ufo_switch",
     "PhyControl": "x1",
-    "PowerPort": "a_name_of_20_letters",
+    "PowerPort": "a_name_of_16_ltr",
 }
 
 
@@ -43,7 +44,7 @@ def run(checkout: Path, *command: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
-def generate(checkout: Path, generator: str, *arguments: str) -> list[Path]:
+def generate(checkout: Path, generator: str | Path, *arguments: str) -> list[Path]:
     """The files that a generator has written."""
     done = run(checkout, sys.executable, checkout / "tools" / generator, *arguments)
     assert done.returncode == 0, done.stderr
@@ -81,6 +82,24 @@ def test_nothing_of_the_example_is_left(checkout: Path, written: dict[str, list[
         text = path.read_text(encoding="utf-8")
         assert "skeletons" not in text
         assert "xample" not in text
+
+
+def test_a_package_of_its_own_is_complete(checkout: Path, tmp_path: Path) -> None:
+    for ability, name in DRIVERS.items():
+        files = generate(tmp_path, checkout / "tools" / "new-driver", name, "--ability", ability, "--package", ability)
+        assert tmp_path / "pyproject.toml" in files
+        package = tmp_path / ability
+        written = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        kind = {"PowerPort": "pdu", "PhyControl": "phy", "Fabric": "fabric"}.get(ability)
+        entries = written.get("entry-points", {}).get("rackloop.drivers", {})
+        assert list(entries) == ([f"{kind}.{name}"] if kind else [])
+        roots = [package, *(checkout / root for root in ROOTS)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
+        script = "from importlib.metadata import EntryPoint; import sys; print(EntryPoint('', sys.argv[1], '').load())"
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-c", os.devnull]
+        for what in ([*command, "tests"], *([sys.executable, "-P", "-c", script, entry] for entry in entries.values())):
+            done = subprocess.run(what, cwd=package, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) -> None:

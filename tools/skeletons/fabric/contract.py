@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.contracts.fabric import CONTRACT, FabricFactory
 from rackloop.errors import FabricError, NotConnected, NotSupported
-from skeletons.fabric import ExampleFabric, SimExample
+from rackloop_drivers.boxes import FabricOpening
+from skeletons.fabric import ExampleFabric, ExampleFabricDriver, SimExample
 
 
 @pytest.fixture
@@ -29,6 +31,17 @@ def test_contract(clause: Callable[[FabricFactory], None], make: FabricFactory) 
         clause(make)
     except NotSupported as reason:
         pytest.skip(str(reason))
+
+
+def test_a_description_opens_it(box: SimExample) -> None:
+    clock = RealClock()
+    with box.serving() as (host, port), ExitStack() as closing:
+        where = f"{host}:{port}"
+        described = ExampleFabricDriver.model_construct(driver="example", ports=16, address=where)
+        fabric, phy = described.open(FabricOpening(clock, closing, Deadline.after(clock, 20), token=1))
+        closing.callback(fabric.close)
+        assert fabric.port_count(Deadline.after(clock, 20)) > 0
+        assert phy is None
 
 
 def test_a_refusal_is_told_with_its_reason(box: SimExample, make: FabricFactory) -> None:

@@ -2,3 +2,4 @@
 
 from skeletons.phy_control._driver import ExamplePhyControl as ExamplePhyControl
 from skeletons.phy_control._peer import SimExample as SimExample
+from skeletons.phy_control._registered import ExamplePhyDriver as ExamplePhyDriver

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.contracts.phy_control import CONTRACT, PhyArm, PhyFactory
 from rackloop.errors import LabError, NotConnected, NotSupported
-from skeletons.phy_control import ExamplePhyControl, SimExample
+from rackloop_drivers.boxes import PhyOpening
+from skeletons.phy_control import ExamplePhyControl, ExamplePhyDriver, SimExample
 
 
 @pytest.fixture
@@ -35,6 +37,16 @@ def test_contract(clause: Callable[[PhyFactory], None], make: PhyFactory) -> Non
         clause(make)
     except NotSupported as reason:
         pytest.skip(str(reason))
+
+
+def test_a_description_opens_it(box: SimExample) -> None:
+    clock = RealClock()
+    lab: Any = None
+    with box.serving() as (host, port), ExitStack() as closing:
+        where = f"{host}:{port}"
+        described = ExamplePhyDriver.model_construct(driver="example", address=where)
+        phy = described.open(PhyOpening(clock, closing, lab, {}, {}))
+        assert phy.drop_counts([1], Deadline.after(clock, 20)) == {1: 0}
 
 
 def test_a_refusal_is_told_with_its_reason(box: SimExample, make: PhyFactory) -> None:

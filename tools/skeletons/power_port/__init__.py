@@ -2,3 +2,4 @@
 
 from skeletons.power_port._driver import ExamplePowerPort as ExamplePowerPort
 from skeletons.power_port._peer import SimExample as SimExample
+from skeletons.power_port._registered import ExamplePduDriver as ExamplePduDriver

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.contracts.power_port import CONTRACT, PowerPortFactory
 from rackloop.errors import LabError, NotConnected, NotSupported
-from skeletons.power_port import ExamplePowerPort, SimExample
+from rackloop_drivers.boxes import Opening
+from skeletons.power_port import ExamplePduDriver, ExamplePowerPort, SimExample
 
 
 @pytest.fixture
@@ -34,6 +36,15 @@ def test_contract(clause: Callable[[PowerPortFactory], None], make: PowerPortFac
 def test_other_outlets_are_left_alone(box: SimExample, make: PowerPortFactory) -> None:
     make().turn_off(Deadline.after(RealClock(), 20))
     assert box.is_on == {1: True, 2: False}
+
+
+def test_a_description_opens_it(box: SimExample) -> None:
+    clock = RealClock()
+    with box.serving() as (host, port), ExitStack() as closing:
+        where = f"{host}:{port}"
+        described = ExamplePduDriver.model_construct(driver="example", outlets=2, address=where)
+        described.open(Opening(clock, closing))(1).turn_off(Deadline.after(clock, 20))
+    assert box.is_on == {1: False, 2: True}
 
 
 def test_a_refusal_is_told_with_its_reason(box: SimExample, make: PowerPortFactory) -> None:
