@@ -13,6 +13,7 @@ import typer
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, RackloopError
 from rackloop_cli.fabric.app import fabric_app
 from rackloop_cli.lab.app import lab_app
+from rackloop_cli.listing.app import driver_app, plan_app, test_app
 from rackloop_cli.model.app import model_app
 from rackloop_cli.power.app import power_app
 from rackloop_cli.schedule.app import schedule_app
@@ -56,6 +57,9 @@ Exit codes:
   130  interrupted""",
 )
 app.add_typer(lab_app, name="lab")
+app.add_typer(plan_app, name="plan")
+app.add_typer(test_app, name="test")
+app.add_typer(driver_app, name="driver")
 app.add_typer(fabric_app, name="fabric")
 app.add_typer(power_app, name="power")
 app.add_typer(schedule_app, name="schedule")

@@ -40,6 +40,19 @@ def lab_check(
     raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
 
 
+@lab_app.verb("list", "rackloop lab list", "rackloop lab list --json")
+def lab_list(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """List the labs that are found by name, with kind, state and size.
+
+    In a pipe each is a line, its cells parted by tabs.
+    """
+    from rackloop_cli.listing import labs as verb
+
+    raise typer.Exit(verb.run(as_json=as_json))
+
+
 @lab_app.verb("up", "rackloop lab up mock")
 def lab_up(lab: LabArgument) -> None:
     """Bring a lab up and leave it running."""
