@@ -96,6 +96,13 @@ def _named(text: str, ports: Collection[str]) -> str:
     for target in (text, str(Part.server(text)), str(Part(PartKind.OUTLET, text))):
         if target in ports:
             return target
-    named = map(Part.of_resource, ports)
-    known = (part.name if part.kind in {PartKind.SERVER, PartKind.OUTLET} else str(part) for part in named)
-    raise BadInput(f"nothing called {quoted(text)} has power that can be switched; {guess(text, known)}")
+    parts = [Part.of_resource(port) for port in ports]
+    usual = [part.name for part in parts if part.kind in {PartKind.SERVER, PartKind.OUTLET}]
+    others = [str(part) for part in parts if part.name not in usual]
+    hint = guess(text, [*usual, *others])
+    if close := [name for name in others if name.endswith(f":{text}")]:
+        hint = f"did you mean {close[0]!r}?"
+    elif hint.startswith("known") and usual:
+        # Servers and outlets first: of a rack's many drives the list would have room for nothing else.
+        hint = guess(text, usual) + (f", and {len(others)} more such as {others[0]}" if others else "")
+    raise BadInput(f"nothing called {quoted(text)} has power that can be switched; {hint}")

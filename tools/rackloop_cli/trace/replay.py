@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from rackloop_cli import run as plan_run
 from rackloop_fixtures import RunRequest
 
 _OPTIONS = {"drive": "--drive", "volume": "--volume", "duration_s": "--for"}
+_SPELT = {**_OPTIONS, "from_s": "--from"}
+_SETTING = re.compile(r"--set ([a-z_]+)=")
 
 
 def run(given: Mapping[str, str | float | None], lab: str, *, out: Path | None, seed: int | None, dry_run: bool) -> int:
@@ -21,5 +24,20 @@ def run(given: Mapping[str, str | float | None], lab: str, *, out: Path | None, 
     for name, option in _OPTIONS.items():
         if (value := given[name]) is not None and not value:
             raise BadInput(f"{option} is {value!r}: give another value, or leave it out")
-    settings = tuple(f"{name}={value}" for name, value in given.items() if value is not None)
-    return plan_run.run(RunRequest("replay", lab, out=out, seed=seed, settings=settings, dry_run=dry_run))
+    settings = tuple(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
+    try:
+        return plan_run.run(RunRequest("replay", lab, out=out, seed=seed, settings=settings, dry_run=dry_run))
+    except BadInput as error:
+        raise BadInput(_SETTING.sub(_as_given, str(error))) from None
+
+
+def _shown(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _as_given(setting: re.Match[str]) -> str:
+    """The option that was given, where a message says the setting of the plan that it became."""
+    name = setting[1]
+    if name == "trace":
+        return ""
+    return f"{_SPELT.get(name, '--' + name.replace('_', '-'))} "
