@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError
+from rackloop.errors import EXIT_BAD_INPUT, BadInput, DeadlineExceeded, LabError
 from rackloop.lab import Lab, LabState
 
 _POLL_S = 2e-3
@@ -34,7 +34,7 @@ def start(lab: Lab, state: LabState, seed: int, deadline: Deadline, *, leashed: 
     """Start labd for ``lab`` and return once everything in it answers.
 
     With ``leashed`` the lab lives no longer than the returned leash. Raises LabError with what labd said when it
-    ends instead, DeadlineExceeded when it takes too long.
+    ends instead, BadInput where that is about the description, DeadlineExceeded when it takes too long.
     """
     ready_read, ready_write = os.pipe()
     leash_read, leash_write = os.pipe() if leashed else (-1, -1)
@@ -79,8 +79,8 @@ def _wait_until_ready(
         process.returncode = 0
         return
     if readable:
-        process.wait()
-        raise LabError(f"lab {lab.name} did not come up: {state.last_words().removeprefix('labd: ')}")
+        failed = BadInput if process.wait() == EXIT_BAD_INPUT else LabError
+        raise failed(f"lab {lab.name} did not come up: {state.last_words().removeprefix('labd: ')}")
     process.kill()
     process.wait()
     raise DeadlineExceeded(f"lab {lab.name} is not up in time; see {state.log}")

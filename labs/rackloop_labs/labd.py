@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import RealClock
-from rackloop.errors import LabError, RackloopError
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError, RackloopError
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop.native import find_binary
 from rackloop_drivers.boxes import SimulatedSwitch
@@ -60,7 +60,8 @@ def main() -> None:
     try:
         asyncio.run(_live(load_lab(options.lab), state, options))
     except (RackloopError, OSError) as error:
-        sys.exit(f"labd: {error}")
+        sys.stderr.write(f"labd: {error}\n")
+        sys.exit(EXIT_BAD_INPUT if isinstance(error, BadInput) else EXIT_LAB_FAILED)
 
 
 async def _live(described: Lab, state: LabState, options: argparse.Namespace) -> None:
@@ -134,6 +135,9 @@ async def _start_rackd(lab: Lab, state: LabState, seed: int) -> asyncio.subproce
         raise LabError(f"rackd did not come up within {_READY_S:g} s; see {state.log}") from error
     if not line:
         status = await rackd.wait()
+        if status == EXIT_BAD_INPUT:
+            said = state.last_words().removeprefix("rackd: ").removeprefix(f"{config}: ")
+            raise BadInput(f"the simulated rack refuses what the description and its drive profiles say: {said}")
         raise LabError(f"rackd ended with status {status}: {state.last_words().removeprefix('rackd: ')}")
     return rackd
 

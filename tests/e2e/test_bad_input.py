@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.data import data_path
 from tests.e2e.command_line import CommandLine
 from tests.e2e.entries import IDENTITY, REMAP
 
@@ -171,3 +172,18 @@ def test_a_test_file_that_does_not_load(rackloop: CommandLine) -> None:
     ended = rackloop("run", plan, "--testplans", "mine", "--lab", "mock", "--out", "out")
     ended.refused(2, "test files that cannot be loaded", "a/test_b.py", "No module named 'nothing_like_it'")
     assert nothing_was_done(rackloop)
+
+
+def test_a_profile_that_the_simulated_rack_refuses_is_bad_input(rackloop: CommandLine) -> None:
+    shipped = (data_path("labs") / "profiles" / "sata-ssd.yaml").read_text()
+    own = shipped.replace("profile: sata-ssd", "profile: own").replace("channels: 8 ", "channels: 0 ")
+    (rackloop.directory / "own.yaml").write_text(own)
+    lab = rackloop.directory / "lab.yaml"
+    lab.write_text(
+        "{name: own, kind: mock, fabric: {driver: static}, servers: {srv1: {ports: {p0}}}, drives: {d01: "
+        "{profile: own.yaml, serial: S1, wwn: 5000c500a0000001, size: 64 MiB, attached: srv1/p0, scratch: true}}}"
+    )
+    rackloop("lab", "up", lab).refused(2, "refuses what the description", "drives.d01: timing: channels is 0")
+    (rackloop.directory / "own.yaml").write_text(own.replace("channels: 0 ", "chanels: 8 "))
+    for verb in ("check", "up"):
+        rackloop("lab", verb, lab).refused(2, "timing.chanels", "did you mean 'channels'?")

@@ -19,6 +19,7 @@ from rackloop.lab.yaml import (
     SUFFIXES,
     TEXT,
     Description,
+    Examined,
     Flag,
     Plain,
     Scalar,
@@ -167,7 +168,34 @@ def load_profile(path_or_name: str | Path) -> Profile:
     Raises BadInput where there is no such file or profile, DescriptionError with every problem the file has.
     """
     path = find_description(path_or_name, "drive profile", (_folder(),))
-    return examine(compose_file(path), Profile).finish()
+    examined = examine(compose_file(path), Profile)
+    # Those that are shipped are the measure themselves.
+    if path.parent != _folder() and examined.value is not None and examined.is_sound("timing"):
+        _check_timing(examined, examined.value.timing)
+    return examined.finish()
+
+
+def _check_timing(examined: Examined[Profile], timing: Mapping[str, Any]) -> None:
+    """Report parameters that no shipped profile with this timing model has, or has as another kind of value."""
+    shipped = [load_profile(name).timing for name in profile_names()]
+    kinds = {"ideal": {"kind": "ideal"}} | {one["kind"]: one for one in shipped}
+    if (kind := timing.get("kind")) not in kinds:
+        message = f"expected a timing model, found {kind_of(kind)}; {guess(str(kind), kinds)}"
+        examined.report(("timing", "kind"), message)
+        return
+    alike = [one for one in (*shipped, kinds["ideal"]) if one["kind"] == kind]
+    known = {name: value for one in alike for name, value in one.items()}
+    for name, value in timing.items():
+        if name not in known:
+            examined.report(
+                ("timing", name), f"a drive of kind {kind} has no parameter {name!r}; {guess(name, known)}", key=True
+            )
+        elif _kind(value) is not _kind(own := known[name]):
+            examined.report(("timing", name), f"expected {_KINDS[_kind(own)]} such as {own}, found {value!r}")
+    missing = [name for name in known if name not in timing and all(name in one for one in alike)]
+    # What is missing beside an unknown one is most likely that, misspelt.
+    if missing and not timing.keys() - known:
+        examined.report(("timing",), f"lacks {', '.join(missing)}; take what the profile of a like drive has", key=True)
 
 
 def _folder() -> Path:

@@ -328,3 +328,15 @@ def test_settings_replace_what_the_plan_says_and_are_recorded(root: Path) -> Non
     assert entry.parameters["blocks"] == [8 << 10, 2 << 20]
     assert entry.parameters["note"] == "a=b"
     assert {"remaps": "7", "note": "a=b"}.items() <= entry.labels.items()
+
+
+def test_a_list_of_entries_that_are_all_wrong_is_not_called_empty(root: Path) -> None:
+    path = root / "wrong.yaml"
+    path.write_text("plan: x\npurpose: Y.\ntests:\n  - {tst: a/b}\n")
+    with pytest.raises(DescriptionError) as caught:
+        load_plan(path, root)
+    assert "tests[0].tst: unknown key; did you mean 'test'?" in str(caught.value)
+    assert "is empty" not in str(caught.value)
+    path.write_text("plan: x\npurpose: Y.\ntests: []\n")
+    with pytest.raises(DescriptionError, match="tests: is empty; give at least one entry"):
+        load_plan(path, root)
