@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rackloop.abilities import Host
+from rackloop.abilities import Host, PortState
 from rackloop.lab import Lab, Phy, load_driver
 from rackloop_drivers.boxes import FabricOpening, OpenedFabric, PhyOpening, SignalReporter
 from rackloop_labs._fixed_cabling import numbered, sas_ports
@@ -33,8 +33,12 @@ def open_fabric(
     chosen = None if lab.phy is None else phy_driver(lab.phy, phy).open(to_phys)
     if not lab.has_switch:
         own = phy_driver(load_driver(Phy, "host").model_validate({"driver": "host"})).open(to_phys)
-        signals = next((one.port_states for one in (own, chosen) if isinstance(one, SignalReporter)), None)
-        opening = replace(opening, cabling=wired.baseline_map(), signals=signals)
+        opening = replace(opening, cabling=wired.baseline_map(), signals=_signals(own, chosen))
         chosen = own if chosen is None else chosen
     opened = fabric_driver(lab.fabric, switch).open(opening)
     return opened if chosen is None else opened._replace(phy=chosen)
+
+
+def _signals(*phys: object) -> Callable[..., dict[int, PortState]] | None:
+    """What says of ports whether they have a signal: the first of these that can."""
+    return next((phy.port_states for phy in phys if isinstance(phy, SignalReporter)), None)

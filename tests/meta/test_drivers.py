@@ -20,7 +20,8 @@ from rackloop.abilities import (
     Sanitizer,
     SystemEventLog,
 )
-from rackloop.lab import load_driver
+from rackloop.lab import Bmc, Driven, Pdu, Phy, load_driver
+from rackloop.lab import Fabric as Fabric_
 from rackloop_drivers.boxes import BmcDriver, FabricDriver, PduDriver, PhyDriver
 from tests.meta.tree import ROOT, check, parsed
 
@@ -44,6 +45,8 @@ DRIVERS = sorted(
 
 DESCRIBED = {"bmc": BmcDriver, "fabric": FabricDriver, "pdu": PduDriver, "phy": PhyDriver}
 """For each kind of driver that a lab description names, what it is derived from."""
+
+BASES: dict[str, type[Driven]] = {"bmc": Bmc, "fabric": Fabric_, "pdu": Pdu, "phy": Phy}
 
 NAMES = {entry.name for entry in DRIVERS}
 
@@ -70,8 +73,8 @@ def test_what_a_description_names_is_a_driver_of_its_kind() -> None:
     found = [entry for entry in entry_points(group="rackloop.drivers") if entry.value.startswith("rackloop_drivers.")]
     assert {"bmc.ipmi", "fabric.static", "pdu.apc", "phy.host"} <= {entry.name for entry in found}
     for entry in found:
-        model = load_driver(DESCRIBED[entry.name.partition(".")[0]].__bases__[0], entry.name.partition(".")[2])
-        assert issubclass(model, DESCRIBED[entry.name.partition(".")[0]])
+        kind, _, name = entry.name.partition(".")
+        assert issubclass(load_driver(BASES[kind], name), DESCRIBED[kind])
 
 
 def without_ability(drivers: Iterable[EntryPoint]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from rackloop.lab import Lab, LabKind, LabState
 from rackloop.plan import Plan
 from rackloop.units import counted
 from rackloop_fixtures import PlannedSession, path_of
+from rackloop_labs.readiness import unready
 
 if TYPE_CHECKING:
     from rackloop_fixtures import DryRunEntry, PreparedRun, RunRequest
@@ -131,6 +132,8 @@ def _dry_run(prepared: PreparedRun, arguments: list[str]) -> int:
     if session.dry_run is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
     _print_dry_run(session.dry_run, prepared.plan, prepared.rack)
+    if stops := unready(prepared.rack):
+        print("the run would stop here:", *stops, sep="\n  ", file=sys.stderr)
     return EXIT_PASS
 
 

@@ -79,8 +79,30 @@ def _or_driver_alone(schema: dict[str, Any]) -> None:
     schema["anyOf"].append({"enum": [*registered_drivers().get("bmc", ())]})
 
 
+class Place(Description):
+    """The place of a box."""
+
+    room: Text | None = None
+    """The room or hall."""
+    rack: Text | None = None
+    """The rack, as people call it."""
+    unit: Annotated[int, whole(1, 100)] | None = None
+    """The lowest rack unit that it takes, counted from the floor."""
+
+    def __str__(self) -> str:
+        named = (self.room, self.rack, None if self.unit is None else f"U{self.unit}")
+        return " ".join(name for name in named if name is not None)
+
+
 class Server(Description):
     """A server and its HBA ports."""
+
+    place: Place | None = None
+    """Where it stands, such as {room: lab 2, rack: R7, unit: 12}."""
+    asset: Text | None = None
+    """Its asset tag, as on the label."""
+    tags: tuple[Name, ...] = ()
+    """Words of your own to choose it by, such as [nvme8]: --servers tag:nvme8 takes a server that has it."""
 
     stack: Annotated[Stack, one_of(Stack, Stack)] = Stack.VANILLA
     """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
@@ -125,9 +147,11 @@ class Drive(Description):
     """A drive: what it is, who it is, and where it is plugged in."""
 
     profile: ProfileName
-    """The kind of drive: sata-ssd, sata-hdd, sas-hdd, smr-hdd or nvme-ssd, or a profile file of your own."""
+    """The kind of drive: sata-ssd, sata-hdd, sas-ssd, sas-hdd, smr-hdd or nvme-ssd, or a profile file of your own."""
     model: Text = Field(default_factory=lambda data: load_profile(data["profile"]).model)
     """The model as the drive reports it; the profile's in a simulated lab."""
+    asset: Text | None = None
+    """Its asset tag, as on the label or its carrier."""
     firmware: Text = Field(default_factory=lambda data: load_profile(data["profile"]).firmware)
     """The firmware revision as the drive reports it; the profile's in a simulated lab."""
     serial: Text
@@ -199,3 +223,7 @@ class Pdu(Driven):
 
     outlets: Annotated[int, whole(1, 256)]
     """How many outlets it has, numbered from 1."""
+    place: Place | None = None
+    """Where it is mounted, such as {rack: R7, unit: 42}."""
+    asset: Text | None = None
+    """Its asset tag, as on the label."""

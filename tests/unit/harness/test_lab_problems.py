@@ -101,6 +101,8 @@ WRONG_VALUES = [
     ("wwn: 5000c500a0000001", "wwn: 5000c500a000000g", "11:45: drives.d01.wwn: expected a WWN", ["hexadecimal"]),
     ("wwn: 5000c500a0000001", "eui64: 0025", "11:47: drives.d01.eui64: expected an EUI-64", ["16", "has 4"]),
     ("wwn: 5000c500a0000001", "nguid: 0025", "11:47: drives.d01.nguid: expected an NGUID", ["32", "has 4"]),
+    ("wwn: 5000c500a0000001", f"eui64: {32 * '0'}", "11:47: drives.d01.eui64: ", ["looks like an NGUID", "nguid:"]),
+    ("wwn: 5000c500a0000001", f"nguid: {16 * '0'}", "11:47: drives.d01.nguid: ", ["looks like an EUI-64", "eui64:"]),
     ("profile: sata-ssd", "profile: sata-sd", "11:18: drives.d01.profile: 'sata-sd' is not known", ["'sata-ssd'"]),
     ("profile: sata-ssd", "profile: own.yaml", "11:18: drives.d01.profile: there is no drive profile at", ["own.yaml"]),
     ("port: 3", "port: 3, timing: idle", "11:93: drives.d01.timing: expected model, ideal", ["did you mean 'ideal'?"]),
@@ -110,6 +112,15 @@ WRONG_VALUES = [
     ("port: 3, scratch: true", "port: 3, scratch: maybe", "11:94: drives.d01.scratch: expected true or false", []),
     ("  d01: {", "  1d: {", "11:3: drives['1d']: expected a name", ["a letter first"]),
     ("slots: 2}", "slots: 0}", "9:26: expanders.exp1.slots: expected a whole number from 1", ["'0'"]),
+    ("driver: redfish, outlets: 2", "driver: ipmi, outlets: 2", "7:18: pdus.pdu1.driver: 'ipmi'", ["but for a bmc"]),
+    (
+        "driver: redfish, outlets: 2",
+        "driver: apc, outlets: 2, verfy: no",
+        "7:35: pdus.pdu1.verfy: unknown key",
+        ["password"],
+    ),
+    ("outlet: pdu1/1", "outlet: pdu1/1, tags: [1x]", "5:56: servers.srv1.tags[0]: expected a name", ["'1x'"]),
+    ("outlet: pdu1/1", "outlet: pdu1/1, place: {unit: 0}", "5:63: servers.srv1.place.unit: expected a whole", []),
     ("driver: redfish, outlets: 2", "driver: apcc, outlets: 2", "7:18: pdus.pdu1.driver: 'apcc'", ["'apc'"]),
 ]
 

@@ -91,7 +91,7 @@ def test_the_command_answers_in_json(tmp_path: Path, capsys: pytest.CaptureFixtu
     out, err = capsys.readouterr()
     assert err == ""
     answer = json.loads(out)
-    assert answer["files"][0] == {"file": str(good), "problems": []}
+    assert answer["files"][0] == {"file": str(good), "problems": [], "here": []}
     [problem] = answer["files"][1]["problems"]
     assert (problem["line"], problem["column"], problem["path"]) == (2, 1, "")
 

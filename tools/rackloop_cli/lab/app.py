@@ -53,6 +53,20 @@ def lab_list(
     raise typer.Exit(verb.run(as_json=as_json))
 
 
+@lab_app.verb("show", "rackloop lab show mock", "rackloop lab show racks/r7.yaml --json")
+def lab_show(
+    lab: LabArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Show the servers of a lab: place, asset tag, tags, drives, controller and outlet.
+
+    In a pipe each is a line, its cells parted by tabs.
+    """
+    from rackloop_cli.listing import labs as verb
+
+    raise typer.Exit(verb.show(lab, as_json=as_json))
+
+
 @lab_app.verb("up", "rackloop lab up mock")
 def lab_up(lab: LabArgument) -> None:
     """Bring a lab up and leave it running."""

@@ -6,18 +6,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError, problem_lines
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError, Problem, problem_lines
 from rackloop.units import counted
 
 
 def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> int:
     """Check files, folders of files and named labs; returns the exit status, 2 where there is a problem.
 
-    Problems go to standard error, a line each; the summary, the findings as JSON or the JSON Schema to standard output.
+    What a run from this machine would stop at, such as a key file that is not there, is told too, and is no problem of
+    the file: it may be right elsewhere. Both go to standard error, a line each; the summary, the findings as JSON or
+    the JSON Schema to standard output.
     """
     from json import dumps
 
-    from rackloop.lab import check_files, find_lab, json_schema
+    from rackloop.lab import Lab, check_files, find_lab, json_schema
+    from rackloop_labs.readiness import unready
 
     if schema:
         print(dumps(json_schema(), indent=2))
@@ -28,22 +31,25 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
     if not checked:
         raise BadInput(f"no .yaml file in {', '.join(paths)}: name a lab description or a folder of them")
     problems = {path: found.problems if isinstance(found, DescriptionError) else () for path, found in checked}
+    here = {path: unready(found) if isinstance(found, Lab) else () for path, found in checked}
     if json:
         files = [
-            {
-                "file": str(path),
-                "problems": [
-                    {"line": problem.line, "column": problem.column, "path": problem.path, "message": problem.message}
-                    for problem in found
-                ],
-            }
+            {"file": str(path), "problems": [_plain(one) for one in found], "here": [_plain(one) for one in here[path]]}
             for path, found in problems.items()
         ]
         print(dumps({"schema": 1, "files": files}, indent=2))
     else:
         for line in (line for found in problems.values() for line in problem_lines(found)):
             print(line, file=sys.stderr)
+        for problem in (problem for found in here.values() for problem in found):
+            print(problem, file=sys.stderr)
         broken = sum(1 for found in problems.values() if found)
         total = sum(len(found) for found in problems.values())
-        print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}")
+        stops = sum(len(found) for found in here.values())
+        more = f"; a run from this machine would stop at {counted(stops, 'thing')}" if stops else ""
+        print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}{more}")
     return EXIT_BAD_INPUT if any(problems.values()) else EXIT_PASS
+
+
+def _plain(problem: Problem) -> dict[str, object]:
+    return {"line": problem.line, "column": problem.column, "path": problem.path, "message": problem.message}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -14,6 +15,7 @@ from rackloop.safety.store import open_lab_store
 from rackloop.units import parse_quantity
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import offering, stealing
+from rackloop_labs.choosing import chosen_servers
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -22,6 +24,7 @@ def take(name: str, term: str, terms: LeaseTerms, *, steal: bool = False, yes: b
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
     lab, clock = load_lab(name), RealClock()
     term_s = _term_s(term)
+    terms = replace(terms, servers=chosen_servers(lab, terms.servers))
     wanted = parts_of(lab, terms.servers or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
         leases = leases_of(lab, store)

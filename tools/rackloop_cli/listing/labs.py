@@ -24,6 +24,31 @@ def run(*, as_json: bool) -> int:
     return EXIT_PASS
 
 
+def show(name: str, *, as_json: bool) -> int:
+    """Print the servers of a lab: where each stands, its asset tag, its tags, and what it has."""
+    lab = load_lab(name)
+    found: list[dict[str, Any]] = [
+        {
+            "name": server,
+            "place": str(one.place or ""),
+            "asset": one.asset or "",
+            "tags": list(one.tags),
+            "ports": len(one.ports),
+            "drives": lab.drives_of(server),
+            "bmc": one.bmc.driver if one.bmc else "",
+            "outlet": "/".join(map(str, one.outlet)) if one.outlet else "",
+        }
+        for server, one in lab.servers.items()
+    ]
+    if as_json:
+        print_json(lab=lab.name, servers=found)
+    else:
+        keys = ("name", "place", "asset", "tags", "ports", "drives", "bmc", "outlet")
+        lists = ("tags", "drives")
+        print_rows(keys, [[",".join(one[key]) if key in lists else one[key] for key in keys] for one in found])
+    return EXIT_PASS
+
+
 def _files() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder in (Path("labs"), data_path("labs")):

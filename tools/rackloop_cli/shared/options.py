@@ -17,7 +17,7 @@ TestplansOption = Annotated[
 ]
 ServersOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME,...", help="Lease these servers with their drives, and nothing else of the rack."),
+    typer.Option(metavar="NAME,...", help="Lease these servers and their drives alone; tag:NAME is any with the tag."),
 ]
 WaitOption = Annotated[
     float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for the rack's holder.")

@@ -103,8 +103,11 @@ def one_of(names: Iterable[str], make: Callable[[str], object] = str) -> Scalar:
     return Scalar(parse, {"enum": list(known)})
 
 
-def hexadecimal(prefixes: tuple[str, ...], lengths: tuple[int, ...], expected: str) -> Scalar:
-    """Makes hexadecimal digits in lower case, without a known prefix, ``:`` and ``-``."""
+def hexadecimal(prefixes: tuple[str, ...], lengths: tuple[int, ...], expected: str, *, other: str = "") -> Scalar:
+    """Makes hexadecimal digits in lower case, without a known prefix, ``:`` and ``-``.
+
+    ``other`` is an identifier that is taken for this one, and has 16 or 32 digits where this one has not.
+    """
 
     def parse(value: object, _info: ValidationInfo) -> str:
         text = text_of(value, expected)
@@ -114,6 +117,8 @@ def hexadecimal(prefixes: tuple[str, ...], lengths: tuple[int, ...], expected: s
         digits = digits.translate(_SEPARATORS)
         if not re.fullmatch(r"[0-9a-f]+", digits):
             raise wrong(f"expected {expected}, found {kind_of(text)}")
+        if other and len(digits) not in lengths and len(digits) in {16, 32}:
+            raise wrong(f"{kind_of(text)} has {len(digits)} digits: this looks like an {other}")
         if len(digits) not in lengths:
             raise wrong(f"expected {expected}, found {kind_of(text)}, which has {len(digits)}")
         return digits
@@ -204,6 +209,10 @@ def _store(value: object, _info: ValidationInfo) -> str:
 
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
 
+_EUI = ("0x", "eui.")
+_EUI64 = hexadecimal(_EUI, (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")
+_NGUID = hexadecimal(_EUI, (32,), "an NGUID of 32 hexadecimal digits", other="EUI-64; give it as eui64:")
+
 Name = Annotated[str, matching(_NAME, "a name of letters, digits, '_' and '-', a letter first, 32 at most")]
 TEXT = matching(
     r"[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?",
@@ -220,8 +229,12 @@ Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.
 Seconds = Annotated[float, _time("a time above zero", from_zero=False, examples=["5 s", "10 min"])]
 Moment = Annotated[float, _time("a time", from_zero=True, examples=["0 s", "1.5 s"])]
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
-Eui64 = Annotated[str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits")]
-Nguid = Annotated[str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits")]
+Eui64 = Annotated[
+    str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")
+]
+Nguid = Annotated[
+    str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits", other="EUI-64; give it as eui64:")
+]
 Store = Annotated[str, Scalar(_store, {"type": "string", "pattern": "^(sqlite|postgresql://.+)$"})]
 File = Annotated[Path, Scalar(path_of, _PATH_SCHEMA)]
 Endpoint = Annotated[str, Scalar(_endpoint, {"type": "string", "examples": ["auto", "switch.lab.example:5025"]})]
