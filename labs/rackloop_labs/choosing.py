@@ -1,4 +1,4 @@
-"""Servers chosen by their tags: ``tag:nvme8`` is a server with the tag that nobody holds."""
+"""Servers chosen by their tags: ``tag:nvme8`` is a free server with the tag."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TAG = "tag:"
 
 
 def chosen_servers(lab: Lab, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The servers that ``wanted`` names, with one server for each ``tag:NAME``, no server twice.
+    """The servers named in ``wanted``, with one server for each ``tag:NAME``, no server twice.
 
-    Of those with the tag it is the first, in the order of the description, that is in service and in nobody's lease;
+    Of those with the tag it is the first, in the order of the description, that is in service and in no lease;
     where there is none such, the first in service, whose holder the lease then waits for. Raises BadInput where no
     server has the tag, where fewer have it than are wanted, and where all are out of service.
     """

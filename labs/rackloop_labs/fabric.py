@@ -40,5 +40,5 @@ def open_fabric(
 
 
 def _signals(*phys: object) -> Callable[..., dict[int, PortState]] | None:
-    """What says of ports whether they have a signal: the first of these that can."""
+    """The first method among those of ``phys`` that tells whether ports have a signal."""
     return next((phy.port_states for phy in phys if isinstance(phy, SignalReporter)), None)

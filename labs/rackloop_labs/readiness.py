@@ -1,4 +1,4 @@
-"""What a run from this machine would stop at, known from its description alone: files, secrets, the controller."""
+"""Obstacles to a run from this machine, known from the description: files, secrets, the controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's o
 
 
 def unready(lab: Lab) -> list[Problem]:
-    """What is missing on this machine, each at its place in the description. None of a lab that is simulated."""
+    """The obstacles on this machine, each at its place in the description; none for a simulated lab."""
     if lab.kind is not LabKind.PHYSICAL:
         return []
     document = compose_file(lab.source)

@@ -90,7 +90,7 @@ command_line = cache(lambda: get_command(app))
 
 
 def wrong_verb(arguments: list[str]) -> str:
-    if arguments[:1] == ["test"]:
+    if arguments[:1] == ["test"] and arguments[1:2] not in (["list"], ["show"]):
         verbs = arguments[1].split(",") if len(arguments) > 1 and not arguments[1].startswith("-") else []
         unknown = sorted(set(verbs) - tox_verbs())
         return f"tox.ini has no {unknown}" if unknown else ""

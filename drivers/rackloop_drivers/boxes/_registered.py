@@ -1,4 +1,4 @@
-"""What drivers register under the entry-point group ``rackloop.drivers``: models that a lab description can name.
+"""Bases of the drivers that lab descriptions name, registered in the entry-point group ``rackloop.drivers``.
 
 A driver is a model of its keys in the description that knows how its box is opened, and how it is simulated, if it is.
 """
@@ -34,7 +34,7 @@ _ONLY_ITS_KEYS = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Opening:
-    """What every driver is opened with; what it wants done in the end it gives to ``closing``."""
+    """The resources that every driver is opened with; ``closing`` takes the calls to make in the end."""
 
     clock: Clock
     closing: ExitStack
@@ -42,7 +42,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class FabricOpening(Opening):
-    """What a fabric is opened with.
+    """The resources that a fabric is opened with.
 
     ``token`` is the fencing token to lock a switch with. ``on_exchange`` is told of each line that went over a wire,
     for the evidence of a run. ``cabling`` joins what the baseline joins, and ``signals`` says of its ends whether they
@@ -58,7 +58,7 @@ class FabricOpening(Opening):
 
 @dataclass(frozen=True)
 class PhyOpening(Opening):
-    """What a PHY driver is opened with: a lab whose ports all have numbers, and its servers.
+    """The resources that a PHY driver is opened with: a lab whose ports all have numbers, and its servers.
 
     ``paths`` has the server, and the beginning of the names under /dev/disk/by-path, of each port that may be a SAS
     HBA's, by number.
@@ -144,7 +144,7 @@ class PduDriver(Pdu):
 
     @abstractmethod
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:
-        """What gives each outlet by its number. Nothing is asked of the unit before an outlet is used."""
+        """A function from the number of an outlet to its power port. It asks nothing of the unit."""
 
     def simulated(self, outlets: Outlets, place: SimulatedPlace) -> AbstractAsyncContextManager[Mapping[str, Any]]:
         """The unit of a mock lab while the context lasts, switching ``outlets``; what it gives replaces keys."""

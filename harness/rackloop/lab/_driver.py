@@ -25,7 +25,7 @@ GROUP = "rackloop.drivers"
 
 @cache
 def registered_drivers() -> Mapping[str, Mapping[str, EntryPoint]]:
-    """What is registered on this machine, by kind and name. Looked for once."""
+    """The drivers registered on this machine, by kind and name. Looked for once."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         kind, _, name = entry.name.partition(".")

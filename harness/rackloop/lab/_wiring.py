@@ -260,7 +260,7 @@ def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
 
 
 def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
-    """What is not simulated says where it answers, in the words of its driver."""
+    """Report boxes without an address that are not simulated, in the words of their drivers."""
     boxes: dict[KeyPath, Driven | None] = {("fabric",): lab.fabric, ("phy",): lab.phy}
     boxes |= {("pdus", name): pdu for name, pdu in lab.pdus.items()}
     boxes |= {("servers", name, "bmc"): server.bmc for name, server in lab.servers.items()}

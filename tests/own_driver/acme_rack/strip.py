@@ -50,7 +50,7 @@ class AcmeStripDriver(PduDriver):
             yield "address", "is missing: where the strip answers, such as strip1.lab.example"
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:
-        """What gives each outlet by its number."""
+        """A function from the number of an outlet to its power port."""
         return lambda number: AcmePowerPort(str(self.address), self.bank, number)
 
     @asynccontextmanager

@@ -1,1 +1,1 @@
-"""What there is to name: labs, plans, tests and drivers, as tables, lines or JSON."""
+"""Lists of labs, plans, tests and drivers, as tables, lines or JSON."""

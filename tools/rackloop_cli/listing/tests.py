@@ -60,7 +60,7 @@ def show(name: str, testplans: Path | None, *, as_json: bool) -> int:
 
 
 def _declaration(path: Path) -> dict[str, Any]:
-    """What the file's marker says, read without running it; what is no constant is left out."""
+    """The constants of the file's marker, read without running it."""
     found: dict[str, Any] = {"purpose": "", "requires": [], "destructive": "", "time_class": "", "file": str(path)}
     try:
         module = ast.parse(path.read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ _PORT = 4001
 
 
 class ExamplePhyDriver(PhyDriver):
-    """What takes the signal from ports is an example box."""
+    """An example box that takes the signal from ports."""
 
     address: Text | None = None
     """Where the box answers, as host or host:port."""

@@ -25,6 +25,6 @@ class ExamplePduDriver(PduDriver):
             yield "address", "is missing: where the unit answers, such as strip1.lab.example:4001"
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:  # noqa: ARG002 - nothing here stays open
-        """What gives each outlet by its number."""
+        """A function from the number of an outlet to its power port."""
         host, port = host_and_port(str(self.address), _PORT)
         return lambda number: ExamplePowerPort(host, port, number)

@@ -58,7 +58,7 @@ class FlexFabricDriver(FabricDriver):
         return self.model_copy(update={"control": Control(tcp=endpoint["tcp"])})
 
     def where(self) -> tuple[str, str]:
-        """How the switch is reached, tcp or serial, and at which address."""
+        """The kind of the switch's address, tcp or serial, and the address."""
         return ("tcp", self.control.tcp) if self.control.tcp else ("serial", str(self.control.serial))
 
     def open(self, opening: FabricOpening) -> OpenedFabric:

@@ -57,7 +57,7 @@ class RedfishPduDriver(_OverRedfish, PduDriver):
     """A unit that speaks Redfish."""
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:
-        """What gives each outlet by its number."""
+        """A function from the number of an outlet to its power port."""
         from rackloop_drivers.power.redfish._driver import RedfishOutlet
 
         service = self.service(opening)

@@ -24,7 +24,7 @@ class _SnmpPduDriver(OverNetwork, PduDriver):
         """The driver of one outlet, and what the unit's outlets are called."""
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:  # noqa: ARG002 - a driver's signature
-        """What gives each outlet by its number."""
+        """A function from the number of an outlet to its power port."""
         from rackloop_drivers.power.snmp._agent import SnmpAgent
 
         agent = SnmpAgent(str(self.address), self.login())
