@@ -88,9 +88,11 @@ def acme(rackloop: CommandLine, installed: Path) -> CommandLine:
 
 
 def test_the_drivers_keep_their_contracts(acme: CommandLine) -> None:
+    # Away from this tree, whose conftest.py is not theirs.
+    shutil.copytree(PACKAGE / "contracts", acme.directory / "contracts")
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     done = subprocess.run(
-        [*command, "-c", os.devnull, PACKAGE / "contracts"],
+        [*command, "-c", os.devnull, "contracts"],
         cwd=acme.directory,
         env=acme.environment,
         capture_output=True,
@@ -145,3 +147,38 @@ def test_without_the_package_its_names_are_unknown(acme: CommandLine, installed:
     acme("lab", "check", "acme.yaml", PYTHONPATH=path).refused(
         2, "pdus.strip1.driver: 'acme_strip' is not known here; known: apc, cyberpower, redfish"
     )
+
+
+BROKEN = """
+from rackloop.lab import Pdu
+from rackloop_drivers.boxes import PduDriver
+
+class NotOpened(PduDriver):
+    pass
+
+class NotDerived(Pdu):
+    def open(self, opening): ...
+"""
+
+
+def test_a_driver_that_cannot_be_used_says_why(rackloop: CommandLine) -> None:
+    entries = {"closed": "broken:NotOpened", "core": "broken:NotDerived", "gone": "broken.gone:X", "twice": "broken:X"}
+    for package, registered in (("broken", entries), ("other", {"twice": "broken:Y"})):
+        metadata = rackloop.directory / f"{package}-1.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        lines = [f"pdu.{name} = {value}" for name, value in registered.items()]
+        (metadata / "entry_points.txt").write_text("\n".join(["[rackloop.drivers]", *lines]))
+    (rackloop.directory / "broken.py").write_text(BROKEN)
+    path = f"{rackloop.directory}{os.pathsep}{rackloop.environment.get('PYTHONPATH', '')}"
+    pdus = "".join(f"  {name}: {{driver: {name}, outlets: 4}}\n" for name in entries)
+    (rackloop.directory / "lab.yaml").write_text(CABLED.replace("phy: {driver: acme_breaker}", f"pdus:\n{pdus}"))
+    rackloop("lab", "check", "lab.yaml", PYTHONPATH=path).refused(
+        2,
+        "pdus.closed.driver: the driver pdu.closed (broken:NotOpened) is no driver of a pdu",
+        "pdus.core.driver: the driver pdu.core (broken:NotDerived) is no driver of a pdu",
+        "pdus.gone.driver: the driver pdu.gone (broken.gone:X) cannot be loaded: No module named 'broken.gone'",
+        "pdus.twice.driver: the driver pdu.twice (broken:X and broken:Y) is registered by two packages",
+    )
+    assert "cannot be loaded" in rackloop("driver", "list", PYTHONPATH=path).out
+    assert rackloop("lab", "check", "--schema", PYTHONPATH=path).status == 0

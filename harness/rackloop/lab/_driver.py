@@ -21,17 +21,18 @@ from rackloop.lab.yaml import Description, field_texts, text_of, wrong
 from rackloop.names import guess, kind_of
 
 GROUP = "rackloop.drivers"
+_BOTH = " and "
 
 
 @cache
 def registered_drivers() -> Mapping[str, Mapping[str, EntryPoint]]:
     """The drivers registered on this machine, by kind and name. Looked for once."""
     found: dict[str, dict[str, EntryPoint]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         kind, _, name = entry.name.partition(".")
         others = found.setdefault(kind, {})
         if name in others and others[name].value != entry.value:
-            entry = EntryPoint(entry.name, f"{others[name].value} and {entry.value}", GROUP)  # noqa: PLW2901
+            entry = EntryPoint(entry.name, f"{others[name].value}{_BOTH}{entry.value}", GROUP)  # noqa: PLW2901
         others[name] = entry
     return found
 
@@ -98,7 +99,10 @@ class Driven(Description):
             return super().__get_pydantic_json_schema__(schema, handler)
         described: list[JsonSchemaValue] = []
         for name in registered_drivers().get(cls.kind, ()):
-            model = load_driver(cls, name)
+            try:
+                model = load_driver(cls, name)
+            except ValueError:  # one that cannot be used is told of where it is named
+                continue
             model.model_rebuild()
             described.append(dict(handler(model.__pydantic_core_schema__)))
             properties = described[-1]["properties"]
@@ -125,6 +129,8 @@ def load_driver(base: type[D], name: str) -> type[D]:
         raise wrong(f"{kind_of(name)} is not known here{as_what}; {guess(name, drivers)}")
     entry = drivers[name]
     where = f"the driver {base.kind}.{name} ({entry.value})"
+    if _BOTH in entry.value:
+        raise wrong(f"{where} is registered by two packages; remove one of them")
     try:
         found = entry.load()
     except Exception as error:  # noqa: BLE001 - whatever somebody's module raises when it is imported

@@ -160,7 +160,11 @@ def _in_our_words(details: ErrorDetails, model: type[Description], data: Plain) 
     if path[-1:] == ("[key]",):
         return path[:-1], message, True
     if kind == "missing":
-        return path, "is missing: " + field_texts(_owner(model, path, data))[str(path[-1])], False
+        return (
+            path,
+            "is missing: " + field_texts(_owner(model, path, data)).get(str(path[-1]), "it must be given"),
+            False,
+        )
     if kind == "extra_forbidden":
         return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path, data)))}", True
     if kind in _EXPECTED:
@@ -188,7 +192,10 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
 
     texts = {}
     for base in (one for one in reversed(model.__mro__) if issubclass(one, Description) and one is not Description):
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        try:
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except OSError:  # a driver without its source has keys without a text
+            continue
         for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
