@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError, Problem, problem_lines
 from rackloop.units import counted
+
+if TYPE_CHECKING:
+    from rackloop.lab import Lab
 
 
 def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> int:
@@ -20,7 +24,6 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
     from json import dumps
 
     from rackloop.lab import Lab, check_files, find_lab, json_schema
-    from rackloop_labs.readiness import unready
 
     if schema:
         print(dumps(json_schema(), indent=2))
@@ -31,7 +34,7 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
     if not checked:
         raise BadInput(f"no .yaml file in {', '.join(paths)}: name a lab description or a folder of them")
     problems = {path: found.problems if isinstance(found, DescriptionError) else () for path, found in checked}
-    here = {path: unready(found) if isinstance(found, Lab) else () for path, found in checked}
+    here = {path: _unready(found) if isinstance(found, Lab) else () for path, found in checked}
     if json:
         files = [
             {"file": str(path), "problems": [_plain(one) for one in found], "here": [_plain(one) for one in here[path]]}
@@ -49,6 +52,15 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
         more = f"; a run from this machine would stop at {counted(stops, 'thing')}" if stops else ""
         print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}{more}")
     return EXIT_BAD_INPUT if any(problems.values()) else EXIT_PASS
+
+
+def _unready(lab: Lab) -> Sequence[Problem]:
+    if lab.kind != "physical":
+        return ()
+    # Its package takes its time to be imported.
+    from rackloop_labs.readiness import unready
+
+    return unready(lab)
 
 
 def _plain(problem: Problem) -> dict[str, object]:
