@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+from rackloop.data import data_path
 from tests.e2e.command_line import CommandLine, Results, Running, wait_until
 from tests.e2e.entries import ENDLESS, IDENTITY, PHY
 
@@ -107,3 +109,20 @@ def test_stealing_asks_leaves_a_record_and_ends_the_other(rackloop: CommandLine)
     assert (found["leases"], found["standing"]) == ([], [])
     [theft] = found["stolen"]
     assert (theft["why"], theft["slice"]["whole"]) == ("taken for heal", True)
+
+
+def test_a_run_and_a_lease_choose_a_server_by_its_tag(rackloop: CommandLine) -> None:
+    shipped = (data_path("labs") / "mock.yaml").read_text()
+    tagged = re.sub(r"^  (srv[23]): \{stack", r"  \1: {tags: [spare], stack", shipped, flags=re.MULTILINE)
+    assert tagged.count("[spare]") == 2
+    (rackloop.directory / "tagged.yaml").write_text(tagged)
+    assert rackloop("lab", "up", "tagged.yaml").status == 0
+    lease = rackloop("lab", "lease", "tagged.yaml", "--for", "2h", "--servers", "tag:spare")
+    assert "of lab mock: srv2;" in lease.out, lease
+    ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "tagged.yaml", "--servers", "tag:spare", "--out", "out")
+    # srv2 is held: only srv3 can have been had.
+    assert ended.status == 0, ended
+    rackloop("run", "smoke", "--lab", "tagged.yaml", "--servers", "tag:spar").refused(2, "did you mean 'spare'?")
+    shown = {row.split("\t")[0]: row.split("\t")[3] for row in rackloop("lab", "show", "tagged.yaml").out.splitlines()}
+    assert (shown["srv1"], shown["srv2"]) == ("", "spare")
+    assert rackloop("lab", "down", "tagged.yaml", "--steal", "--yes").status == 0
