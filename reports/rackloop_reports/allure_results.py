@@ -23,6 +23,8 @@ from rackloop_reports.metrics import metrics_of
 from rackloop_reports.plot_selection import Plot, RunPlots
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.steps import is_ours, steps_of
+from rackloop_reports.titles import title_of, words
+from rackloop_reports.traces_of_errors import trace_beside
 
 TEST_LABEL = "rackloop_test"
 _OURS = "rackloop-"
@@ -34,6 +36,7 @@ _STATUS = {
     Verdict.SKIPPED: "skipped",
 }
 _TREE = ("epic", "feature", "story")
+_OF_PYTEST = frozenset({"host", "thread", "framework", "language", "package", "parentSuite", "suite", "subSuite"})
 # What a reader looks for first: whose fault it is. The message of a result begins with these words.
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
     {"name": "The product failed", "messageRegex": r"^fail, cause product:[\s\S]*"},
@@ -88,7 +91,8 @@ def _complete_test(
         for attachment in result.get("attachments", ())
         if not str(attachment.get("source", "")).startswith(_OURS)
     ]
-    labels = [label for label in result.get("labels", ()) if not _is_own_label(label)]
+    labels = [label for label in result.get("labels", ()) if not _is_own_label(label) and not _is_of_pytest(label)]
+    labels = [_spelt(label) for label in labels]
     labels += [{"name": "rackloop_verdict", "value": str(test.verdict)}]
     if test.cause:
         labels.append({"name": "rackloop_cause", "value": str(test.cause)})
@@ -98,7 +102,7 @@ def _complete_test(
         # Known by its identity in the plan, so that its history survives a change of file or parameters.
         "historyId": _digest(run.started.plan, test.id),
         "testCaseId": _digest(run.started.plan, test.id),
-        "name": title_of(test.id),
+        "name": title_of(test.id, about_of(test)),
         "status": _STATUS[test.verdict],
         "descriptionHtml": description_html(test, run, plots[0] if plots else None),
         "labels": labels,
@@ -106,14 +110,16 @@ def _complete_test(
         "steps": [step for step in result.get("steps", ()) if not is_ours(step)] + steps_of(test, run),
     }
     message = f"{verdict_text(test, run)}: {test.reason}"
-    result["statusDetails"] = {**result.get("statusDetails", {}), "message": message} if test.reason else {}
+    details = result.get("statusDetails") or {}
+    trace = trace_beside(test, str(details.get("trace") or ""))
+    result["statusDetails"] = {"message": message, **({"trace": trace} if trace else {})} if test.reason else {}
     _write_json(path, result)
 
 
 def _made_result(test: TestRecord, run: RunRecord) -> Json:
     """A result for a test that allure-pytest wrote none of."""
     folder = test.id.rpartition("/")[0]
-    tree = [{"name": key, "value": _words(test.labels[key])} for key in ("epic", "feature") if key in test.labels]
+    tree = [{"name": key, "value": words(test.labels[key])} for key in ("epic", "feature") if key in test.labels]
     return {
         "uuid": _digest(run.title, test.id),
         "fullName": test.id,
@@ -126,20 +132,24 @@ def _made_result(test: TestRecord, run: RunRecord) -> Json:
     }
 
 
-def title_of(test: str) -> str:
-    """A test's name for people: ``Identity`` for ``fabric/identity::identity``, else file and function."""
-    file, _, function = test.rpartition("/")[2].partition("::")
-    if not function or function.partition("[")[0] == file:
-        return _words(function or file)
-    return f"{_words(file)}: {function.replace('_', ' ')}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ").capitalize()
-
-
 def _is_own_label(label: Mapping[str, Any]) -> bool:
     return label.get("name") in {"rackloop_verdict", "rackloop_cause"} or label == {"name": "tag", "value": "simulated"}
+
+
+def _is_of_pytest(label: Mapping[str, Any]) -> bool:
+    """True for what pytest says of its own process and folders."""
+    return label.get("name") in _OF_PYTEST
+
+
+def _spelt(label: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A label of the tree of tests as people write it."""
+    return {**label, "value": words(str(label.get("value", "")))} if label.get("name") in _TREE[:2] else label
+
+
+def about_of(test: TestRecord) -> str:
+    """``S/N 00123456`` where a test was about one drive that told its serial number; else nothing."""
+    serials = {seen.serial for seen in test.drives}
+    return f"S/N {serials.pop()}" if len(serials) == 1 else ""
 
 
 def _attachments(

@@ -8,13 +8,20 @@ import io
 from collections.abc import Sequence
 from html import escape
 
-from rackloop.record import Exchange, Measured, RemapSeen
+from rackloop.record import Exchange, RemapSeen
 from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
-from rackloop_reports.formatting import cause_text, interval_text, limit_text, measure_text, value_text
+from rackloop_reports.formatting import cause_text
 from rackloop_reports.health_page import health_compared_html
+from rackloop_reports.measurement_table import measurements_html
 from rackloop_reports.plot_selection import Plot
 from rackloop_reports.record import RunRecord, TestRecord
+from rackloop_reports.sentences import verdict_sentence
 
+# Allure's own style keeps a cell on one line, and cuts off the columns that have no room then.
+_STYLE = (
+    "<style>td:first-child,td:last-child{white-space:normal;overflow-wrap:break-word;min-width:8em}"
+    "details>summary{cursor:pointer;padding:4px 0}</style>"
+)
 STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
 
 
@@ -22,21 +29,22 @@ def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str
     """The overview of a test: the reason for its verdict, its purpose, drive, measurements and first plot."""
     # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
     parts = [f"<p><b>{escape(verdict_text(test, run))}:</b> {escape(test.reason)}</p>"] if test.reason else []
+    parts.append(f"<p>{escape(verdict_sentence(test, is_simulated=run.is_simulated))}</p>{_STYLE}")
     parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
     parts += [identity_card_html(seen) for seen in test.drives]
     if health := health_html(test.measurements):
         parts.append(health)
-    if test.health is not None:
-        parts.append(health_compared_html(test.health))
-    if listed := [measured for measured in test.measurements if measured.limits or measured.name not in HEALTH]:
-        parts.append(measurements_html(listed, is_simulated=run.is_simulated))
-    if test.load is not None:
-        parts.append(f"<p>The machine of the harness meanwhile: {escape(str(test.load))}.</p>")
     if plot:
         data = base64.b64encode(plot.data).decode("ascii")
         parts.append(
             f'<img alt="{escape(plot.name)}" style="max-width:100%" src="data:{plot.media_type};base64,{data}">'
         )
+    if listed := [measured for measured in test.measurements if measured.limits or measured.name not in HEALTH]:
+        parts.append(measurements_html(listed, is_simulated=run.is_simulated))
+    if test.health is not None:
+        parts.append(health_compared_html(test.health))
+    if test.load is not None:
+        parts.append(f"<p>The machine of the harness meanwhile: {escape(str(test.load))}.</p>")
     return "\n".join(parts)
 
 
@@ -44,28 +52,6 @@ def verdict_text(test: TestRecord, run: RunRecord) -> str:
     """``unknown, cause harness``."""
     cause = f", cause {cause_text(test.cause, is_simulated=run.is_simulated)}" if test.cause else ""
     return f"{test.verdict}{cause}"
-
-
-def measurements_html(measurements: Sequence[Measured], *, is_simulated: bool) -> str:
-    """A row for every judged statistic, with its interval, its limit and what that makes of it."""
-    heads = ("Measure", "n", "Statistic", "Value", "95 % interval", "Limit")
-    rows = [_row("th", heads)]
-    rows += [
-        _row(
-            "td",
-            (
-                measure_text(measured.name, measured.labels),
-                f"{measured.n:,}",
-                measured.quantile,
-                value_text(measured.value, measured.unit),
-                interval_text(measured.ci95, measured.unit),
-                f"{limit_text(measured.limits, measured.unit)}: {measured.verdict}" if measured.limits else "none",
-            ),
-        )
-        for measured in measurements
-    ]
-    caption = "<p><em>All values are simulated.</em></p>" if is_simulated else ""
-    return f"<table>{''.join(rows)}</table>{caption}"
 
 
 def remaps_csv(remaps: Sequence[RemapSeen], run: RunRecord) -> str:
@@ -96,10 +82,6 @@ def exchanges_text(exchanges: Sequence[Exchange], run: RunRecord) -> str:
         if exchange.received:
             lines.append(f"  < {exchange.received.rstrip()}")
     return "\n".join(lines) + "\n"
-
-
-def _row(cell: str, texts: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
 
 
 def _lower_first(text: str) -> str:
