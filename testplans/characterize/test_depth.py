@@ -10,7 +10,16 @@ import pytest
 from rackloop.lab import Lab
 from rackloop.measurement import Distribution
 from rackloop.parameters import flag, number, part, size, whole
-from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, latency_of, measured_drives, measuring_s
+from rackloop_fixtures import (
+    PTS_STATISTICS,
+    Conditions,
+    DriveUnderTest,
+    Measure,
+    Workload,
+    latency_of,
+    measured_drives,
+    measuring_s,
+)
 
 KIB = 1 << 10
 # The defaults are the specification's.
@@ -29,7 +38,14 @@ PARAMETERS = {
     "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
-MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "demand.iops": "IOPS", "demand.latency": "s"}
+MEASURES = {
+    "rounds.iops": "IOPS",
+    "steady.round": "1",
+    "demand.iops": "IOPS",
+    "demand.latency": "s",
+    "unsteady.iops": "IOPS",
+    "unsteady.latency": "s",
+}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure how IOPS and latency of a drive in steady state grow with queue depth",
@@ -61,9 +77,11 @@ def test_depth(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], 
     for workload in workloads:
         outstanding = str(workload.outstanding)
         measure("rounds.iops", rounds.values(workload), **workload.labels, outstanding=outstanding)
-    measure("steady.round", rounds.steady().last)
+    of = "demand" if rounds.window else "unsteady"
     for workload in workloads:
-        jobs = rounds.in_window(workload)
+        jobs = rounds.reported(workload)
         labels = {**workload.labels, "outstanding": str(workload.outstanding)}
-        measure("demand.iops", [job.iops for job in jobs], **labels)
-        measure("demand.latency", Distribution.pooled(latency_of(job) for job in jobs), **labels)
+        measure(f"{of}.iops", [job.iops for job in jobs], statistics=PTS_STATISTICS, **labels)
+        pooled = Distribution.pooled(latency_of(job) for job in jobs)
+        measure(f"{of}.latency", pooled, statistics=("mean", 0.5, 0.99), **labels)
+    measure("steady.round", rounds.steady().last)

@@ -9,7 +9,16 @@ import pytest
 
 from rackloop.lab import Lab
 from rackloop.parameters import flag, number, part, size, whole
-from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_drives, measuring_s, tracked_of
+from rackloop_fixtures import (
+    PTS_STATISTICS,
+    Conditions,
+    DriveUnderTest,
+    Measure,
+    Workload,
+    measured_drives,
+    measuring_s,
+    tracked_of,
+)
 
 KIB = 1 << 10
 # The defaults are the specification's.
@@ -34,7 +43,7 @@ PARAMETERS = {
     "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
-MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "steady.iops": "IOPS"}
+MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "steady.iops": "IOPS", "unsteady.iops": "IOPS"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the random IOPS of a drive in steady state, for each block size and mix of reads and writes",
@@ -68,6 +77,7 @@ def test_iops(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], m
     rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads))
     for workload in workloads:
         measure("rounds.iops", rounds.values(workload), **workload.labels)
-    measure("steady.round", rounds.steady().last)
     for workload in workloads:
-        measure("steady.iops", [job.iops for job in rounds.in_window(workload)], **workload.labels)
+        found = [job.iops for job in rounds.reported(workload)]
+        measure(f"{rounds.state}.iops", found, statistics=PTS_STATISTICS, **workload.labels)
+    measure("steady.round", rounds.steady().last)

@@ -43,7 +43,14 @@ PARAMETERS = {
     "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
-MEASURES = {"rounds.latency": "s", "steady.round": "1", "steady.latency": "s", "steady.longest": "s"}
+MEASURES = {
+    "rounds.latency": "s",
+    "steady.round": "1",
+    "steady.latency": "s",
+    "steady.longest": "s",
+    "unsteady.latency": "s",
+    "unsteady.longest": "s",
+}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the latency of a drive in steady state, one I/O at a time: average, percentiles and the longest",
@@ -75,8 +82,9 @@ def test_latency(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any]
     rounds = drive_under_test.rounds(workloads, conditions, tracked=tracked_of(workloads), quantity=LATENCY)
     for workload in workloads:
         measure("rounds.latency", rounds.values(workload), **workload.labels)
-    measure("steady.round", rounds.steady().last)
     for workload in workloads:
-        jobs = rounds.in_window(workload)
-        measure("steady.latency", Distribution.pooled(latency_of(job) for job in jobs), **workload.labels)
-        measure("steady.longest", max(job.longest_us for job in jobs) / 1e6, **workload.labels)
+        jobs, state = rounds.reported(workload), rounds.state
+        pooled = Distribution.pooled(latency_of(job) for job in jobs)
+        measure(f"{state}.latency", pooled, statistics=("mean", 0.5, 0.99, 0.999), **workload.labels)
+        measure(f"{state}.longest", max(job.longest_us for job in jobs) / 1e6, **workload.labels)
+    measure("steady.round", rounds.steady().last)

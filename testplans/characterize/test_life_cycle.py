@@ -12,7 +12,15 @@ from rackloop.errors import ProductFailed
 from rackloop.inspection.health import health_changes
 from rackloop.lab import Lab
 from rackloop.parameters import flag, number, part, size, whole
-from rackloop_fixtures import Conditions, DriveUnderTest, Measure, Workload, measured_bytes, measured_drives
+from rackloop_fixtures import (
+    PTS_STATISTICS,
+    Conditions,
+    DriveUnderTest,
+    Measure,
+    Workload,
+    measured_bytes,
+    measured_drives,
+)
 
 KIB = 1 << 10
 PARAMETERS = {
@@ -38,6 +46,7 @@ MEASURES = {
     "rounds.iops": "IOPS",
     "steady.round": "1",
     "steady.iops": "IOPS",
+    "unsteady.iops": "IOPS",
     "health.before": "1",
     "health.after": "1",
     "health.change": "1",
@@ -105,9 +114,10 @@ def test_life_cycle(drive_under_test: DriveUnderTest, parameters: Mapping[str, A
                 measure(f"health.{name}", value, counter=change.counter)
     alarms = [change.alarm for change in changes if change.alarm]
     measure("life.alarms", len(alarms))
+    for workload in workloads:
+        found_iops = [job.iops for job in rounds.reported(workload)]
+        measure(f"{rounds.state}.iops", found_iops, statistics=PTS_STATISTICS, **workload.labels)
     if wrong or alarms:
         raise ProductFailed("; ".join((*wrong, *alarms)))
 
     measure("steady.round", rounds.steady().last)
-    for workload in workloads:
-        measure("steady.iops", [job.iops for job in rounds.in_window(workload)], **workload.labels)

@@ -9,7 +9,17 @@ import pytest
 
 from rackloop.lab import Lab
 from rackloop.parameters import flag, number, part, size, whole
-from rackloop_fixtures import BANDWIDTH, Conditions, DriveUnderTest, Measure, Workload, measured_bytes, measured_drives
+from rackloop_fixtures import (
+    BANDWIDTH,
+    PTS_STATISTICS,
+    Conditions,
+    DriveUnderTest,
+    Measure,
+    Rounds,
+    Workload,
+    measured_bytes,
+    measured_drives,
+)
 
 KIB = 1 << 10
 # The defaults are the specification's.
@@ -33,7 +43,7 @@ PARAMETERS = {
     "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
-MEASURES = {"rounds.bandwidth": "B/s", "steady.round": "1", "steady.bandwidth": "B/s"}
+MEASURES = {"rounds.bandwidth": "B/s", "steady.round": "1", "steady.bandwidth": "B/s", "unsteady.bandwidth": "B/s"}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the sequential throughput of a drive in steady state, reading and writing",
@@ -63,13 +73,18 @@ def _workloads(parameters: Mapping[str, Any], block: int) -> list[Workload]:
 def test_throughput(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], measure: Measure) -> None:
     """Purge and fill again for each block size; writes say when the drive is steady."""
     conditions = Conditions.of(parameters)
+    never_steady: list[Rounds] = []
     for block in parameters["blocks"]:
         workloads = _workloads(parameters, block)
         drive_under_test.prepare(conditions)
         rounds = drive_under_test.rounds(workloads, conditions, tracked=workloads[-1], quantity=BANDWIDTH)
         for workload in workloads:
             measure("rounds.bandwidth", rounds.values(workload), **workload.labels)
-        measure("steady.round", rounds.steady().last, **workloads[-1].labels)
         for workload in workloads:
-            bandwidths = [job.bandwidth_bytes_per_s for job in rounds.in_window(workload)]
-            measure("steady.bandwidth", bandwidths, **workload.labels)
+            bandwidths = [job.bandwidth_bytes_per_s for job in rounds.reported(workload)]
+            measure(f"{rounds.state}.bandwidth", bandwidths, statistics=PTS_STATISTICS, **workload.labels)
+        never_steady += [] if rounds.window else [rounds]
+        if rounds.window:
+            measure("steady.round", rounds.steady().last, **workloads[-1].labels)
+    for rounds in never_steady:
+        rounds.steady()

@@ -32,6 +32,7 @@ PARAMETERS = {
 MEASURES = {
     "saturation.iops": "IOPS",
     "saturation.fresh": "IOPS",
+    "saturation.last": "IOPS",
     "saturation.steady": "IOPS",
     "saturation.ratio": "1",
     "saturation.cliff": "B",
@@ -74,6 +75,7 @@ def test_write_saturation(drive_under_test: DriveUnderTest, parameters: Mapping[
     measure("saturation.fresh", saturation.fresh)
     if saturation.cliff_bytes is not None:
         measure("saturation.cliff", saturation.cliff_bytes)
+    measure("saturation.last", saturation.last.average)
     steady = saturation.steady.average
     measure("saturation.steady", steady)
     measure("saturation.ratio", steady / saturation.fresh)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rackloop.measurement._measurement import Finding as Finding
     from rackloop.measurement._measurement import Limit as Limit
     from rackloop.measurement._measurement import Measurement as Measurement
+    from rackloop.measurement._measurement import Statistic as Statistic
     from rackloop.measurement._measurement import judge as judge
     from rackloop.measurement._steady_state import PTS as PTS
     from rackloop.measurement._steady_state import Criteria as Criteria

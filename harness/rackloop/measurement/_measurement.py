@@ -199,8 +199,11 @@ def judge(
     limits: Iterable[Limit],
     facts: Mapping[str, str],
     load: Callable[[], MachineLoad] | None = None,
+    statistics: Sequence[Statistic] = (),
 ) -> list[Finding]:
     """One finding for every limit that applies to ``measurement``, or a single one without a verdict.
+
+    ``statistics`` are told besides, where no limit asks for them.
 
     ``facts`` are what a limit's ``on`` is held against, such as ``{"lab_kind": "mock"}``. Judged from the interval:
     pass when all of it is inside the limit, fail when all of it is outside, unknown otherwise. What cannot be decided
@@ -211,7 +214,10 @@ def judge(
     applying = [limit for limit in limits if _applies(limit, measurement, facts)]
     if applying and load is not None:
         measurement = measurement.doubted(load())
-    return [_find(measurement, limit) for limit in applying] or [_find(measurement, None)]
+    judged = [_find(measurement, limit) for limit in applying]
+    asked = {finding.statistic for finding in judged}
+    told = [_find(measurement, None, statistic) for statistic in statistics if statistic not in asked]
+    return [*judged, *told] or [_find(measurement, None)]
 
 
 def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -> bool:
@@ -222,9 +228,10 @@ def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -
     )
 
 
-def _find(measurement: Measurement, limit: Limit | None) -> Finding:
+def _find(measurement: Measurement, limit: Limit | None, statistic: Statistic | None = None) -> Finding:
     samples = measurement.samples
-    statistic: Statistic = "max" if samples.n == 1 else 0.5
+    if statistic is None:
+        statistic = "max" if samples.n == 1 else 0.5
     if limit is not None and limit.quantile is not None:
         statistic = limit.quantile
     raw = _bounds(samples, statistic)

@@ -143,7 +143,7 @@ def _window(axes: Axes, rounds: RoundsMeasured) -> None:
 
 
 @styled
-def iops_matrix(cells: Sequence[Cell], source: Source) -> Figure:
+def iops_matrix(cells: Sequence[Cell], source: Source, *, is_steady: bool = True) -> Figure:
     """IOPS by block size and mix: every figure in a table, and as one curve for each mix."""
     figure = blank(11.5, 4.9)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
@@ -167,20 +167,25 @@ def iops_matrix(cells: Sequence[Cell], source: Source) -> Figure:
     right.set_xlabel("Block size")
     right.set_ylabel("IOPS")
     right.legend(title="reads/writes", fontsize=8, loc="lower left")
-    figure.suptitle(source.title("Random IOPS in steady state"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption("Averages over the rounds of the steady window."))
+    figure.suptitle(source.title(f"Random IOPS {_state(is_steady=is_steady)}"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption(f"Averages over {_window_words(is_steady=is_steady)}."))
     return figure
 
 
 @styled
-def latency_matrix(panels: Sequence[tuple[str, Sequence[Cell]]], source: Source) -> Figure:
+def latency_matrix(panels: Sequence[tuple[str, Sequence[Cell]]], source: Source, *, is_steady: bool = True) -> Figure:
     """Latency by block size and mix, a table for each statistic named in ``panels``."""
     figure = blank(11.5, 3.9)
     for axes, (name, cells) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
         _table(axes, cells, _microseconds, is_high_good=False)
         axes.set_title(f"{name}, us", fontsize=10)
-    figure.suptitle(source.title("Latency in steady state, one I/O outstanding"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption("Over all I/O of the rounds of the steady window."))
+    figure.suptitle(
+        source.title(f"Latency {_state(is_steady=is_steady)}, one I/O outstanding"),
+        x=0.012,
+        ha="left",
+        fontweight="bold",
+    )
+    put_caption(figure, source.caption(f"Over all I/O of {_window_words(is_steady=is_steady)}."))
     return figure
 
 
@@ -209,7 +214,7 @@ def _table(axes: Axes, cells: Sequence[Cell], word: Callable[[float], str], *, i
 
 
 @styled
-def bandwidth_bars(cells: Sequence[Cell], source: Source) -> Figure:
+def bandwidth_bars(cells: Sequence[Cell], source: Source, *, is_steady: bool = True) -> Figure:
     """Sequential throughput by block size, reads beside writes."""
     figure = blank(6.4, 4.2)
     axes = figure.subplots()
@@ -225,8 +230,8 @@ def bandwidth_bars(cells: Sequence[Cell], source: Source) -> Figure:
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
-    axes.set_title(source.title("Sequential throughput in steady state"))
-    put_caption(figure, source.caption("Averages over the rounds of the steady window."))
+    axes.set_title(source.title(f"Sequential throughput {_state(is_steady=is_steady)}"))
+    put_caption(figure, source.caption(f"Averages over {_window_words(is_steady=is_steady)}."))
     return figure
 
 
@@ -272,11 +277,11 @@ def _saturating(axes: Axes, along: Sequence[float], values: Sequence[float], spa
         axes.hlines(span.attained.average, along[span.attained.first - 1], end, color=BLACK, linewidth=1)
     if spans and spans[0].left is not None:
         left_at = along[spans[0].left - 1]
-        axes.axvline(left_at, color=ORANGE, linestyle=(0, (4, 3)), label="left the state it was new in")
+        axes.axvline(left_at, color=ORANGE, linestyle=(0, (4, 3)), label="end of FOB (fresh out of box) state")
 
 
 @styled
-def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source) -> Figure:
+def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source, *, is_steady: bool = True) -> Figure:
     """Latency against IOPS as more is outstanding: the number stands at each point."""
     figure = blank(8.6, 4.9)
     axes = figure.subplots()
@@ -293,9 +298,17 @@ def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source) -
     axes.set_xlabel("IOPS")
     axes.set_ylabel("Latency, us")
     axes.legend(loc="upper left")
-    axes.set_title(source.title(f"Demand curve, {workload}"))
+    axes.set_title(source.title(f"Demand curve, {workload}" + ("" if is_steady else ", NOT STEADY")))
     put_caption(figure, source.caption("The number at a point is how many I/Os were outstanding."))
     return figure
+
+
+def _state(*, is_steady: bool) -> str:
+    return "in steady state" if is_steady else "of a drive that is NOT STEADY"
+
+
+def _window_words(*, is_steady: bool) -> str:
+    return "the rounds of the steady window" if is_steady else "the last rounds, which are not steady"
 
 
 def _name(rounds: RoundsMeasured, *, is_by_depth: bool = False) -> str:

@@ -191,3 +191,13 @@ def test_errors_and_clusters_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"a\.b: "):
         Measurement.of("a.b", "s", samples, {}, errors=errors, clusters=clusters)
+
+
+def test_statistics_that_are_asked_for_are_told_beside_what_limits_ask_for() -> None:
+    taken = Measurement.of("a.iops", "IOPS", [1.0, 2.0, 6.0], {})
+    mean_and_median = [("mean", 3.0, None), (0.5, 2.0, None)]
+    told = judge(taken, [], {}, statistics=("mean", 0.5))
+    assert [(one.statistic, one.value, one.verdict) for one in told] == mean_and_median
+    limit = Limit("a.iops", quantile="max", maximum=9.0, text="max 9 IOPS", unit="IOPS")
+    told = judge(taken, [limit], {}, statistics=("mean", "max"))
+    assert [(one.statistic, one.verdict) for one in told] == [("max", Verdict.PASS), ("mean", None)]

@@ -25,6 +25,7 @@ from rackloop_reports.plots import (
     steady_state_convergence,
     write_saturation,
 )
+from rackloop_reports.plots.characterize_select import characterize_drawings
 from rackloop_reports.record import RunRecord, read_run
 from tests.unit.reports.example_stream import ExampleRun
 
@@ -108,7 +109,7 @@ def test_saturation_is_shown_over_time_and_over_what_was_written() -> None:
     assert np.asarray(over_time.lines[0].get_xdata())[-1] == 22 * 60
     total = (12 * 300 + 150 + 9 * 50) * 60 * 4096 / (1 << 30)
     assert np.asarray(over_bytes.lines[0].get_xdata())[-1] == pytest.approx(total)
-    assert over_time.lines[-1].get_label() == "left the state it was new in"
+    assert over_time.lines[-1].get_label() == "end of FOB (fresh out of box) state"
     assert set(np.asarray(over_time.lines[-1].get_xdata())) == {13 * 60}
     assert len(over_time.patches) == 2
     assert stalls.get_ylabel() == "Longest latency, ms"
@@ -191,3 +192,27 @@ def test_a_test_without_a_drive_has_no_card(run: RunRecord) -> None:
     html = description_html(run.tests[0], run, None)
     assert "Identity card" not in html
     assert "Health" not in html
+
+
+def test_a_drive_that_was_not_steady_has_its_plots_and_they_say_so(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    labels = {"block": "4 KiB", "mix": "0/100"}
+    for name, measures in {
+        "iops": ["unsteady.iops"],
+        "latency": ["unsteady.latency", "unsteady.longest"],
+        "throughput": ["unsteady.bandwidth"],
+        "depth": ["unsteady.iops", "unsteady.latency"],
+    }.items():
+        test = f"characterize/{name}::{name}"
+        example.start(test, f"measure {name}")
+        for measure in measures:
+            more = {"outstanding": "8"} if name == "depth" else {}
+            example.measure(test, measure, "s", [1.0, 1.5], labels | more)
+        example.finish(test, "unknown", "product", "no steady state")
+    run = read_run(example.close("unknown", 3))
+    drawn = [[(name, draw()) for name, draw in characterize_drawings(test, SOURCE)] for test in run.tests]
+    names = ["IOPS by block size and mix", "Latency by block size and mix", "Sequential throughput", "Demand curve"]
+    assert [[name for name, _ in figures] for figures in drawn] == [[name] for name in names]
+    for ((_, figure),) in drawn:
+        titles = [axes.get_title(loc="left") for axes in figure.axes] + [figure.get_suptitle()]
+        assert any("NOT STEADY" in title for title in titles)
