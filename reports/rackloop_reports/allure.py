@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,13 +91,15 @@ def generate(
     started_ms: int,
     tool: AllureTool,
     limits_s: Sequence[float] = LIMITS_S,
+    first_screen: Callable[[Mapping[str, str]], str] | None = None,
 ) -> Path:
     """Make the HTML report of ``results`` in ``report_dir`` and return its ``index.html``.
 
     The directory is replaced whole, and only if an earlier call made it: BadInput otherwise. With ``history``, a
     JSON-lines file, trends show the runs that stand in it from before ``started_ms``, and the run is put in its
-    place there, once, however often it is reported. Allure is started once for each of ``limits_s``, until one start
-    ends in time. Raises ToolError where Allure fails; needs no network.
+    place there, once, however often it is reported. ``first_screen`` is given the address of each test's page by its
+    test case, and makes what stands before Allure's own pages. Allure is started once for each of
+    ``limits_s``, until one start ends in time. Raises ToolError where Allure fails; needs no network.
     """
     with writing(report_dir):
         if report_dir.exists() and any(report_dir.iterdir()) and not (report_dir / _MADE_HERE).exists():
@@ -105,8 +107,10 @@ def generate(
         with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
             made = Path(made_in, "report")
             with _locked(history):
-                _generate_with_history(results, made, history, title, started_ms, tool, limits_s)
+                pages = _generate_with_history(results, made, history, title, started_ms, tool, limits_s)
             _stop_phoning_home(made / INDEX)
+            if first_screen is not None:
+                _put_first(made / INDEX, first_screen(pages))
             (made / _MADE_HERE).touch()
             if report_dir.exists():
                 report_dir.rename(Path(made_in, "old"))
@@ -122,8 +126,11 @@ def _generate_with_history(
     started_ms: int,
     tool: AllureTool,
     limits_s: Sequence[float],
-) -> None:
-    """Let Allure see and append to a copy that ends before this run, then put its entry where it belongs."""
+) -> dict[str, str]:
+    """Let Allure see and append to a copy that ends before this run, then put its entry where it belongs.
+
+    Returns the address of each test's page, by its test case.
+    """
     entries = _read_history(history, title) if history else []
     copy = made.with_name("history.jsonl")
     for limit_s in limits_s:
@@ -133,10 +140,12 @@ def _generate_with_history(
             break
     else:
         raise ToolError(f"Allure made no report in {limits_s[-1]:g} s; look at the load of this machine, try again")
+    own = json.loads(copy.read_text().splitlines()[-1]) | {"timestamp": started_ms}
     if history:
-        own = json.loads(copy.read_text().splitlines()[-1]) | {"timestamp": started_ms}
         kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]
         write_atomically(history, "".join(map(_line, kept)))
+    # Allure's key of a test is that of its case, a full stop, and a digest of its parameters.
+    return {key.partition(".")[0]: str(found["id"]) for key, found in own.get("testResults", {}).items()}
 
 
 def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
@@ -183,6 +192,13 @@ def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any],
 def _stop_phoning_home(index: Path) -> None:
     """Remove the scripts that report each view of a page to Google: a lab's results are confidential."""
     index.write_text(_ANALYTICS.sub("", index.read_text()))
+
+
+def _put_first(index: Path, screen: str) -> None:
+    """Put ``screen`` at the end of the page's body, where all it hides is there already."""
+    head, body, tail = index.read_text().rpartition("</body>")
+    if body:
+        index.write_text(f"{head}{screen}{body}{tail}")
 
 
 @contextmanager

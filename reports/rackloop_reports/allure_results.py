@@ -19,6 +19,7 @@ from rackloop.measurement import Verdict
 from rackloop.record import Exchange
 from rackloop_reports._files import write_atomically, writing
 from rackloop_reports.attachments import description_html, exchanges_text, remaps_csv, verdict_text
+from rackloop_reports.drives_used import drives_used
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.plot_selection import Plot, RunPlots
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
@@ -51,8 +52,15 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
 Json = dict[str, Any]
 
 
-def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
+def case_id_of(run: RunRecord, test: str) -> str:
+    """The test's id in Allure, the same in every run of its plan."""
+    return _digest(run.started.plan, test)
+
+
+def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
     """Bring the Allure results in ``results`` up to what the events of ``run`` say; files lie below ``run_dir``.
+
+    Returns the plots of the whole run.
 
     Raises BadInput where a result there is not readable or the directory cannot be written.
     """
@@ -64,10 +72,12 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> None:
     plots = RunPlots(run)
     for test in run.tests:
         _complete_test(test, run, plots.plots_of([test]), results, run_dir, written.get(test.id))
-    _write_json(results / f"{_OURS}globals.json", _globals(run, plots.plots_of(run.tests), results))
+    of_run = plots.plots_of(run.tests)
+    _write_json(results / f"{_OURS}globals.json", _globals(run, of_run, results))
     _write_json(results / f"{_OURS}perf.json", metrics_of(run))
     _write_json(results / "categories.json", list(CATEGORIES))
     write_atomically(results / "environment.properties", _environment(run))
+    return of_run
 
 
 def _by_test(results: Path) -> dict[str, Path]:
@@ -100,8 +110,8 @@ def _complete_test(
         labels.append({"name": "tag", "value": "simulated"})
     result |= {
         # Known by its identity in the plan, so that its history survives a change of file or parameters.
-        "historyId": _digest(run.started.plan, test.id),
-        "testCaseId": _digest(run.started.plan, test.id),
+        "historyId": case_id_of(run, test.id),
+        "testCaseId": case_id_of(run, test.id),
         "name": title_of(test.id, about_of(test)),
         "status": _STATUS[test.verdict],
         "descriptionHtml": description_html(test, run, plots[0] if plots else None),
@@ -197,8 +207,8 @@ def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
     return {"attachments": [{**entry, "timestamp": stamp} for entry in attachments], "errors": errors}
 
 
-def _environment(run: RunRecord) -> str:
-    """Allure's environment block, a Java properties file."""
+def environment_of(run: RunRecord) -> dict[str, str]:
+    """What a run ran on, by the names that a reader knows it by: of the drives, those alone that a test was about."""
     facts = {
         **run.started.environment,
         "Plan": run.started.plan,
@@ -208,10 +218,15 @@ def _environment(run: RunRecord) -> str:
         "Started": run.started.wall,
         **{f"Version of {name}": version for name, version in run.started.versions.items()},
     }
-    for dut in run.started.duts:
+    for dut in drives_used(run):
         parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))
         facts[f"Drive {dut.get('id')}"] = ", ".join(str(part) for part in parts if part)
-    facts |= {f"Not used {out.gear}": out.reason for out in run.parts_out}
+    return facts | {f"Not used {out.gear}": out.reason for out in run.parts_out}
+
+
+def _environment(run: RunRecord) -> str:
+    """Allure's environment block, a Java properties file."""
+    facts = environment_of(run)
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in facts.items())
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rackloop.errors import ToolError
 from rackloop_reports import allure, allure_results
 from rackloop_reports._files import write_atomically
 from rackloop_reports.junit import to_junit
+from rackloop_reports.measurement_table import measurements_csv
+from rackloop_reports.overview import overview_html
 from rackloop_reports.record import RunRecord, read_run
+from rackloop_reports.run_history import history_of
 from rackloop_reports.summary import Summary, summarize, to_json
 
 _SUMMARY = "summary.json"
 _JUNIT = "junit.xml"
+_MEASUREMENTS = "measurements.csv"
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,10 @@ def render(
     node: Path | None = None,
     limits_s: Sequence[float] = allure.LIMITS_S,
 ) -> RenderedReport:
-    """Render ``summary.json``, ``junit.xml``, ``allure-results/`` and ``report/index.html`` in ``run_dir``.
+    """Render all reports of the run in ``run_dir``, ``report/index.html`` last.
 
-    ``history`` is the lab's history file, ``node`` a Node.js other than the one found, ``limits_s``
+    ``history`` is the lab's history file, beside which each plan, and each drive that is measured by itself, has its
+    own for trends; ``node`` a Node.js other than the one found, ``limits_s``
     how long each start of Allure may take. Rendering again gives the
     same. Raises BadInput where ``run_dir`` holds no readable stream, before anything is written; ToolError where
     Node.js or Allure is missing or fails, after everything else was written.
@@ -42,17 +48,18 @@ def render(
     run = read_run(run_dir)
     rendered = RenderedReport(_write_summary(run, run_dir), run_dir / "report" / allure.INDEX)
     results = run_dir / "allure-results"
-    allure_results.complete(run, results, run_dir)
+    plots = allure_results.complete(run, results, run_dir)
     try:
         tool = allure.AllureTool(node or allure.find_node(), allure.find_allure())
         allure.generate(
             results,
             run_dir / "report",
-            history,
+            history_of(run, history) if history else None,
             title=run.title,
             started_ms=run.wall_ms(run.started_ns),
             tool=tool,
             limits_s=limits_s,
+            first_screen=partial(overview_html, run, plots),
         )
     except ToolError as error:
         raise type(error)(f"{error} (the other reports are in {run_dir})") from error
@@ -60,7 +67,10 @@ def render(
 
 
 def write_summary(run_dir: Path) -> Summary:
-    """Write ``summary.json`` and ``junit.xml`` in ``run_dir`` and nothing else. Raises BadInput as :func:`render`."""
+    """Write ``summary.json``, ``junit.xml`` and ``measurements.csv``, and nothing else.
+
+    Raises BadInput as :func:`render`.
+    """
     return _write_summary(read_run(run_dir), run_dir)
 
 
@@ -68,4 +78,5 @@ def _write_summary(run: RunRecord, run_dir: Path) -> Summary:
     summary = summarize(run)
     write_atomically(run_dir / _SUMMARY, to_json(summary))
     write_atomically(run_dir / _JUNIT, to_junit(run))
+    write_atomically(run_dir / _MEASUREMENTS, measurements_csv(run))
     return summary

@@ -61,6 +61,7 @@ def test_every_report_is_there(tmp_path: Path, node: Path) -> None:
         "allure-results",
         "events.jsonl",
         "junit.xml",
+        "measurements.csv",
         "report",
         "summary.json",
     }
@@ -70,7 +71,7 @@ def test_summary_and_junit_are_written_without_the_page(tmp_path: Path) -> None:
     run = small_run(tmp_path / "run")
     there = set(run.iterdir())
     assert write_summary(run).verdict == "pass"
-    assert {path.name for path in set(run.iterdir()) - there} == {"summary.json", "junit.xml"}
+    assert {path.name for path in set(run.iterdir()) - there} == {"summary.json", "junit.xml", "measurements.csv"}
     assert json.loads((run / "summary.json").read_text())["verdict"] == "pass"
 
 
@@ -81,6 +82,7 @@ def test_trends_show_the_runs_before_and_each_run_once(tmp_path: Path, node: Pat
         if not run_dir.exists():
             small_run(run_dir, day)
         render(run_dir, node=node, history=history)
+    history = history.with_name("history-smoke.jsonl")
     entries = [json.loads(line) for line in history.read_text().splitlines()]
     assert [re.findall(r"2026-01-0(\d)", entry["name"])[0] for entry in entries] == ["1", "2", "3"]
     assert entries[1]["timestamp"] - entries[0]["timestamp"] == 86_400_000
@@ -92,7 +94,7 @@ def test_a_damaged_history_costs_no_report(tmp_path: Path, node: Path) -> None:
     history = tmp_path / "history.jsonl"
     history.write_text('{"half\n[]\n"text"\n{"name":"no stamp"}\n')
     render(small_run(tmp_path / "run"), node=node, history=history)
-    assert len(history.read_text().splitlines()) == 1
+    assert len((tmp_path / "history-smoke.jsonl").read_text().splitlines()) == 1
 
 
 def test_a_report_replaces_the_one_before_whole(tmp_path: Path, node: Path) -> None:
@@ -151,7 +153,7 @@ def test_an_allure_that_hangs_is_started_again(tmp_path: Path, node: Path) -> No
     run_dir = small_run(tmp_path / "run")
     rendered = render(run_dir, node=node, history=tmp_path / "history.jsonl", limits_s=(0.0, 120.0))
     assert rendered.index.is_file()
-    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 1
+    assert len((tmp_path / "history-smoke.jsonl").read_text().splitlines()) == 1
     with pytest.raises(ToolError, match="made no report"):
         render(run_dir, node=node, limits_s=(0.0, 0.0))
 
@@ -166,7 +168,7 @@ def test_the_command_prints_the_table_and_the_place(
     said = capsys.readouterr().out
     assert "a/b" in said
     assert f"Report: {run_dir}/report/index.html" in said
-    assert (tmp_path / "state/labs/mock/history.jsonl").is_file()
+    assert (tmp_path / "state/labs/mock/history-smoke.jsonl").is_file()
 
 
 @pytest.mark.parametrize("case", ["nowhere", "empty", "corrupted"])
