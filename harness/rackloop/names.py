@@ -36,6 +36,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def file_name(text: str) -> str:
+    """``text`` as a part of a path: ``fabric-identity`` for ``fabric/identity``."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+
+
 def require_file_name(name: str) -> None:
     """Raises BadInput where ``name`` is not that of a file alone, without folders."""
     if not name or "/" in name or name in {".", ".."}:

@@ -20,6 +20,8 @@ from rackloop.record import Exchange
 from rackloop_reports._files import write_atomically, writing
 from rackloop_reports.attachments import description_html, exchanges_text, remaps_csv, verdict_text
 from rackloop_reports.drives_used import drives_used
+from rackloop_reports.fio_archive import fio_archive
+from rackloop_reports.measurement_table import measurements_csv
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.plot_selection import Plot, RunPlots
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
@@ -114,7 +116,7 @@ def _complete_test(
         "testCaseId": case_id_of(run, test.id),
         "name": title_of(test.id, about_of(test)),
         "status": _STATUS[test.verdict],
-        "descriptionHtml": description_html(test, run, plots[0] if plots else None),
+        "descriptionHtml": description_html(test, run, plots[0] if plots else None, run_dir),
         "labels": labels,
         "attachments": theirs + ours,
         "steps": [step for step in result.get("steps", ()) if not is_ours(step)] + steps_of(test, run),
@@ -172,6 +174,8 @@ def _attachments(
         yield _attach("Remaps", ".csv", "text/csv", remaps_csv(test.remaps, run).encode(), key, results)
     if test.exchanges:
         yield _attach_exchanges("Switch exchanges", test.exchanges, run, key, results)
+    if (packed := fio_archive(run_dir, test.id)) is not None:
+        yield _attach("fio job files and reports", ".zip", "application/zip", packed, key, results)
     for number, attached in enumerate(test.attachments):
         source = (run_dir / attached.path).resolve()
         # A path of an edited stream must not pull files from elsewhere into a report that is passed around.
@@ -203,6 +207,8 @@ def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
     attachments = [_attach_plot(plot, "run", results) for plot in plots]
     if run.exchanges:
         attachments.append(_attach_exchanges("Switch exchanges outside tests", run.exchanges, run, "run", results))
+    csv = measurements_csv(run).encode()
+    attachments.append(_attach("All measurements", ".csv", "text/csv", csv, "run", results))
     errors = [] if run.finished else [{"message": KILLED, "timestamp": stamp}]
     return {"attachments": [{**entry, "timestamp": stamp} for entry in attachments], "errors": errors}
 

@@ -7,9 +7,10 @@ import csv
 import io
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
 from rackloop.record import Exchange, RemapSeen
-from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html
+from rackloop_reports.drive_card import HEALTH, health_html, identity_card_html, snapshots_of
 from rackloop_reports.formatting import cause_text
 from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.measurement_table import measurements_html
@@ -25,14 +26,19 @@ _STYLE = (
 STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
 
 
-def description_html(test: TestRecord, run: RunRecord, plot: Plot | None) -> str:
-    """The overview of a test: the reason for its verdict, its purpose, drive, measurements and first plot."""
+def description_html(test: TestRecord, run: RunRecord, plot: Plot | None, run_dir: Path | None = None) -> str:
+    """The overview of a test: the reason for its verdict, its purpose, drive, measurements and first plot.
+
+    ``run_dir`` has the snapshots of health, which say how the drive is.
+    """
     # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
     parts = [f"<p><b>{escape(verdict_text(test, run))}:</b> {escape(test.reason)}</p>"] if test.reason else []
     parts.append(f"<p>{escape(verdict_sentence(test, is_simulated=run.is_simulated))}</p>{_STYLE}")
     parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
-    parts += [identity_card_html(seen) for seen in test.drives]
-    if health := health_html(test.measurements):
+    snapshots = {seen.drive: snapshots_of(test, seen.drive, run_dir) for seen in test.drives}
+    parts += [identity_card_html(seen, snapshots[seen.drive][1]) for seen in test.drives]
+    before, after = next(iter(snapshots.values())) if len(snapshots) == 1 else ({}, {})
+    if health := health_html(test.measurements, before, after):
         parts.append(health)
     if plot:
         data = base64.b64encode(plot.data).decode("ascii")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any, Protocol, Self
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
+from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
     FioJobResult,
@@ -159,7 +161,9 @@ class Fio:
                 "(Debian's has nbd; a build of your own needs libnbd-dev)"
             )
         name = f"fio-{next(_runs)}"
-        paths = [self._executor.put_text(file, text) for file, text in run.files(name).items()]
+        files = run.files(name)
+        paths = [self._executor.put_text(file, text) for file, text in files.items()]
+        tell(name, "fio", files[f"{name}.fio"])
         folder = str(PurePosixPath(paths[0]).parent)
         argv = ["fio", "--output-format=json+", f"--output={name}.json"]
         if not run.writes:
@@ -283,6 +287,7 @@ class RunningFio:
         if self._final is None:
             ended = self._process.wait(deadline)
             self.logs, printed = self._collect(deadline)
+            tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)
             documents, _ = complete_documents(printed)
             reports = documents or ([self._last_report] if self._last_report is not None else [])
@@ -363,6 +368,12 @@ class RunningFio:
 
     def _result(self, jobs: tuple[FioJobResult, ...]) -> FioResult:
         return FioResult(jobs, self._start.started_ns, self._start.error_s + _LOG_ERROR_S)
+
+
+def _last_text(printed: str) -> str:
+    """The last document of what fio printed, as it stands there; empty where there is none."""
+    _, brace, text = f"\n{printed}".rpartition("\n{")
+    return f"{brace.strip()}{text}" if brace else ""
 
 
 def _of(code: int, threads: list[list[LogEntry]]) -> list[list[LogEntry]]:

@@ -198,7 +198,10 @@ class RoundsMeasured:
 
 @dataclass(frozen=True)
 class DriveSeen:
-    """A drive's identity when a test began; ``differs`` are sentences on what the lab description says else."""
+    """A drive's identity when a test began; ``differs`` are sentences on what the lab description says else.
+
+    ``facts`` are what its server says besides, in words: ``Link``, ``LBA format``.
+    """
 
     kind: ClassVar[str] = "drive.seen"
     test: str
@@ -212,6 +215,7 @@ class DriveSeen:
     size_bytes: int
     identifiers: Mapping[str, str]
     differs: Sequence[str]
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ def test_a_smoke_run_has_its_attachments_and_completing_it_twice_changes_nothing
         "Throughput by block size (simulated)",
         "Stages of a remap (simulated)",
         "Timeline of remaps and I/O (simulated)",
+        "All measurements",
     ]
     assert globals_["errors"] == []
     completed(tmp_path)

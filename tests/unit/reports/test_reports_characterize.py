@@ -180,8 +180,8 @@ def test_a_drives_life_begins_with_its_identity_card_and_ends_with_its_health(ru
     test = run.tests[-1]
     html = description_html(test, run, None)
     assert "<th>Model</th><td>RL SSD &lt;1&gt;</td>" in html
-    assert "<th>Lab description</th><td>says the same</td>" in html
-    assert "<td>writes</td><td>10</td><td>1,234,567</td><td>+1,234,557</td><td></td>" in html
+    assert "<th>Matches lab description</th><td>yes</td>" in html
+    assert "<td>writes</td><td></td><td>10</td><td>1,234,567</td><td>+1,234,557</td><td>not judged</td>" in html
     assert "<b>media_errors went from 0 to 3: data could not be read back, or not be written</b>" in html
     assert "life.alarms" in html
     assert "health.before" not in html

@@ -1,0 +1,30 @@
+"""What fio was told and what it answered, word for word, for whoever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Is given the name of a run of fio, the ending of a file (``fio``: its job file, ``json``: its report), and the text.
+FioListener = Callable[[str, str, str], None]
+
+_listeners: list[FioListener] = []
+
+
+@contextmanager
+def recording_fio(listener: FioListener) -> Iterator[None]:
+    """Have ``listener`` be given every job file and every final report of this process's fios while the block runs.
+
+    It is called from the threads that start fio and wait for it, whoever they belong to.
+    """
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def tell(name: str, ending: str, text: str) -> None:
+    """Tell those who listen."""
+    for listener in tuple(_listeners):
+        listener(name, ending, text)
