@@ -33,7 +33,7 @@ font:15px/1.5 system-ui,sans-serif;color:var(--rl-ink);background:var(--rl-bg);m
 #rl h1,#rl h2,#rl th{font-weight:700}#rl h1{font-size:24px;line-height:1.3;margin:8px 0 4px;padding-left:12px;
 border-left:8px solid var(--rl-mark)}
 #rl h2{font-size:17px;margin:28px 0 8px}
-#rl p{margin:4px 0}#rl .dim{color:var(--rl-dim)}
+#rl p{margin:4px 0}#rl ul{list-style:disc;padding-left:20px;margin:8px 0}#rl .dim{color:var(--rl-dim)}
 #rl a{color:inherit}
 #rl nav{display:flex;gap:8px 20px;flex-wrap:wrap;margin:12px 0}
 #rl .wide{overflow-x:auto}

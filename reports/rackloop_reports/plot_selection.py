@@ -16,7 +16,7 @@ from rackloop_reports.record import RunRecord, TestRecord, fault_records, sample
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_reports.plots import Replayed, Source, StackLatency, ThroughputPoint
+    from rackloop_reports.plots import LimitLine, Replayed, Source, StackLatency, ThroughputPoint
 
 # The measures that have a plot of their own; docs/reference/events.md says which labels they carry.
 LATENCY = "remap.latency"
@@ -150,9 +150,21 @@ def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
     order = in_paper_order(set(seen))
     found.sort(key=lambda pair: order.index(pair[1].labels["stack"]))
     return [
-        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "")
+        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "", _limits(test, measured))
         for test, measured in found
         for stack in (measured.labels["stack"],)
+    ]
+
+
+def _limits(test: TestRecord, measured: Measured) -> list[LimitLine]:
+    """The largest values that limits allow of what was measured, each with its statistic."""
+    from rackloop_reports.plots import LimitLine
+
+    alike = [one for one in test.measurements if one.name == measured.name and one.labels == measured.labels]
+    return [
+        LimitLine(one.quantile, float(one.limits["max"]))
+        for one in alike
+        if one.limits and one.limits.get("max") is not None
     ]
 
 
@@ -183,6 +195,7 @@ def _replays(test: TestRecord) -> list[Replayed]:
             points(" replay"),
             samples_of(late),
             late.labels.get("seen_by", "fio"),
+            _limits(test, late),
         )
         for late in islice(test.measured(LATENESS), 1)
         if points(" planned") and points(" issued")

@@ -40,8 +40,11 @@ def run_sentence(run: RunRecord) -> str:
     limited = [measured for test in run.tests for measured in test.measurements if measured.limits]
     missed = sum(measured.verdict == Verdict.FAIL for measured in limited)
     parts = []
+    doubtful = sum(measured.verdict == Verdict.UNKNOWN for measured in limited)
     if missed:
         parts.append(f"{missed} of {counted(len(limited), 'limit')} missed")
+    elif doubtful:
+        parts.append(f"{doubtful} of {counted(len(limited), 'limit')} not decided")
     elif limited and run.verdict is Verdict.PASS:
         parts.append(f"all {counted(len(limited), 'limit')} kept")
     parts.append(f"{verdicts[Verdict.PASS]} of {counted(len(run.tests), 'test')} passed")

@@ -1,5 +1,6 @@
 """Plots of a run, each a function from its data to a figure."""
 
+from rackloop_reports.plots._style import LimitLine as LimitLine
 from rackloop_reports.plots._style import Source as Source
 from rackloop_reports.plots._style import encode as encode
 from rackloop_reports.plots._style import in_paper_order as in_paper_order

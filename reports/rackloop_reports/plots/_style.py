@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import wraps
 from io import BytesIO
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rackloop_reports.record import RunRecord
 
@@ -24,15 +24,39 @@ PURPLE, SKY, YELLOW, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#222222"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, "#7A7A7A", BLACK)
 GREY = "#6B6B6B"
 
+_Dashes: TypeAlias = str | tuple[float, tuple[float, ...]]
+
 _SHEET = Path(__file__).with_name("rackloop.mplstyle")
-_CAPTION_CHARACTERS_PER_INCH = 17.5
+_CAPTION_CHARACTERS_PER_INCH = 16.0
 _LEGEND_COLUMNS = 8
 
 # What the paper's Figure 2 calls the driver stacks, in its order.
 STACK_TITLES = {"vanilla": "Vanilla", "no_timeouts": "No timeouts", "warm_port": "Warm port", "comreset": "COMRESET"}
 
+#: The dashes of lines that share axes, so that a print without colours can be read as well.
+LINES: tuple[_Dashes, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)))
+LIMIT_DASHES: _Dashes = (0, (2, 1.5))
+_PREFIXED = {
+    "s": ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "us")),
+    "B/s": ((1e9, 1e-9, "GB/s"), (1e6, 1e-6, "MB/s"), (1e3, 1e-3, "kB/s")),
+    "IOPS": ((1e4, 1e-3, "kIOPS"),),
+}
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class LimitLine:
+    """A limit to be drawn: the statistic it is held against, such as ``p99``, and its value in SI units."""
+
+    statistic: str
+    value: float
+
+
+class _LineLook(TypedDict):
+    color: str
+    linestyle: _Dashes
 
 
 @dataclass(frozen=True)
@@ -90,6 +114,31 @@ def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = ()) -> Non
     figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))
 
 
+def line_look(place: int) -> _LineLook:
+    """The colour and the dashes of line number ``place``: neighbours differ in both, and 32 lines in one."""
+    dashes = LINES[(place + place // len(CYCLE)) % len(LINES)]
+    return {"color": CYCLE[place % len(CYCLE)], "linestyle": dashes}
+
+
+def put_legend_beside(axes: Axes, title: str = "", *, columns: int = 1) -> None:
+    """A legend at the right of the axes, where it covers nothing."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=8, title=title, ncols=columns)
+
+
+def draw_limit(axes: Axes, value: float, *, is_across: bool = True) -> None:
+    """The line of a limit over the whole width of the axes, or their height, named in the legend."""
+    draw = axes.axhline if is_across else axes.axvline
+    draw(value, color=RED, linewidth=1.4, linestyle=LIMIT_DASHES, zorder=3, label="limit")
+
+
+def fitting(unit: str, largest: float) -> tuple[float, str]:
+    """The factor and the name of the unit that values up to ``largest``, in SI units, are best read in."""
+    for least, factor, name in _PREFIXED.get(unit, ()):
+        if largest >= least:
+            return factor, name
+    return 1.0, unit
+
+
 def stack_title(stack: str) -> str:
     """A stack's name as people read it."""
     return STACK_TITLES.get(stack, stack)
@@ -113,8 +162,9 @@ def thousands(value: float, _position: int | None) -> str:
 
 
 def make_y_logarithmic(axes: Axes) -> None:
-    """A logarithmic y axis that reads 0.1, 1, 10, 100 rather than powers."""
+    """A logarithmic y axis that reads 1, 2, 5, 10 rather than powers, and has ticks where it spans no power at all."""
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 

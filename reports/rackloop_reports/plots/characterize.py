@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,14 +16,15 @@ from rackloop.units import format_quantity, parse_size
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
-    CYCLE,
     GREEN,
     ORANGE,
     RED,
     Source,
     blank,
+    line_look,
     make_y_logarithmic,
     put_caption,
+    put_legend_beside,
     styled,
 )
 
@@ -74,7 +76,7 @@ def steady_state_convergence(series: Sequence[RoundsMeasured], source: Source) -
         axes.plot(
             numbers,
             [value * scale for value in rounds.values],
-            color=CYCLE[place % len(CYCLE)],
+            **line_look(place),
             linewidth=2.4 if criteria else 1.2,
             marker="o",
             markersize=5 if criteria else 3,
@@ -97,8 +99,13 @@ def measurement_window(tracked: Sequence[RoundsMeasured], source: Source) -> Fig
     for axes, rounds in zip(figure.subplots(1, len(tracked), squeeze=False).flat, tracked, strict=True):
         _window(axes, rounds)
     figure.suptitle(source.title("Steady state measurement window"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption(_criteria_words(tracked)))
+    put_caption(figure, source.caption(_criteria_words(tracked)), _shown(figure.axes[0]))
     return figure
+
+
+def _shown(axes: Axes) -> list[Artist]:
+    """What the axes would have in a legend of their own, for one below."""
+    return list(axes.get_legend_handles_labels()[0])
 
 
 def _window(axes: Axes, rounds: RoundsMeasured) -> None:
@@ -118,9 +125,7 @@ def _window(axes: Axes, rounds: RoundsMeasured) -> None:
     axes.plot(shown, [rounds.values[number - 1] * scale for number in shown], color=BLUE, marker="o", label="measured")
     edges = (window.first, window.last)
     average, half = window.average * scale, criteria.excursion / 2
-    axes.hlines(
-        average, *edges, color=BLACK, linewidth=1.2, label=f"average {format_quantity(window.average, rounds.unit)}"
-    )
+    axes.hlines(average, *edges, color=BLACK, linewidth=1.2, label="average")
     axes.fill_between(
         edges,
         average * (1 - half),
@@ -137,9 +142,9 @@ def _window(axes: Axes, rounds: RoundsMeasured) -> None:
     lowest = min(*(rounds.values[number - 1] * scale for number in shown), average * (1 - half))
     axes.set_ylim(max(0.0, lowest - 0.5 * (highest - lowest)), highest + 0.25 * (highest - lowest))
     verdict = "steady" if is_steady else "not steady"
-    words = f"{verdict}: excursion {window.excursion:.1%}, slope {window.slope_excursion:.1%}"
+    shown_average = format_quantity(window.average, rounds.unit)
+    words = f"{verdict}, average {shown_average}: excursion {window.excursion:.1%}, slope {window.slope_excursion:.1%}"
     axes.text(0.5, 0.97, words, transform=axes.transAxes, ha="center", va="top", fontweight="bold", fontsize=9)
-    axes.legend(loc="lower left", fontsize=8)
 
 
 @styled
@@ -159,14 +164,14 @@ def iops_matrix(cells: Sequence[Cell], source: Source, *, is_steady: bool = True
             [value for _, value in chosen],
             marker="o",
             markersize=4,
-            color=CYCLE[place % len(CYCLE)],
+            **line_look(place),
             label=_mix(reads),
         )
     right.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], rotation=30, ha="right")
     right.minorticks_off()
     right.set_xlabel("Block size")
     right.set_ylabel("IOPS")
-    right.legend(title="reads/writes", fontsize=8, loc="lower left")
+    put_legend_beside(right, "reads/writes")
     figure.suptitle(source.title(f"Random IOPS {_state(is_steady=is_steady)}"), x=0.012, ha="left", fontweight="bold")
     put_caption(figure, source.caption(f"Averages over {_window_words(is_steady=is_steady)}."))
     return figure
@@ -216,7 +221,7 @@ def _table(axes: Axes, cells: Sequence[Cell], word: Callable[[float], str], *, i
 @styled
 def bandwidth_bars(cells: Sequence[Cell], source: Source, *, is_steady: bool = True) -> Figure:
     """Sequential throughput by block size, reads beside writes."""
-    figure = blank(6.4, 4.2)
+    figure = blank(8.6, 4.2)
     axes = figure.subplots()
     blocks = sorted({cell.block_bytes for cell in cells})
     for shift, reads, name, color in ((-0.2, 100, "reads", BLUE), (0.2, 0, "writes", ORANGE)):
@@ -250,7 +255,6 @@ def write_saturation(iops: RoundsMeasured, longest: RoundsMeasured | None, sourc
         axes.set_xlabel(what)
         axes.set_ylabel("IOPS")
         axes.set_ylim(bottom=0)
-    over_bytes.legend(loc="best", fontsize=8)
     if longest is not None:
         times_s = [longest.round_s * number for number in range(1, len(longest.values) + 1)]
         stalls.plot(times_s, [value * 1e3 for value in longest.values], color=RED, linewidth=1.2)
@@ -264,7 +268,7 @@ def write_saturation(iops: RoundsMeasured, longest: RoundsMeasured | None, sourc
         ha="left",
         fontweight="bold",
     )
-    put_caption(figure, source.caption(f"Rounds of {iops.round_s:g} s.", _criteria_words([iops])))
+    put_caption(figure, source.caption(f"Rounds of {iops.round_s:g} s.", _criteria_words([iops])), _shown(over_bytes))
     return figure
 
 
@@ -297,7 +301,7 @@ def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source, *
     axes.margins(y=0.15)
     axes.set_xlabel("IOPS")
     axes.set_ylabel("Latency, us")
-    axes.legend(loc="upper left")
+    put_legend_beside(axes)
     axes.set_title(source.title(f"Demand curve, {workload}" + ("" if is_steady else ", NOT STEADY")))
     put_caption(figure, source.caption("The number at a point is how many I/Os were outstanding."))
     return figure

@@ -113,8 +113,8 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
         figure,
         source.caption(
             f"{asked:,} answers: correct ones of all. Where more is lost than the code recovers, an "
-            "answer must be a loud failure. Dark, with white words: wrong bytes, which is a failure unless the system "
-            "promises nothing of silent corruption. Yellow: unknown, or an error where there should be bytes."
+            "answer must be a loud failure. Orange, with white words: wrong data, a failure only if silent corruption "
+            "must be detected. Yellow: unknown, or an error where there should be data."
         ),
     )
     return figure

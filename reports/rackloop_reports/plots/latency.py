@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,8 +16,12 @@ from rackloop_reports.plots._style import (
     BLACK,
     CYCLE,
     GREY,
+    LIMIT_DASHES,
+    RED,
+    LimitLine,
     Source,
     blank,
+    draw_limit,
     make_y_logarithmic,
     milliseconds,
     put_caption,
@@ -38,6 +43,7 @@ class StackLatency:
     stack: str
     samples: Distribution
     test: str = ""
+    limits: Sequence[LimitLine] = ()
 
     @property
     def title(self) -> str:
@@ -54,6 +60,8 @@ def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
     axes.grid(visible=False, axis="x")
     for place, entry in enumerate(stacks):
         _measured_bar(axes, place, entry.samples)
+        for limit in entry.limits:
+            axes.hlines(limit.value * 1e3, place - 0.42, place + 0.02, color=RED, linewidth=2, linestyle=LIMIT_DASHES)
         paper_s = PAPER_LATENCY_S.get(entry.stack)
         if paper_s is not None:
             axes.bar(place + 0.2, paper_s * 1e3, 0.34, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
@@ -70,12 +78,17 @@ def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
     axes.set_xticks(range(len(stacks)), [entry.title for entry in stacks])
     axes.set_xlim(-0.6, len(stacks) - 0.4)
     lowest = min([0.001, *(entry.samples.minimum for entry in stacks if entry.samples.minimum > 0)])
-    highest = max([0.2, *(entry.samples.maximum for entry in stacks)])
+    limits_s = [limit.value for entry in stacks for limit in entry.limits]
+    highest = max([0.2, *limits_s, *(entry.samples.quantile(0.99) for entry in stacks)])
     axes.set_ylim(lowest * 1e3 / 3, highest * 1e3 * 2.4)
     axes.set_ylabel("Remap latency, ms")
     axes.set_title(source.title("Remap latency by driver stack"))
-    _figure_2_legend(axes)
-    put_caption(figure, source.caption(_counts(stacks), "Intervals from order statistics; log scale."))
+    limited = any(entry.limits for entry in stacks)
+    put_caption(
+        figure,
+        source.caption(_counts(stacks), "Intervals from order statistics; log scale."),
+        _figure_2_legend(is_limited=limited),
+    )
     return figure
 
 
@@ -123,18 +136,17 @@ def _bars(value_ms: float, interval: Interval) -> list[list[float]]:
     return [[below], [above]]
 
 
-def _figure_2_legend(axes: Axes) -> None:
+def _figure_2_legend(*, is_limited: bool) -> list[Artist]:
     from matplotlib.patches import Patch
 
-    axes.legend(
-        handles=[
-            Patch(color=CYCLE[0], label="median here, with its 95 % interval"),
-            Line2D([], [], color=CYCLE[1], marker="D", linestyle="none", label="p99 here, with its 95 % interval"),
-            Patch(facecolor="white", edgecolor=GREY, hatch="////", label="paper, Figure 2"),
-            Line2D([], [], color=GREY, linestyle=(0, (4, 3)), label="paper, NTFS mount on top: ~50 ms in each case"),
-        ],
-        loc="upper right",
-    )
+    limit = Line2D([], [], color=RED, linewidth=2, linestyle=LIMIT_DASHES, label="limit of p99")
+    return [
+        Patch(color=CYCLE[0], label="median, 95 % interval"),
+        Line2D([], [], color=CYCLE[1], marker="D", linestyle="none", label="p99, 95 % interval"),
+        *([limit] if is_limited else []),
+        Patch(facecolor="white", edgecolor=GREY, hatch="////", label="paper, Figure 2"),
+        Line2D([], [], color=GREY, linestyle=(0, (4, 3)), label="paper, NTFS mount"),
+    ]
 
 
 def _counts(stacks: Sequence[StackLatency]) -> str:
@@ -181,15 +193,30 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
     axes.step(x, y, where="post", color=CYCLE[0], linewidth=1.7)
     for share, name, above_pt in ((0.5, "median", 0), (0.99, "p99", 9)):
         value_ms = samples.quantile(share) * 1e3
+        # A label has room on the side where the axis is long.
+        is_left = value_ms - values_ms[0] < 0.5 * (values_ms[-1] - values_ms[0])
         axes.plot([value_ms], [share], marker="o", markersize=5, color=CYCLE[1], linestyle="none")
         axes.annotate(
             f"{name} {milliseconds(value_ms / 1e3)}",
             (value_ms, share),
-            (-7, above_pt),
+            (7 if is_left else -7, above_pt - (16 if is_left and above_pt else 0)),
             textcoords="offset points",
-            ha="right",
+            ha="left" if is_left else "right",
             va="center",
             fontsize=8.5,
+        )
+    for limit in entry.limits:
+        draw_limit(axes, limit.value * 1e3, is_across=False)
+        axes.annotate(
+            f"limit of {limit.statistic}",
+            (limit.value * 1e3, 0.02),
+            (-3, 0),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="bottom",
+            color=RED,
+            fontsize=8,
         )
     axes.set_ylim(0, 1.08)
     axes.margins(x=0.12)

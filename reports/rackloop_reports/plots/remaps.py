@@ -15,21 +15,23 @@ from matplotlib.patches import Patch
 
 from rackloop.record import IoSeries, RemapSeen
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal
+from rackloop.units import counted
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
-    CYCLE,
     GREEN,
     GREY,
     ORANGE,
-    PURPLE,
     RED,
     SKY,
     Source,
     blank,
+    fitting,
     in_paper_order,
+    line_look,
     milliseconds,
     put_caption,
+    put_legend_beside,
     stack_title,
     styled,
 )
@@ -44,6 +46,7 @@ PIECES: Mapping[str, tuple[str, str]] = {
 }
 _LANES_AT_MOST = 24
 _DETAILS_AT_MOST = 4
+_LEGEND_ROWS = 6
 
 
 @dataclass(frozen=True)
@@ -149,8 +152,12 @@ def remap_timeline(
     put_caption(
         figure,
         source.caption(
-            f"n = {len(remaps)} remaps on {len(lanes)} server ports"
-            + (f" ({hidden} more not shown)." if hidden else "."),
+            (
+                f"n = {len(remaps)} remaps on {len(lanes)} server ports"
+                + (f" ({hidden} more not shown)." if hidden else ".")
+                if remaps
+                else f"{_changes(acts)}; no remap of a measured port among them."
+            ),
             "Bottom: the slowest remap of each stack with the remaps before and after it, from its command on."
             if stacks
             else "",
@@ -158,6 +165,12 @@ def remap_timeline(
         [*_piece_handles(), *_mark_handles()],
     )
     return figure
+
+
+def _changes(acts: Sequence[Act]) -> str:
+    maps = sum(isinstance(act.what, ChangeMap) for act in acts)
+    drops = sum(isinstance(act.what, (DropSignal, FlapSignal)) for act in acts)
+    return f"{counted(maps, 'map change')}, {counted(drops, 'PHY drop')}"
 
 
 def _lanes(axes: Axes, remaps: Sequence[RemapSeen], lanes: Sequence[tuple[str, str]], origin_ns: int) -> None:
@@ -207,20 +220,20 @@ def io_panels(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int
     """Each quantity of the series on a panel of its own, on the time since ``origin_ns``."""
     quantities = sorted({(entry.quantity, entry.unit) for entry in series})
     for axes, (quantity, unit) in zip(panels, quantities, strict=True):
-        scale, shown_unit = {"s": (1e3, "ms"), "B/s": (1e-6, "MB/s")}.get(unit, (1.0, unit))
         chosen = [entry for entry in series if entry.quantity == quantity]
+        scale, shown_unit = fitting(unit, max((value for entry in chosen for _, value in entry.points), default=0.0))
         for place, entry in enumerate(chosen):
             axes.plot(
                 [(t_ns - origin_ns) / 1e9 for t_ns, _ in entry.points],
                 [value * scale for _, value in entry.points],
                 drawstyle="steps-post",
                 linewidth=1.1,
-                color=(PURPLE, *CYCLE)[place % (len(CYCLE) + 1)],
+                **line_look(place),
                 label=entry.job,
             )
         axes.set_ylabel(f"{quantity},\n{shown_unit}", fontsize=8.5)
-        axes.legend(loc="upper left", ncols=6, fontsize=8)
-        axes.margins(y=0.3)
+        put_legend_beside(axes, columns=1 + (len(chosen) - 1) // _LEGEND_ROWS)
+        axes.margins(y=0.1)
         axes.set_ylim(bottom=0)
 
 

@@ -9,7 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
-from rackloop_reports.plots._style import BLUE, GREY, ORANGE, Source, blank, milliseconds, put_caption, styled
+from rackloop_reports.plots._style import (
+    BLUE,
+    GREY,
+    LIMIT_DASHES,
+    ORANGE,
+    RED,
+    LimitLine,
+    Source,
+    blank,
+    milliseconds,
+    put_caption,
+    styled,
+)
 
 Points = Sequence[tuple[int, float]]
 
@@ -26,6 +38,7 @@ class Replayed:
     longest_s: Points
     lateness_s: Distribution
     seen_by: str
+    limits: Sequence[LimitLine] = ()
 
 
 @styled
@@ -38,11 +51,15 @@ def replay_fidelity(replayed: Replayed, source: Source) -> Figure:
     _over_time(rate, replayed.planned, begin_ns, GREY, "planned", width=4.0)
     _over_time(rate, replayed.issued, begin_ns, BLUE, "issued")
     rate.set_ylabel("Requests per second")
-    rate.legend(loc="upper right", ncols=2)
+    rate.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     _over_time(longest, [(t_ns, value * 1e3) for t_ns, value in replayed.longest_s], begin_ns, ORANGE, "")
     longest.set_ylabel("Longest latency, ms")
     longest.set_xlabel("Time since the first request, s")
     _distribution(late, replayed.lateness_s)
+    for limit in replayed.limits:
+        late.axvline(limit.value * 1e3, color=RED, linewidth=1.4, linestyle=LIMIT_DASHES)
+        words = f"limit of {limit.statistic}: {milliseconds(limit.value)}"
+        late.annotate(words, (limit.value * 1e3, 0.03), (-4, 0), textcoords="offset points", ha="right", color=RED)
     figure.suptitle(source.title("Replay of a trace"), x=0.012, ha="left", fontweight="bold")
     put_caption(
         figure,

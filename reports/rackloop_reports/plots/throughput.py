@@ -11,7 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLUE, GREY, ORANGE, Source, blank, make_y_logarithmic, put_caption, styled
+from rackloop_reports.plots._style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Source,
+    blank,
+    make_y_logarithmic,
+    put_caption,
+    put_legend_beside,
+    styled,
+)
 
 
 class _Look(TypedDict):
@@ -57,7 +67,7 @@ def figure_3(points: Sequence[ThroughputPoint], source: Source) -> Figure:
     Each kind of drive has a column of its own.
     """
     kinds = list(dict.fromkeys(point.drive for point in points))
-    figure = blank(8.6 if len(kinds) == 1 else 5.2 * len(kinds), 6.4)
+    figure = blank(10.4 if len(kinds) == 1 else 5.2 * len(kinds) + 1.8, 6.4)
     grid = figure.subplots(2, len(kinds), sharex=True, sharey="row", height_ratios=(3, 1.5), squeeze=False)
     blocks = sorted({point.block_bytes for point in points})
     for kind, (upper, lower) in zip(kinds, grid.T, strict=True):
@@ -68,8 +78,9 @@ def figure_3(points: Sequence[ThroughputPoint], source: Source) -> Figure:
     for axes, quantity in zip(grid[:, 0], ("Throughput, MB/s", "Switching / staying"), strict=True):
         axes.set_ylabel(quantity)
     for axes in grid[:, -1]:
-        axes.legend(loc="lower right")
-    figure.suptitle(source.title("Throughput when every read comes from another drive"))
+        put_legend_beside(axes)
+    title = source.title("Throughput when every read comes from another drive")
+    figure.suptitle(title, x=0.012, ha="left", fontweight="bold")
     put_caption(
         figure,
         source.caption(

@@ -64,7 +64,7 @@ def test_depths_are_told_apart_by_what_is_outstanding() -> None:
 def test_the_window_shows_average_band_and_line() -> None:
     (axes,) = measurement_window([rounds([100.0, 104.0, 100.0, 104.0, 102.0], judged=True)], SOURCE).axes
     words = [text.get_text() for text in axes.texts]
-    assert words == ["steady: excursion 3.9%, slope 1.6%"]
+    assert words == ["steady, average 102 IOPS: excursion 3.9%, slope 1.6%"]
     (band,) = [entry for entry in axes.collections if isinstance(entry, PolyCollection)]
     heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
     assert (min(heights), max(heights)) == pytest.approx((102 * 0.9, 102 * 1.1))
@@ -75,7 +75,7 @@ def test_the_window_shows_average_band_and_line() -> None:
 def test_a_drive_that_never_was_steady_is_shown_as_that() -> None:
     unsteady = rounds([100.0, 300.0] * 6, judged=True)
     (axes,) = measurement_window([unsteady], SOURCE).axes
-    assert axes.texts[0].get_text().startswith("not steady: excursion 90.9%")
+    assert axes.texts[0].get_text().startswith("not steady, average 220 IOPS: excursion 90.9%")
     assert not steady_state_convergence([unsteady], SOURCE).axes[0].patches
     (short,) = measurement_window([rounds([1.0, 2.0], judged=True)], SOURCE).axes
     assert list(np.asarray(short.lines[0].get_xdata())) == [1, 2]
