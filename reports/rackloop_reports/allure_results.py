@@ -223,6 +223,7 @@ def environment_of(run: RunRecord) -> dict[str, str]:
         "Seed": str(run.started.seed),
         "Started": run.started.wall,
         **{f"Version of {name}": version for name, version in run.started.versions.items()},
+        **run.environment,
     }
     for dut in drives_used(run):
         parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))

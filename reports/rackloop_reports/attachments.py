@@ -21,6 +21,10 @@ from rackloop_reports.sentences import verdict_sentence
 # Allure's own style keeps a cell on one line, and cuts off the columns that have no room then.
 _STYLE = (
     "<style>td:first-child,td:last-child{white-space:normal;overflow-wrap:break-word;min-width:8em}"
+    # A phone shows what was measured with its value and its limit.
+    "@media(max-width:480px){th,td{padding:4px 5px;font-size:12px}"
+    ".m td:first-child{min-width:6.5em;overflow-wrap:anywhere}.m td:last-child{min-width:4em}"
+    ".m :is(th,td):is(:nth-child(2),:nth-child(5)){display:none}}"
     "details>summary{cursor:pointer;padding:4px 0}</style>"
 )
 STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")

@@ -114,4 +114,4 @@ def _row(change: CounterChange) -> str:
 
 def unit_of(counter: str) -> str:
     """The unit that a counter counts in; empty for events."""
-    return _UNITS.get(counter) or ("B" if counter.startswith("bytes_") else "")
+    return _UNITS.get(counter) or ("B" if "bytes" in counter.split("_") else "")

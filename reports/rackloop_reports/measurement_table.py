@@ -81,7 +81,7 @@ def _urgency(measured: Measured) -> tuple[int, float]:
 def _table(measurements: Iterable[Measured]) -> str:
     heads = "".join(f"<th>{head}</th>" for head in _HEADS)
     rows = "".join(map(_row, measurements))
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+    return f'<table class="m"><tr>{heads}</tr>{rows}</table>'
 
 
 def _row(measured: Measured) -> str:

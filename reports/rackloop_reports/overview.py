@@ -47,7 +47,11 @@ border-left:8px solid var(--rl-mark)}
 border-radius:8px;border:1px solid #7a8796;background:#fff;color:#1d2430;cursor:pointer}
 [data-theme=dark] #rl-back{background:#232b35;color:#eef3f8}
 #rl-back[hidden]{display:none}
-@media (max-width:640px){#rl main{padding:12px}#rl h1{font-size:19px}
+@media (max-width:640px){/* Allure's own rows would break names after each letter. */
+[data-testid^=test-result-][data-testid$=-header]{flex-wrap:wrap}
+[data-testid^=test-result-][data-testid$=-header]>.paragraphs-text-m{flex:1 1 70%;word-break:normal;
+overflow-wrap:anywhere}
+#rl main{padding:12px}#rl h1{font-size:19px}
 #rl .tests,#rl .tests tbody,#rl .tests tr,#rl .tests td{display:block;border:0;padding:0}
 #rl .tests tr{border-bottom:1px solid var(--rl-line);padding:8px 0}#rl .tests tr:first-child{display:none}}
 @media print{#app,#rl-back,#allure-app-loader,#rl nav{display:none!important}#rl{--rl-bg:#fff;--rl-ink:#000}

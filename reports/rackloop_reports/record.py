@@ -15,6 +15,7 @@ from rackloop.record import (
     ActDone,
     Attached,
     DriveSeen,
+    EnvironmentSeen,
     EvidenceGathered,
     Exchange,
     FaultPhase,
@@ -152,7 +153,7 @@ class RunRecord:
 
     ``tests`` stand in the order they began. Of a run that was killed between two tests, the last entry is a test
     named ``run``, unknown by the harness, so that no view of the run is green. ``parts_out`` are the parts of the rack
-    that were not used, in the order they were taken out.
+    that were not used, in the order they were taken out; ``environment`` is what the rack was found to run on.
     """
 
     started: RunStarted
@@ -162,6 +163,7 @@ class RunRecord:
     exchanges: list[Exchange]
     finished: RunFinished | None
     parts_out: list[PartOut] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_simulated(self) -> bool:
@@ -311,6 +313,8 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).evidence = event
             case RetestDone() as event:
                 self._test(event.test, stamped.t_ns).retests.append(event)
+            case EnvironmentSeen() as event:
+                self.run.environment |= event.facts
             case PartOut() as event:
                 self.run.parts_out.append(event)
             case Attached() as event:

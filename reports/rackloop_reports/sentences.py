@@ -43,7 +43,7 @@ def run_sentence(run: RunRecord) -> str:
     doubtful = sum(measured.verdict == Verdict.UNKNOWN for measured in limited)
     if missed:
         parts.append(f"{missed} of {counted(len(limited), 'limit')} missed")
-    elif doubtful:
+    elif doubtful and run.verdict is Verdict.UNKNOWN:
         parts.append(f"{doubtful} of {counted(len(limited), 'limit')} not decided")
     elif limited and run.verdict is Verdict.PASS:
         parts.append(f"all {counted(len(limited), 'limit')} kept")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rackloop.record._events import ActDone as ActDone
     from rackloop.record._events import Attached as Attached
     from rackloop.record._events import DriveSeen as DriveSeen
+    from rackloop.record._events import EnvironmentSeen as EnvironmentSeen
     from rackloop.record._events import Event as Event
     from rackloop.record._events import EvidenceGathered as EvidenceGathered
     from rackloop.record._events import Exchange as Exchange

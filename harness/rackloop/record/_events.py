@@ -31,6 +31,14 @@ class RunStarted:
 
 
 @dataclass(frozen=True)
+class EnvironmentSeen:
+    """What the rack was found to run on once it answered, by names for people, such as each server's kernel."""
+
+    kind: ClassVar[str] = "environment.seen"
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class TestStarted:
     """A test began. ``labels`` carry epic, feature, story and the plan's parameters as text."""
 
@@ -341,6 +349,7 @@ Event = (
     | EvidenceGathered
     | RetestDone
     | PartOut
+    | EnvironmentSeen
     | Attached
     | TestFinished
     | RunFinished

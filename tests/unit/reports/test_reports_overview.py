@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.record import DriveSeen
+from rackloop.record import DriveSeen, EnvironmentSeen
 from rackloop.record.acts import AskGuard
 from rackloop_reports.allure import AllureTool, generate
 from rackloop_reports.allure_results import case_id_of, environment_of
@@ -111,3 +111,13 @@ def test_trends_go_through_runs_of_one_plan_and_of_one_drive(tmp_path: Path, qua
     kept = [json.loads(line)["name"] for line in mine.read_text().splitlines()] if mine.exists() else []
     assert kept == ([] if qualified else titles[:1])
     assert history.read_bytes() == before
+
+
+def test_the_environment_has_what_the_rack_was_found_to_run_on(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.write(EnvironmentSeen({"Server srv1": "Linux 6.1, fio-3.33"}))
+    example.start("a/b", "do it")
+    example.finish("a/b")
+    run = read_run(example.close())
+    assert environment_of(run)["Server srv1"] == "Linux 6.1, fio-3.33"
+    assert "<td>Server srv1</td><td>Linux 6.1, fio-3.33</td>" in overview_html(run, [], {})

@@ -75,7 +75,7 @@ def test_a_run_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_what_missed_its_limit_stands_first_and_is_marked(tmp_path: Path) -> None:
     run = measured_run(tmp_path)
     html = description_html(run.tests[0], run, None)
-    rows = html.partition("<table>")[2].split("<tr")[2:]
+    rows = html.partition('<table class="m">')[2].split("<tr")[2:]
     assert ["missed" in rows[0], "near" in rows[1], "far" in rows[2]] == [True] * 3
     assert ["font-weight:bold" in row for row in rows] == [True, False, False]
 
