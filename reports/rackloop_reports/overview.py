@@ -47,7 +47,7 @@ border-left:8px solid var(--rl-mark)}
 border-radius:8px;border:1px solid #7a8796;background:#fff;color:#1d2430;cursor:pointer}
 [data-theme=dark] #rl-back{background:#232b35;color:#eef3f8}
 #rl-back[hidden]{display:none}
-@media (max-width:640px){/* Allure's own rows would break names after each letter. */
+@media (max-width:640px){#rl-back{bottom:84px}/* Allure's own rows would break names after each letter. */
 [data-testid^=test-result-][data-testid$=-header]{flex-wrap:wrap}
 [data-testid^=test-result-][data-testid$=-header]>.paragraphs-text-m{flex:1 1 70%;word-break:normal;
 overflow-wrap:anywhere}

@@ -24,7 +24,7 @@ PURPLE, SKY, YELLOW, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#222222"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, "#7A7A7A", BLACK)
 GREY = "#6B6B6B"
 
-_Dashes: TypeAlias = str | tuple[float, tuple[float, ...]]
+_Dashes: TypeAlias = Literal["-"] | tuple[float, tuple[float, ...]]
 
 _SHEET = Path(__file__).with_name("rackloop.mplstyle")
 _CAPTION_CHARACTERS_PER_INCH = 16.0

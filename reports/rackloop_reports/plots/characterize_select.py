@@ -41,11 +41,11 @@ def characterize_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]
         yield "IOPS by block size and mix", lambda: iops_matrix(_cells(test, iops, _mean), source, is_steady=is_steady)
     latency, is_calm = _figures(test, LATENCY, UNSTEADY_LATENCY)
     if latency and not by_depth:
-        longest = LONGEST if is_calm else UNSTEADY_LONGEST
+        stalls = LONGEST if is_calm else UNSTEADY_LONGEST
         panels = [
             ("Average", _cells(test, latency, _mean)),
             ("99 %", _cells(test, latency, lambda samples: samples.quantile(0.99))),
-            ("Longest", _cells(test, longest, lambda samples: samples.maximum)),
+            ("Longest", _cells(test, stalls, lambda samples: samples.maximum)),
         ]
         drawn = [panel for panel in panels if panel[1]]
         yield "Latency by block size and mix", lambda: latency_matrix(drawn, source, is_steady=is_calm)

@@ -41,8 +41,8 @@ def test_units_fit_what_is_shown(unit: str, largest: float, name: str) -> None:
 def test_a_limit_is_drawn_at_its_value() -> None:
     entry = StackLatency("comreset", Distribution.of([0.001] * 50), limits=[LimitLine("p99", 0.005)])
     (bars,) = figure_2([entry], SOURCE).axes
-    drawn = [path.vertices for collection in bars.collections for path in collection.get_paths()]
-    assert any(np.allclose(np.asarray(vertices)[:, 1], 5.0) for vertices in drawn if len(vertices) == 2)
+    drawn = [np.asarray(path.vertices) for collection in bars.collections for path in collection.get_paths()]
+    assert any(np.allclose(vertices[:, 1], 5.0) for vertices in drawn if len(vertices) == 2)
     (ecdf,) = [axes for axes in latency_ecdf([entry], SOURCE).axes if axes.get_visible()]
     (line,) = [line for line in ecdf.lines if line.get_color() == RED]
     assert set(np.asarray(line.get_xdata())) == {5.0}

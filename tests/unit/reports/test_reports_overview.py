@@ -74,9 +74,9 @@ def test_many_drives_do_not_push_the_tests_off_the_first_screen(tmp_path: Path) 
         example.measure("a/b", "stall", "s", [0.5], {"drive": f"d0{dut}"})
     example.finish("a/b")
     run = read_run(example.close())
-    (dut, *others) = run.started.duts
-    duts = [dut, *others, *({**dut, "id": f"e{number}"} for number in range(MOST_DRIVES))]
-    for extra in duts[len(others) + 1 :]:
+    known = list(run.started.duts)
+    duts = [*known, *({**known[0], "id": f"e{number}"} for number in range(MOST_DRIVES))]
+    for extra in duts[len(known) :]:
         measured = run.tests[0].measurements[0]
         run.tests[0].measurements.append(replace(measured, labels={"drive": str(extra["id"])}))
     run.started = replace(run.started, duts=duts)
