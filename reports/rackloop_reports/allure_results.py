@@ -214,7 +214,7 @@ def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
 
 
 def environment_of(run: RunRecord) -> dict[str, str]:
-    """What a run ran on, by the names that a reader knows it by: of the drives, those alone that a test was about."""
+    """The environment of a run by names for people; of its drives only those under test."""
     facts = {
         **run.started.environment,
         "Plan": run.started.plan,

@@ -85,7 +85,7 @@ def health_of(measurements: Sequence[Measured]) -> list[CounterChange]:
 
 
 def snapshots_of(test: TestRecord, drive: str, run_dir: Path | None) -> tuple[Counters, Counters]:
-    """What the snapshots of the rack's health before and after ``test`` say of ``drive``; nothing without them."""
+    """The counters of ``drive`` in the snapshots of health before and after ``test``; empty without snapshots."""
     health = test.health
     if run_dir is None or health is None:
         return {}, {}

@@ -120,7 +120,7 @@ def _head(run: RunRecord) -> str:
 
 
 def _not_passed(run: RunRecord, pages: Mapping[str, str]) -> str:
-    """Why, for each test that is no pass."""
+    """The reason of each test that is not a pass."""
     told = [
         f"<li>{_link(test, run, pages)}: <b>{escape(test.verdict)}</b>, {escape(shortened(test.reason or ''))}</li>"
         for test in run.tests

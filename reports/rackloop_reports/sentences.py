@@ -77,7 +77,7 @@ def closest_limit(measurements: Sequence[Measured]) -> Measured | None:
 
 
 def share_of_limit(measured: Measured) -> float | None:
-    """How much of what its limit allows a measurement takes, 1 at the limit; None without one to take a share of."""
+    """The share of its limit that a measurement takes, 1 at the limit; None where the limit is 0 or missing."""
     limits = measured.limits or {}
     shares = []
     if limits.get("max"):
@@ -103,7 +103,7 @@ def _closest_text(limited: Sequence[Measured]) -> str:
 
 
 def _listed(measurements: Sequence[Measured], test: TestRecord) -> str:
-    """Which, unless the reason of the test says it already."""
+    """The first of ``measurements``; empty where the reason of the test names them already."""
     if all(measured.reason and measured.reason in (test.reason or "") for measured in measurements):
         return ""
     more = f"; and {len(measurements) - _MOST_MISSED} more" if len(measurements) > _MOST_MISSED else ""

@@ -12,7 +12,7 @@ _CHAINED = (
 
 
 def trace_beside(test: TestRecord, trace: str) -> str:
-    """What ``trace`` says besides the reason of ``test``: nothing where a limit decided, for then no line of code did.
+    """``trace`` without the reason of ``test``; empty where a limit decided, for then no line of code did.
 
     Of exceptions in a chain that say the same, the first stays: it was raised where it happened.
     """

@@ -1,4 +1,4 @@
-"""What fio was told and what it answered, word for word, for whoever keeps it."""
+"""Listeners to the job files and reports of fio, word for word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listeners: list[FioListener] = []
 
 @contextmanager
 def recording_fio(listener: FioListener) -> Iterator[None]:
-    """Have ``listener`` be given every job file and every final report of this process's fios while the block runs.
+    """Give ``listener`` every job file and every final report of this process's fios while the block runs.
 
     It is called from the threads that start fio and wait for it, whoever they belong to.
     """

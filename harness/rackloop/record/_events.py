@@ -32,7 +32,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EnvironmentSeen:
-    """What the rack was found to run on once it answered, by names for people, such as each server's kernel."""
+    """The rack answered: facts about it by names for people, such as the kernel of each server."""
 
     kind: ClassVar[str] = "environment.seen"
     facts: Mapping[str, str]

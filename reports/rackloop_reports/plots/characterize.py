@@ -104,7 +104,7 @@ def measurement_window(tracked: Sequence[RoundsMeasured], source: Source) -> Fig
 
 
 def _shown(axes: Axes) -> list[Artist]:
-    """What the axes would have in a legend of their own, for one below."""
+    """The entries of the axes' legend, for one below the figure."""
     return list(axes.get_legend_handles_labels()[0])
 
 
