@@ -13,7 +13,7 @@ _listeners: list[FioListener] = []
 
 @contextmanager
 def recording_fio(listener: FioListener) -> Iterator[None]:
-    """Give ``listener`` every job file and every final report of this process's fios while the block runs.
+    """Pass to ``listener`` the job file and the final report of each run of fio in this process during the block.
 
     It is called from the threads that start fio and wait for it, whoever they belong to.
     """
