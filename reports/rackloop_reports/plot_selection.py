@@ -77,8 +77,6 @@ class RunPlots:
             ("Remap latency, whole distribution", latency, lambda: plots.latency_ecdf(_latencies(latency), source)),
             ("Throughput by block size", throughput, lambda: plots.figure_3(_throughputs(throughput), source)),
             ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
-            (_TIMELINE, timed, lambda: self._timeline(timed, source)),
-            (_FAULTS, broken, lambda: self._faults(broken, source)),
         ]
         for test in tests:
             wanted += [
@@ -89,6 +87,10 @@ class RunPlots:
             for test in chosen:
                 about = test.id.rpartition("::")[2].replace("_", " ")
                 wanted += [(f"{name}: {about}", [test], draw) for name, draw in select(test, source)]
+        wanted += [
+            (_TIMELINE, timed, lambda: self._timeline(timed, source)),
+            (_FAULTS, broken, lambda: self._faults(broken, source)),
+        ]
         wanted += [
             (f"{_EVIDENCE}{test.id}", [test], partial(plots.evidence_timeline, evidence, source))
             for test, evidence in failed

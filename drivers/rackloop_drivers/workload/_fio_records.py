@@ -15,7 +15,7 @@ _listeners: list[FioListener] = []
 def recording_fio(listener: FioListener) -> Iterator[None]:
     """Pass to ``listener`` the job file and the final report of each run of fio in this process during the block.
 
-    It is called from the threads that start fio and wait for it, whoever they belong to.
+    It is called from the threads that start fio and wait for it, of any test or service.
     """
     _listeners.append(listener)
     try:
