@@ -200,6 +200,10 @@ def test_allure_itself_makes_the_report(tmp_path: Path) -> None:
     page = rendered.index.read_text()
     assert "smoke on mock (simulated)" in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
+    # The first screen links to the pages that Allure made.
+    linked = set(re.findall(r'<a href="#([0-9a-f]{32})">', page))
+    made = json.loads(rendered.index.with_name("test-results.json").read_text())["byId"]
+    assert linked == made.keys()
     assert "gtag" not in page
 
     def embedded(widget: str) -> Any:
@@ -217,7 +221,7 @@ def test_allure_itself_makes_the_report(tmp_path: Path) -> None:
         "new": 10,
     }
     assert len(embedded("metrics")["current"]) == 16
-    assert len(embedded("globals")["attachments"]) == 5
+    assert len(embedded("globals")["attachments"]) == 6
     roots = embedded("categories")["nodes"].values()
     assert {"The simulated product failed", "Blocked by something broken", "The harness is at fault"} <= {
         node["name"] for node in roots
