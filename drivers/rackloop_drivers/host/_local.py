@@ -19,8 +19,8 @@ from typing import IO, Self
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
-from rackloop.line_buffer import LineBuffer
 from rackloop.names import require_file_name
+from rackloop_drivers.host._line_buffer import LineBuffer
 
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_CHARACTERS = 2000

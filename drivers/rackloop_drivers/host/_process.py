@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
-from rackloop.line_buffer import LineBuffer
+from rackloop_drivers.host._line_buffer import LineBuffer
 from rackloop_drivers.host._wrapper import ZERO, Head, Tail
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.errors import RackloopError
-from rackloop.slices import ask_for_short_slices
 from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault, LineFaultRule
 from rackloop_drivers.fabric.flexfabric.peer.rackd_matrix import RackdMatrix
+from rackloop_drivers.fabric.flexfabric.peer.slices import ask_for_short_slices
 from rackloop_drivers.fabric.flexfabric.peer.switch_peer import SwitchPeer
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rackloop.slices import ask_for_short_slices
+from rackloop_drivers.fabric.flexfabric.peer.slices import ask_for_short_slices
 
 
 @pytest.mark.parametrize("for_children", [False, True])
