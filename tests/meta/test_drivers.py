@@ -11,6 +11,7 @@ from pathlib import Path
 from rackloop.abilities import (
     BlockDevice,
     Breakable,
+    Console,
     Drive,
     Fabric,
     Host,
@@ -20,15 +21,16 @@ from rackloop.abilities import (
     Sanitizer,
     SystemEventLog,
 )
-from rackloop.lab import Bmc, Driven, Pdu, Phy, load_driver
+from rackloop.lab import Bmc, Driven, Pdu, Phy, SerialConsole, load_driver
 from rackloop.lab import Fabric as Fabric_
-from rackloop_drivers.boxes import BmcDriver, FabricDriver, PduDriver, PhyDriver
+from rackloop_drivers.boxes import BmcDriver, ConsoleDriver, FabricDriver, PduDriver, PhyDriver
 from tests.meta.tree import ROOT, check, parsed
 
 # For each kind of driver its ability, and the module of its contract.
 ABILITIES: dict[str, tuple[type, str]] = {
     "block": (BlockDevice, "block_device"),
     "breakable": (Breakable, "breakable"),
+    "console": (Console, "console"),
     "drive": (Drive, "drive"),
     "event_log": (SystemEventLog, "system_event_log"),
     "fabric": (Fabric, "fabric"),
@@ -43,10 +45,16 @@ DRIVERS = sorted(
     key=lambda entry: entry.name,
 )
 
-DESCRIBED = {"bmc": BmcDriver, "fabric": FabricDriver, "pdu": PduDriver, "phy": PhyDriver}
+DESCRIBED: dict[str, type[Driven]] = {
+    "bmc": BmcDriver,
+    "console": ConsoleDriver,
+    "fabric": FabricDriver,
+    "pdu": PduDriver,
+    "phy": PhyDriver,
+}
 """For each kind of driver that a lab description names, what it is derived from."""
 
-BASES: dict[str, type[Driven]] = {"bmc": Bmc, "fabric": Fabric_, "pdu": Pdu, "phy": Phy}
+BASES: dict[str, type[Driven]] = {"bmc": Bmc, "console": SerialConsole, "fabric": Fabric_, "pdu": Pdu, "phy": Phy}
 
 NAMES = {entry.name for entry in DRIVERS}
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rackloop_drivers.boxes._login import Account as Account
     from rackloop_drivers.boxes._login import Login as Login
     from rackloop_drivers.boxes._registered import BmcDriver as BmcDriver
+    from rackloop_drivers.boxes._registered import ConsoleDriver as ConsoleDriver
+    from rackloop_drivers.boxes._registered import ConsoleOpening as ConsoleOpening
     from rackloop_drivers.boxes._registered import Controller as Controller
     from rackloop_drivers.boxes._registered import FabricDriver as FabricDriver
     from rackloop_drivers.boxes._registered import FabricOpening as FabricOpening
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from rackloop_drivers.boxes._registered import PduDriver as PduDriver
     from rackloop_drivers.boxes._registered import PhyDriver as PhyDriver
     from rackloop_drivers.boxes._registered import PhyOpening as PhyOpening
+    from rackloop_drivers.boxes._registered import Shell as Shell
     from rackloop_drivers.boxes._registered import SignalReporter as SignalReporter
     from rackloop_drivers.boxes._registered import SimulatedController as SimulatedController
     from rackloop_drivers.boxes._registered import SimulatedSwitch as SimulatedSwitch
+    from rackloop_drivers.boxes._serial_line import SerialLine as SerialLine
     from rackloop_drivers.boxes._simulated import Chassis as Chassis
     from rackloop_drivers.boxes._simulated import EventKind as EventKind
     from rackloop_drivers.boxes._simulated import LoggedEvent as LoggedEvent

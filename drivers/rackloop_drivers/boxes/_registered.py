@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, PrivateAttr
 
+from rackloop.abilities import Console, Host, PhyControl, PortState, PowerPort, SystemEventLog
 from rackloop.abilities import Fabric as FabricAbility
-from rackloop.abilities import Host, PhyControl, PortState, PowerPort, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
-from rackloop.lab import Bmc, Fabric, Lab, LabState, Pdu, Phy, SecretReference
+from rackloop.lab import Bmc, Fabric, Lab, LabState, Pdu, Phy, Secret, SecretReference, SerialConsole
 from rackloop.lab.yaml import Description, File, Flag, Text
 from rackloop.portmap import PortMap
 from rackloop_drivers.boxes._login import Login
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rackloop_drivers.boxes._simulated import Chassis, Outlets
     from rackloop_drivers.boxes._simulated_place import SimulatedPlace
+    from rackloop_drivers.stream_console import Stream
 
 _ONLY_ITS_KEYS = ConfigDict(extra="forbid")
 
@@ -74,6 +75,22 @@ class SignalReporter(Protocol):
     """A PhyControl that tells whether ports have a signal, which fixed cables cannot tell of themselves."""
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]: ...
+
+
+class Shell(Protocol):
+    """Opens a shell by SSH, with an account's password, where the host key is one of ``known_hosts``."""
+
+    def __call__(
+        self, host: str, port: int, user: str, password: Secret | None, known_hosts: Path, deadline: Deadline
+    ) -> Stream: ...
+
+
+@dataclass(frozen=True)
+class ConsoleOpening(Opening):
+    """The setting of a serial console: the server's controller, where it answers, if it has one, and SSH."""
+
+    bmc: BmcDriver | None
+    shell: Shell
 
 
 class OpenedFabric(NamedTuple):
@@ -169,6 +186,25 @@ class BmcDriver(Bmc):
         )
 
 
+class ConsoleDriver(SerialConsole):
+    """A driver of serial consoles; registered as ``console.NAME``."""
+
+    model_config = _ONLY_ITS_KEYS
+
+    @abstractmethod
+    def open(self, opening: ConsoleOpening) -> Console:
+        """The console. Nothing is asked of it before it is opened itself."""
+
+    def simulated(
+        self, chassis: Chassis, place: SimulatedPlace, bmc: SimulatedController | None
+    ) -> AbstractAsyncContextManager[Mapping[str, Any]]:
+        """Serve the serial line of a mock server while the context lasts; what it gives replaces keys.
+
+        ``bmc`` is the server's simulated controller, which may be what serves it.
+        """
+        raise NotSupported(f"{self.driver} simulates no console of {chassis.server} at {place.name}, with {bmc} or not")
+
+
 class OverNetwork(Description):
     """The keys of a box that is reached over the network, with an account; for drivers to derive from besides."""
 
@@ -179,9 +215,13 @@ class OverNetwork(Description):
     password: SecretReference | None = None
     """Where the account's password is kept, or, without an account, the community."""
 
+    _login: Login | None = PrivateAttr(default=None)
+
     def login(self) -> Login:
-        """The account, which all that talks to the box shares: ask for it once."""
-        return Login(str(self.address), self.user, self.password)
+        """The account, which all that talks to the box shares."""
+        if self._login is None:
+            self._login = Login(str(self.address), self.user, self.password)
+        return self._login
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from rackloop.clock import Clock
+from rackloop_drivers.boxes._serial_line import SerialLine
 
 PowerListener = Callable[[str, bool], None]
 _LOG_ENTRIES = 4096
@@ -80,7 +81,7 @@ class LoggedEvent:
 
 
 class Chassis:
-    """A server's chassis: its power, its event log, and whether anything feeds it.
+    """A server's chassis: its power, its event log, its serial line, and whether anything feeds it.
 
     Without feed the controller is dead as well. When the feed returns, the server is as it was when it went.
     """
@@ -88,6 +89,7 @@ class Chassis:
     def __init__(self, server: str, switching: PowerSwitching, clock: Clock) -> None:
         self.server = server
         self.is_fed = True
+        self.line = SerialLine()
         self.events: list[LoggedEvent] = []
         self._target = f"server:{server}"
         self._switching = switching

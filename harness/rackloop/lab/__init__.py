@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rackloop.lab._hardware import Pdu as Pdu
     from rackloop.lab._hardware import Phy as Phy
     from rackloop.lab._hardware import Place as Place
+    from rackloop.lab._hardware import SerialConsole as SerialConsole
     from rackloop.lab._hardware import Server as Server
     from rackloop.lab._hardware import Stack as Stack
     from rackloop.lab._lab_file import check_files as check_files

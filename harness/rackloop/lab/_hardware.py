@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -59,10 +59,8 @@ class Phy(Driven):
     kind: ClassVar[str] = "phy"
 
 
-class Bmc(Driven):
-    """A server's baseboard management controller."""
-
-    kind: ClassVar[str] = "bmc"
+class _NamedAlone(Driven):
+    """A box whose driver may be all that is said of it."""
 
     @classmethod
     def chosen(cls, written: object) -> type[Description]:
@@ -75,8 +73,22 @@ class Bmc(Driven):
         return {"driver": data} if isinstance(data, str) else data
 
 
-def _or_driver_alone(schema: dict[str, Any]) -> None:
-    schema["anyOf"].append({"enum": [*registered_drivers().get("bmc", ())]})
+class Bmc(_NamedAlone):
+    """A server's baseboard management controller."""
+
+    kind: ClassVar[str] = "bmc"
+
+
+class SerialConsole(_NamedAlone):
+    """A server's serial console."""
+
+    kind: ClassVar[str] = "console"
+    by_bmc: ClassVar[frozenset[str]] = frozenset()
+    """The drivers of bmc: one of which it is reached with, if it is the controller's."""
+
+
+def _or_driver_alone(kind: str) -> Callable[[dict[str, Any]], None]:
+    return lambda schema: schema["anyOf"].append({"enum": [*registered_drivers().get(kind, ())]})
 
 
 class Place(Description):
@@ -110,10 +122,12 @@ class Server(Description):
     """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
     paths: Mapping[Name, Text] = {}
     """For each HBA port the beginning of the /dev/disk/by-path names of what is there, as in {p0: pci-0000:10:00.0}."""
-    bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone)] = None
+    bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone("bmc"))] = None
     """The baseboard management controller: a driver's name, or a mapping with its address and account."""
     outlet: Outlet | None = None
     """The PDU outlet that feeds the server, such as pdu1/1."""
+    console: Annotated[SerialConsole | None, Field(json_schema_extra=_or_driver_alone("console"))] = None
+    """The serial console: a driver's name, such as ipmi, or a mapping with where it is."""
     ssh: _SshEndpoint | None = None
     """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
     known_hosts: File | None = None

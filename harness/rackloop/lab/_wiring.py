@@ -44,6 +44,7 @@ def check_wiring(examined: Examined[Lab]) -> None:
     _check_drives(examined, lab)
     _check_expanders(examined, lab)
     _check_power(examined, lab)
+    _check_consoles(examined, lab)
     _check_jumps(examined, lab)
     _check_baseline(examined, lab)
     _check_paths(examined, lab)
@@ -198,6 +199,18 @@ def _check_power(examined: Examined[Lab], lab: Lab) -> None:
         taken.take(f"{unit}/{number}", path)
 
 
+def _check_consoles(examined: Examined[Lab], lab: Lab) -> None:
+    """A console that is the controller's has a controller that its driver can work with."""
+    for name, server in lab.servers.items():
+        path: KeyPath = ("servers", name)
+        if server.console is None or not server.console.by_bmc or not examined.is_sound(*path, "bmc"):
+            continue
+        if server.bmc is None or server.bmc.driver not in server.console.by_bmc:
+            has = "none" if server.bmc is None else f"one with driver {server.bmc.driver}"
+            needs = " or ".join(sorted(server.console.by_bmc))
+            examined.report((*path, "console"), f"is that of a bmc with driver {needs}, and {name} has {has}", key=True)
+
+
 def _check_jumps(examined: Examined[Lab], lab: Lab) -> None:
     for name, server in lab.servers.items():
         if server.jump is not None:
@@ -264,6 +277,7 @@ def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
     boxes: dict[KeyPath, Driven | None] = {("fabric",): lab.fabric, ("phy",): lab.phy}
     boxes |= {("pdus", name): pdu for name, pdu in lab.pdus.items()}
     boxes |= {("servers", name, "bmc"): server.bmc for name, server in lab.servers.items()}
+    boxes |= {("servers", name, "console"): server.console for name, server in lab.servers.items()}
     for path, box in boxes.items():
         if box is None or (lab.kind is LabKind.MOCK and box.is_simulated) or not examined.is_sound(*path, "driver"):
             continue

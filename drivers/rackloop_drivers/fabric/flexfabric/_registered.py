@@ -6,17 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from rackloop.lab import LabState
-from rackloop.lab.yaml import Description, Endpoint, Flag, Scalar, matching, one_of, whole
+from rackloop.lab.yaml import Description, Endpoint, Flag, whole
 from rackloop_drivers.boxes import FabricDriver, FabricOpening, OpenedFabric, SimulatedSwitch
+from rackloop_drivers.serial_keys import Baud, SerialDevice
 
 REFERENCE_SWITCH_PORTS = 160
 _HOW = "say where the switch answers, as in {tcp: 'switch.lab.example:5025'} or {serial: /dev/ttyUSB0}"
-
-# Those that termios has.
-_BAUDS = (
-    *(300, 600, 1200, 1800, 2400, 4800, 9600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 500_000, 576_000),
-    *(921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000),
-)
 
 
 class Control(Description):
@@ -24,11 +19,9 @@ class Control(Description):
 
     tcp: Endpoint | None = None
     """The switch's TCP socket, 'host:port'; 'auto' lets a simulated lab choose."""
-    serial: (
-        Annotated[str, matching(r"auto|/dev/[\x21-\x7e]{1,120}", "a device such as /dev/ttyUSB0, or auto")] | None
-    ) = None
+    serial: SerialDevice | None = None
     """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
-    baud: Annotated[int, Scalar(one_of(_BAUDS, int).parse, {"enum": [*_BAUDS]})] = 115_200
+    baud: Baud = 115_200
     """The serial line's speed in bits per second, 8N1."""
 
 

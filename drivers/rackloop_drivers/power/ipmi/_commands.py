@@ -11,6 +11,7 @@ from datetime import datetime
 from rackloop_drivers.boxes import Account, Chassis, EventKind, LoggedEvent
 from rackloop_drivers.power.ipmi._rmcp import SUITES, Message
 from rackloop_drivers.power.ipmi._session import ADMINISTRATOR, OPERATOR, USER, Session
+from rackloop_drivers.power.ipmi._sol import COMMANDS, FOR_OPERATORS, SerialOverLan
 
 CHASSIS, APPLICATION, STORAGE = 0x00, 0x06, 0x0A
 GET_AUTHENTICATION, GET_CIPHER_SUITES, SET_PRIVILEGE, CLOSE_SESSION = 0x38, 0x54, 0x3B, 0x3C
@@ -20,8 +21,8 @@ NOT_PRESENT, BAD_FIELD, NO_PRIVILEGE, NOT_IN_THIS_STATE = 0xCB, 0xCC, 0xD4, 0xD5
 
 Result = tuple[int, bytes]
 
-# Chassis Control and Clear SEL (IPMI 2.0, appendix G); a user may ask the rest of what is here.
-_FOR_OPERATORS = {(CHASSIS, 0x02), (STORAGE, 0x47)}
+# Chassis Control, Clear SEL and what payloads need (IPMI 2.0, appendix G); a user may ask the rest of what is here.
+_FOR_OPERATORS = {(CHASSIS, 0x02), (STORAGE, 0x47), *FOR_OPERATORS}
 
 _FIRST_RECORD, _LAST_RECORD = 0x0000, 0xFFFF
 _RESERVATION = 1
@@ -84,8 +85,9 @@ def before_login(message: Message) -> Result | None:
 class Commands:
     """The commands of one controller."""
 
-    def __init__(self, chassis: Chassis, account: Account, guid: uuid.UUID) -> None:
+    def __init__(self, chassis: Chassis, account: Account, guid: uuid.UUID, sol: SerialOverLan) -> None:
         self._chassis = chassis
+        self._sol = sol
         self._account = account
         self._guid = guid
         self._table: dict[tuple[int, int], Callable[[bytes], Awaitable[Result]]] = {
@@ -110,10 +112,12 @@ class Commands:
         try:
             if asked == (APPLICATION, SET_PRIVILEGE):
                 return self._set_privilege(message.data, session)
-            if command is None:
+            if command is None and asked not in COMMANDS:
                 return before_login(message) or (INVALID_COMMAND, b"")
             if asked in _FOR_OPERATORS and session.privilege < OPERATOR:
                 return NO_PRIVILEGE, b""
+            if command is None:
+                return self._sol.run(asked, message.data, session)
             return await command(message.data)
         except (IndexError, struct.error):
             return BAD_LENGTH, b""

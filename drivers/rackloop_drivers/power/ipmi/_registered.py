@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from urllib.parse import urlsplit
 
-from rackloop.lab.yaml import whole
-from rackloop_drivers.boxes import BmcDriver, Controller, Opening, OverNetwork, SimulatedController
+from rackloop.abilities import Console
+from rackloop.errors import BadInput
+from rackloop.lab.yaml import Text, whole
+from rackloop_drivers.boxes import (
+    BmcDriver,
+    ConsoleDriver,
+    ConsoleOpening,
+    Controller,
+    Opening,
+    OverNetwork,
+    SimulatedController,
+)
 
 if TYPE_CHECKING:
     from rackloop_drivers.boxes import Chassis, SimulatedPlace
+
+
+_CipherSuite = Annotated[int, whole(0, 17)]
 
 
 class IpmiBmcDriver(OverNetwork, BmcDriver):
@@ -18,7 +32,7 @@ class IpmiBmcDriver(OverNetwork, BmcDriver):
 
     is_simulated: ClassVar[bool] = True
 
-    cipher_suite: Annotated[int, whole(0, 17)] = 17
+    cipher_suite: _CipherSuite = 17
     """The cipher suite to log in with: 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""
 
     def open(self, opening: Opening) -> Controller:  # noqa: ARG002 - a driver's signature
@@ -39,3 +53,42 @@ class IpmiBmcDriver(OverNetwork, BmcDriver):
         account, password_file = place.account()
         async with IpmiBmc(chassis, account) as bmc:
             yield bmc, {"address": bmc.address, "user": account.user, "password_file": str(password_file)}
+
+
+class IpmiConsoleDriver(ConsoleDriver):
+    """The console of a controller's server by Serial over LAN, with the account of the bmc."""
+
+    is_simulated: ClassVar[bool] = True
+    by_bmc: ClassVar[frozenset[str]] = frozenset({"ipmi", "redfish"})
+
+    address: Text | None = None
+    """Where the controller's IPMI answers, 'host' or 'host:port'; by default the host of the bmc."""
+    cipher_suite: _CipherSuite | None = None
+    """The cipher suite to log in with; by default that of the bmc, or 17."""
+
+    def open(self, opening: ConsoleOpening) -> Console:
+        """The console."""
+        from rackloop_drivers.power.ipmi._console import IpmiConsole
+        from rackloop_drivers.power.ipmi._tool import Ipmitool
+
+        bmc = opening.bmc
+        if not isinstance(bmc, OverNetwork):
+            raise BadInput("the console is that of a bmc with an address and an account; give bmc: in the description")
+        where = str(bmc.address)
+        host = urlsplit(where).hostname or where if "://" in where else where
+        suite = self.cipher_suite or (bmc.cipher_suite if isinstance(bmc, IpmiBmcDriver) else 17)
+        return IpmiConsole(Ipmitool(self.address or host, bmc.login(), cipher_suite=suite), opening.clock)
+
+    @asynccontextmanager
+    async def simulated(
+        self, chassis: Chassis, place: SimulatedPlace, bmc: SimulatedController | None
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """The controller's own, or, where it speaks Redfish, another with the same account."""
+        from rackloop_drivers.power.ipmi._peer import IpmiBmc
+
+        if isinstance(bmc, IpmiBmc):
+            yield {}
+            return
+        account = getattr(bmc, "account", None) or place.account()[0]
+        async with IpmiBmc(chassis, account) as other:
+            yield {"address": other.address}

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 
-IPMI, OPEN_REQUEST, OPEN_RESPONSE, RAKP1, RAKP2, RAKP3, RAKP4 = 0x00, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15
+IPMI, SOL, OPEN_REQUEST, OPEN_RESPONSE, RAKP1, RAKP2, RAKP3, RAKP4 = 0x00, 0x01, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15
 
 _RMCP = b"\x06\x00\xff\x07"
 _NO_AUTHENTICATION, _RMCP_PLUS = 0x00, 0x06

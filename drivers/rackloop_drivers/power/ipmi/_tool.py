@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import AbstractContextManager
+from typing import IO
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
@@ -59,12 +61,43 @@ class Ipmitool:
             self._run(("-v", "mc", "info"), deadline)
             return self._run(("-c", *command), deadline)
 
-    def _run(self, command: tuple[str, ...], deadline: Deadline) -> str:
-        what = f"ipmitool {' '.join(command)} at {self.address}"
+    def start(self, *command: str, output: int, errors: IO[bytes], deadline: Deadline) -> subprocess.Popen[bytes]:
+        """Begin a command that goes on, its input a pipe, its output ``output`` and what it complains of in ``errors``.
+
+        Hold :meth:`turn` until it is logged in, and raise :meth:`failure` where it ends before.
+        """
+        argv, environment = self._prepared(("-v", *command))
+        if deadline.is_over():
+            raise DeadlineExceeded(f"{self._what(command)} was not run: the deadline is over; allow more time")
+        try:
+            return subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=output, stderr=errors, bufsize=0, env=environment
+            )
+        except OSError as error:
+            raise _missing(error) from None
+
+    def turn(self, deadline: Deadline) -> AbstractContextManager[None]:
+        """Have the account to oneself while the block lasts."""
+        return self._login.turn(deadline)
+
+    def failure(self, command: tuple[str, ...], said: str) -> LabError | ToolError:
+        """The error for a command that failed, by what it complained of."""
+        return self._failure(self._what(command), said)
+
+    def _what(self, command: tuple[str, ...]) -> str:
+        return f"ipmitool {' '.join(command)} at {self.address}"
+
+    def _prepared(self, command: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+        """The command line, and the environment that has the password."""
         argv = [_PROGRAM, "-I", "lanplus", "-H", self._host, "-p", str(self._port), "-U", self._login.user, "-E"]
         argv += ["-Z", "-N", "1", "-R", "2", "-C", str(self._cipher_suite), "-L", _PRIVILEGE, *command]
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "IPMITOOL_PASSWORD": self._login.password()}
         environment.pop("IPMI_PASSWORD", None)
+        return argv, environment
+
+    def _run(self, command: tuple[str, ...], deadline: Deadline) -> str:
+        what = self._what(command)
+        argv, environment = self._prepared(command)
         if deadline.is_over():
             raise DeadlineExceeded(f"{what} was not run: the deadline is over; allow more time")
         try:
@@ -83,9 +116,7 @@ class Ipmitool:
                 f"{what} was not answered in time; is the controller hung, or unreachable?"
             ) from None
         except OSError as error:
-            raise ToolError(
-                f"{_PROGRAM} cannot be run: {error.strerror}; install the package ipmitool on this machine"
-            ) from None
+            raise _missing(error) from None
         if ran.returncode == 0:
             return ran.stdout
         raise self._failure(what, ran.stderr)
@@ -108,3 +139,7 @@ class Ipmitool:
         if _PRIVILEGE_FAILED in said:
             return DeadlineExceeded(f"{what}: the controller answers, but opens no session; is it hung?")
         return LabError(f"{what} failed: {lines[-1] if lines else 'it said nothing'}")
+
+
+def _missing(error: OSError) -> ToolError:
+    return ToolError(f"{_PROGRAM} cannot be run: {error.strerror}; install the package ipmitool on this machine")

@@ -117,7 +117,16 @@ class Boot:
         return Boot(*values.values())
 
 
-def system(server: str, uuid: str, boot: Boot, *, is_on: bool) -> Resource:
+def serial_console(ssh_port: int | None) -> Resource:
+    """The place of a system's console: SSH at a port, or, without one, nowhere."""
+    by_ssh: Resource = {"ServiceEnabled": ssh_port is not None, "SharedWithManagerCLI": False}
+    if ssh_port is not None:
+        by_ssh["Port"] = ssh_port
+    off: Resource = {"ServiceEnabled": False}
+    return {"MaxConcurrentSessions": 1, "SSH": by_ssh, "IPMI": off, "Telnet": off}
+
+
+def system(server: str, uuid: str, boot: Boot, console: Resource, *, is_on: bool) -> Resource:
     """The server."""
     reset = {"target": RESET, "ResetType@Redfish.AllowableValues": list(RESET_TYPES)}
     return resource(
@@ -132,6 +141,7 @@ def system(server: str, uuid: str, boot: Boot, *, is_on: bool) -> Resource:
         PowerState="On" if is_on else "Off",
         Status={"State": "Enabled" if is_on else "Disabled", "Health": "OK"},
         Boot=boot.shown(),
+        SerialConsole=console,
         LogServices=link(f"{SYSTEM}/LogServices"),
         Links={"Chassis": [link(CHASSIS)], "ManagedBy": [link(MANAGER)]},
         Actions={"#ComputerSystem.Reset": reset},

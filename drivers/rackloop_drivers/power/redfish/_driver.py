@@ -31,10 +31,10 @@ class RedfishPowerPort:
 
     def is_on(self, deadline: Deadline) -> bool:
         """Whether the controller says On; a server that is on its way down still has power."""
-        return _is_on(_only_system(self._service, deadline))
+        return _is_on(only_system(self._service, deadline))
 
     def _turn(self, deadline: Deadline, *, on: bool) -> None:
-        system = _only_system(self._service, deadline)
+        system = only_system(self._service, deadline)
         action = _action(system, "#ComputerSystem.Reset")
         _switch(self._service, system, action, {"ResetType": "On" if on else "ForceOff"}, deadline, on=on)
 
@@ -131,7 +131,8 @@ def _switch(
         raise DeadlineExceeded(f"{service.url}{path} was told to be {wanted} and is not; look at the box")
 
 
-def _only_system(service: RedfishService, deadline: Deadline) -> Mapping[str, Any]:
+def only_system(service: RedfishService, deadline: Deadline) -> Mapping[str, Any]:
+    """The one system that a controller has. Raises NotSupported where it has several."""
     path = _linked(service.get(_ROOT, deadline), "Systems")
     systems = _members(service, path, deadline, whole=False)
     if len(systems) != 1:

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs
 from rackloop_drivers.boxes import Account, Chassis, Outlets
 from rackloop_drivers.power.redfish import _codec as codec
 from rackloop_drivers.power.redfish import _codec_service as service
+from rackloop_drivers.power.redfish._console_peer import SshConsolePeer
 from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response, number
 
 _MOST_SESSIONS = 64
@@ -229,15 +230,32 @@ class RedfishBmc(_RedfishPeer):
 
     changeable = frozenset({codec.SYSTEM})
 
-    def __init__(self, chassis: Chassis, account: Account, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, chassis: Chassis, account: Account, context: ssl.SSLContext, *, has_console: bool = True
+    ) -> None:
         super().__init__(account, context)
+        self.account = account
         self._chassis = chassis
+        self.console = SshConsolePeer(chassis.line, account) if has_console else None
+        """The SSH server that has the server's serial console."""
         self._boot = codec.Boot()
         chassis.follow_feed(self._feed)
+
+    async def __aenter__(self) -> Self:
+        if self.console is not None:
+            await self.console.start()
+        return await super().__aenter__()
+
+    async def __aexit__(self, *failure: object) -> None:
+        if self.console is not None:
+            await self.console.close()
+        await super().__aexit__(*failure)
 
     async def _feed(self, on: bool) -> None:  # noqa: FBT001 - a listener
         self.expire_sessions()
         self.is_hung = False
+        if self.console is not None:
+            self.console.feed(on=on)
         if on:
             await self._server.resume()
         else:
@@ -252,7 +270,8 @@ class RedfishBmc(_RedfishPeer):
             case "/Systems":
                 return codec.collection(path, "ComputerSystem", "Systems", [codec.link(codec.SYSTEM)])
             case "/Systems/1":
-                return codec.system(server, self.uuid, self._boot, is_on=await chassis.is_on())
+                console = codec.serial_console(None if self.console is None else self.console.port)
+                return codec.system(server, self.uuid, self._boot, console, is_on=await chassis.is_on())
             case "/Chassis":
                 return codec.collection(path, "Chassis", "Chassis", [codec.link(codec.CHASSIS)])
             case "/Chassis/1":

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from rackloop.abilities import PowerPort
-from rackloop_drivers.boxes import BmcDriver, Controller, Opening, OverTls, PduDriver, SimulatedController
+from rackloop.abilities import Console, PowerPort
+from rackloop.clock import Deadline
+from rackloop.errors import BadInput, NotSupported
+from rackloop.lab.yaml import File
+from rackloop_drivers.boxes import (
+    BmcDriver,
+    ConsoleDriver,
+    ConsoleOpening,
+    Controller,
+    Opening,
+    OverTls,
+    PduDriver,
+    SimulatedController,
+)
 
 if TYPE_CHECKING:
     from rackloop_drivers.boxes import Chassis, Outlets, SimulatedPlace
     from rackloop_drivers.power.redfish._service import RedfishService
+    from rackloop_drivers.stream_console import Stream
 
 _SECURE = "https://"
 
@@ -72,3 +86,52 @@ class RedfishPduDriver(_OverRedfish, PduDriver):
         async with RedfishPdu(outlets, account, place.tls) as pdu:
             where = {"address": pdu.url, "user": account.user, "password_file": str(password_file)}
             yield where | {"ca_file": str(place.ca_file)}
+
+
+class RedfishConsoleDriver(ConsoleDriver):
+    """The console that a controller shows by SSH, where its Redfish service says, with the account of the bmc."""
+
+    is_simulated: ClassVar[bool] = True
+    by_bmc: ClassVar[frozenset[str]] = frozenset({"redfish"})
+
+    known_hosts: File | None = None
+    """The known_hosts file with the SSH key of the controller, relative to this file."""
+
+    def open(self, opening: ConsoleOpening) -> Console:
+        """The console."""
+        from rackloop_drivers.power.redfish._console import RedfishConsole
+
+        bmc = opening.bmc
+        if not isinstance(bmc, RedfishBmcDriver) or self.known_hosts is None:
+            raise BadInput("the console is that of a bmc that speaks Redfish; give bmc: and known_hosts:")
+        known_hosts = self.known_hosts
+
+        def shell(host: str, port: int, deadline: Deadline) -> Stream:
+            return opening.shell(host, port, bmc.login().user, bmc.password, known_hosts, deadline)
+
+        return RedfishConsole(bmc.service(opening), shell, opening.clock)
+
+    @asynccontextmanager
+    async def simulated(
+        self,
+        chassis: Chassis,
+        place: SimulatedPlace,
+        bmc: SimulatedController | None,
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """The controller's own."""
+        from rackloop_drivers.power.redfish._peer import RedfishBmc
+
+        if not isinstance(bmc, RedfishBmc) or bmc.console is None:
+            raise NotSupported(f"{chassis.server} has no controller that speaks Redfish, and so no such console")
+        known_hosts = place.folder / f"{place.name}.known_hosts"
+        known_hosts.write_text(bmc.console.known_hosts_line)
+        yield {"known_hosts": str(known_hosts)}
+
+    def at(self, endpoint: Mapping[str, Any]) -> Self:
+        """The console where its simulation answers."""
+        return self.model_copy(update={"known_hosts": Path(endpoint["known_hosts"])})
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """The host key."""
+        if self.known_hosts is None:
+            yield "known_hosts", "is missing: the file with the SSH key of the controller"

@@ -1,0 +1,242 @@
+"""Every driver of consoles keeps its contract against the box it is for, simulated, and against a real line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyghmi.ipmi.console import Console as PyghmiConsole  # type: ignore[import-untyped]
+
+from rackloop.abilities import Console
+from rackloop.clock import Deadline
+from rackloop.contracts import console as contract
+from rackloop.contracts.console import ConsoleArm
+from rackloop.errors import (
+    HostKeyUnknown,
+    LabError,
+    LoginRefused,
+    NotConnected,
+    NotSupported,
+)
+from rackloop.lab import FileSecret
+from rackloop_drivers.console import Ser2netConsole, Ser2netPeer, TtyConsole, TtyPeer
+from rackloop_drivers.host import SshAccess, open_shell
+from rackloop_drivers.power.ipmi import IpmiBmc, IpmiConsole, Ipmitool
+from rackloop_drivers.power.redfish import RedfishBmc, RedfishConsole, RedfishService, serve_tls
+from rackloop_drivers.stream_console import Stream
+from tests.deadlines import CLOCK, soon
+from tests.power_boxes import PASSWORD, USER, PowerBoxes, power_boxes
+
+pytestmark = pytest.mark.filterwarnings("ignore:set(Daemon|Name)")  # pyserial 3.5, rfc2217
+REAL_LINE = "RACKLOOP_REAL_CONSOLE"
+"""A serial line with a loop-back plug, such as /dev/ttyUSB0."""
+
+WRONG = "wrong horse"
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerBoxes]:
+    with power_boxes(tmp_path_factory.mktemp("boxes")) as boxes:
+        yield boxes
+
+
+class Server:
+    """A server's serial line, from the thread of a test."""
+
+    def __init__(self, boxes: PowerBoxes) -> None:
+        self.boxes = boxes
+        self.line = boxes.chassis.line
+        self._typed = bytearray()
+        self.line.on_input = self._typed.extend
+
+    def say(self, text: bytes) -> None:
+        self.boxes.loop.call(lambda: self.line.say(text))
+
+    def typed(self) -> bytes:
+        return bytes(self._typed)
+
+    def arm(self, console: Console, cut: Callable[[], None] | None = None) -> ConsoleArm:
+        return ConsoleArm(console, self.say, self.typed, cut and (lambda: self.boxes.loop.call(cut)))
+
+
+def ser2net(server: Server, stack: ExitStack, *, is_telnet: bool = False) -> ConsoleArm:
+    peer = stack.enter_context(server.boxes.loop.entered(Ser2netPeer(server.line, is_telnet=is_telnet)))
+    return server.arm(Ser2netConsole(peer.address, CLOCK), peer.cut)
+
+
+def rfc2217(server: Server, stack: ExitStack) -> ConsoleArm:
+    return ser2net(server, stack, is_telnet=True)
+
+
+def tty(server: Server, stack: ExitStack) -> ConsoleArm:
+    peer = stack.enter_context(server.boxes.loop.entered(TtyPeer(server.line)))
+    return server.arm(TtyConsole(peer.device, CLOCK))
+
+
+def ipmi(server: Server, stack: ExitStack) -> ConsoleArm:
+    bmc = sol_bmc(server, stack)
+    return server.arm(IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK))
+
+
+def redfish(server: Server, stack: ExitStack) -> ConsoleArm:
+    bmc, service = redfish_bmc(server, stack)
+    assert bmc.console is not None
+    return server.arm(RedfishConsole(service, partial(shell, server, bmc), CLOCK), bmc.console.cut)
+
+
+def sol_bmc(server: Server, stack: ExitStack) -> IpmiBmc:
+    boxes = server.boxes
+    return stack.enter_context(boxes.loop.entered(boxes.loop.call(lambda: IpmiBmc(boxes.chassis, boxes.account))))
+
+
+def redfish_bmc(server: Server, stack: ExitStack, *, has_console: bool = True) -> tuple[RedfishBmc, RedfishService]:
+    boxes = server.boxes
+    folder = boxes.folder / "redfish"
+    folder.mkdir(exist_ok=True)
+    ca_file, context = serve_tls(folder, CLOCK)
+    bmc = stack.enter_context(
+        boxes.loop.entered(
+            boxes.loop.call(lambda: RedfishBmc(boxes.chassis, boxes.account, context, has_console=has_console))
+        )
+    )
+    service = RedfishService(bmc.url, boxes.login(bmc.url), verify=ca_file)
+    stack.callback(service.close)
+    return bmc, service
+
+
+def shell(
+    server: Server,
+    bmc: RedfishBmc,
+    host: str,
+    port: int,
+    deadline: Deadline,
+    *,
+    password: str = PASSWORD,
+    is_known: bool = True,
+) -> Stream:
+    folder = server.boxes.folder
+    assert bmc.console is not None
+    known_hosts = folder / "known_hosts"
+    known_hosts.write_text(bmc.console.known_hosts_line if is_known else "")
+    secret = folder / "ssh.password"
+    secret.write_text(password)
+    access = SshAccess("srv1", host, known_hosts, port, USER, password=FileSecret(secret), use_agent=False)
+    return open_shell(access, deadline)
+
+
+def real(_server: Server, _stack: ExitStack) -> ConsoleArm:
+    if not (device := os.environ.get(REAL_LINE)):
+        pytest.skip(f"no serial line with a loop-back plug: set {REAL_LINE} to its device")
+    console = TtyConsole(device, CLOCK)
+    return ConsoleArm(console, lambda text: console.send(text, soon()), None)
+
+
+@pytest.mark.parametrize("clause", contract.CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.parametrize("arm", [ser2net, rfc2217, tty, ipmi, redfish, real])
+def test_console(
+    clause: Callable[[contract.ConsoleFactory], None],
+    arm: Callable[[Server, ExitStack], ConsoleArm],
+    boxes: PowerBoxes,
+) -> None:
+    @contextmanager
+    def make() -> Iterator[ConsoleArm]:
+        with ExitStack() as stack:
+            made = arm(Server(boxes), stack)
+            stack.callback(made.console.close)
+            yield made
+
+    clause(make)
+
+
+@pytest.fixture
+def server(boxes: PowerBoxes) -> Server:
+    return Server(boxes)
+
+
+def test_a_controller_has_one_session_of_serial_over_lan(server: Server, stack: ExitStack) -> None:
+    bmc = sol_bmc(server, stack)
+    first, second = (
+        IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK) for _ in ("mine", "yours")
+    )
+    for console in (first, second):
+        stack.callback(console.close)
+    first.open(soon())
+    with pytest.raises(LabError, match="another session has the console"):
+        second.open(soon())
+    first.close()
+    second.open(soon())
+
+
+def test_serial_over_lan_that_is_disabled_says_how_to_enable_it(server: Server, stack: ExitStack) -> None:
+    bmc = sol_bmc(server, stack)
+    bmc.sol.is_enabled = False
+    console = IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK)
+    with pytest.raises(LabError, match="sol set enabled true"):
+        console.open(soon())
+
+
+def test_a_wrong_password_is_tried_once(server: Server, stack: ExitStack) -> None:
+    bmc = sol_bmc(server, stack)
+    console = IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address, password=WRONG)), CLOCK)
+    with pytest.raises(LoginRefused, match="check user and password"):
+        console.open(soon())
+    with pytest.raises(LoginRefused, match="not tried again"):
+        console.open(soon())
+    assert server.boxes.account.failures == 1
+    server.boxes.account.succeed()
+
+
+def test_another_client_hears_serial_over_lan(server: Server, stack: ExitStack) -> None:
+    """What pyghmi, another implementation, makes of the simulated controller's packets."""
+    bmc = sol_bmc(server, stack)
+    host, _, port = bmc.address.partition(":")
+    heard: list[bytes] = []
+
+    def note(data: object) -> None:
+        if isinstance(data, bytes):
+            heard.append(data)
+
+    session = PyghmiConsole(bmc=host, userid=USER, password=PASSWORD, iohandler=note, port=int(port), force=True)
+    soon().poll(lambda: PyghmiConsole.wait_for_rsp(0.1) is not None and session.connected, every_s=0.01)
+    server.say(b"hello from srv1\r\n")
+    soon().poll(lambda: PyghmiConsole.wait_for_rsp(0.1) is not None and b"hello" in b"".join(heard), every_s=0.01)
+    session.send_data(b"typed")
+    soon().poll(lambda: PyghmiConsole.wait_for_rsp(0.1) is not None and server.typed() == b"typed", every_s=0.01)
+    session.close()
+    assert b"hello from srv1\r\n" in b"".join(heard)
+    assert server.typed() == b"typed"
+
+
+def test_a_controller_without_a_console_by_ssh_says_what_it_offers(server: Server, stack: ExitStack) -> None:
+    bmc, service = redfish_bmc(server, stack, has_console=False)
+    console = RedfishConsole(service, partial(shell, server, bmc), CLOCK)
+    with pytest.raises(NotSupported, match=r"by SSH \(offered: none\); enable it in the controller"):
+        console.open(soon())
+
+
+def test_a_controller_whose_host_key_is_unknown_is_shown_no_password(server: Server, stack: ExitStack) -> None:
+    bmc, service = redfish_bmc(server, stack)
+    console = RedfishConsole(service, partial(shell, server, bmc, is_known=False), CLOCK)
+    with pytest.raises(HostKeyUnknown, match="is not in"):
+        console.open(soon())
+
+
+def test_a_wrong_password_is_refused_by_the_controllers_ssh(server: Server, stack: ExitStack) -> None:
+    bmc, service = redfish_bmc(server, stack)
+    console = RedfishConsole(service, partial(shell, server, bmc, password=WRONG), CLOCK)
+    with pytest.raises(LoginRefused, match="the password"):
+        console.open(soon())
+    server.boxes.account.succeed()
+
+
+def test_nothing_at_an_address_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotConnected, match=r"ser2net 127\.0\.0\.1:9: Connection refused"):
+        Ser2netConsole("127.0.0.1:9", CLOCK).open(soon())
+    with pytest.raises(NotConnected, match="cannot be had"):
+        Ser2netConsole("rfc2217://127.0.0.1:9", CLOCK).open(soon())
+    with pytest.raises(NotConnected, match="No such file"):
+        TtyConsole(str(tmp_path / "none"), CLOCK).open(soon())
