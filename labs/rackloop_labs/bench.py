@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, Fabric, Host, SystemEventLog
+from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, Fabric, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported
 from rackloop.lab import Lab
@@ -26,7 +26,8 @@ class Bench(Protocol):
 
     ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from the server; ``host`` is the server
     by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
-    management controller keeps one. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
+    management controller keeps one, ``consoles`` the serial consoles of the servers that have one, and ``secrets`` what
+    must not stand in a log of them. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
     drives coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
     ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
@@ -48,6 +49,9 @@ class Bench(Protocol):
     def host(self, server: str) -> Host: ...  # noqa: D102
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]: ...  # noqa: D102
+    @property
+    def consoles(self) -> Mapping[str, Console]: ...  # noqa: D102
+    def secrets(self) -> tuple[str, ...]: ...  # noqa: D102
     def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]: ...  # noqa: D102

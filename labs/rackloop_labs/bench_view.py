@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import BlockDevice, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
+from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
 from rackloop.lab import Lab, Part, PartKind, acted_on
@@ -75,6 +75,14 @@ class BenchView:
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:  # noqa: D102
         return {name: log for name, log in self._used().event_logs.items() if name in self._lab.servers}
+
+    @property
+    def consoles(self) -> Mapping[str, Console]:
+        """The consoles of its servers; to listen to them is no use of the rack."""
+        return {name: console for name, console in self._whole.consoles.items() if name in self._lab.servers}
+
+    def secrets(self) -> tuple[str, ...]:  # noqa: D102
+        return self._whole.secrets()
 
     def attach_log(self) -> AbstractContextManager[AttachLog]:  # noqa: D102
         return self._used().attach_log()

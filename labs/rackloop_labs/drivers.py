@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackloop.lab import Bmc, Driven, Fabric, Pdu, Phy
-from rackloop_drivers.boxes import BmcDriver, FabricDriver, PduDriver, PhyDriver
+from rackloop.lab import Bmc, Driven, Fabric, Pdu, Phy, SerialConsole
+from rackloop_drivers.boxes import BmcDriver, ConsoleDriver, FabricDriver, PduDriver, PhyDriver
 
 Where = Mapping[str, Any] | None
 
@@ -37,6 +37,13 @@ def bmc_driver(bmc: Bmc, where: Where = None) -> BmcDriver:
     if not isinstance(bmc, BmcDriver):
         raise _no_driver(bmc)
     return bmc if where is None else bmc.at(where)
+
+
+def console_driver(console: SerialConsole, where: Where = None) -> ConsoleDriver:
+    """The driver of a serial console; as :func:`fabric_driver`."""
+    if not isinstance(console, ConsoleDriver):
+        raise _no_driver(console)
+    return console if where is None else console.at(where)
 
 
 def _no_driver(described: Driven) -> TypeError:

@@ -85,7 +85,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.callback(link.close)
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
-        servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock))
+        servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock, power.lines))
         answers = _answers(lab, switch, link, servers, power)
         control = await LineServer.at(state.directory / LABD_SOCKET, answers, bad_request)
         stack.callback(control.close)
@@ -175,6 +175,7 @@ def _endpoints(
                     for port_name in server.ports
                 },
                 "bmc": power.bmc.get(name),
+                "console": power.consoles.get(name),
             }
             for name, server in lab.servers.items()
         },

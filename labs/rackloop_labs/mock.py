@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rackloop.abilities import DriveIdentity, Host, SystemEventLog
+from rackloop.abilities import Console, DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, LabState, Part, PartKind
@@ -24,6 +24,7 @@ from rackloop_labs._daemon import Leash
 from rackloop_labs._fixed_cabling import host_breakables, host_registers, numbered
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.labd_control import LabdControl
@@ -144,6 +145,7 @@ class MockBench:
         fabric, phy = open_fabric(lab, self._hosts, opening, switch=endpoints["switch"], phy=endpoints["phy"])
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         self.power = RackPower(lab, clock, endpoints)
+        self._consoles = RackConsoles(lab, clock, self.power.controllers, endpoints)
         powered = [*map(Part.server, lab.servers), *map(Part.drive, lab.drives)]
         powered += [Part(PartKind.SWITCH)] if lab.has_switch else []
         by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
@@ -184,6 +186,15 @@ class MockBench:
         """The event logs of the servers' management controllers, by server; those without a controller have none."""
         return self.power.event_logs
 
+    @property
+    def consoles(self) -> Mapping[str, Console]:
+        """The serial consoles of the servers that have one."""
+        return self._consoles.by_server
+
+    def secrets(self) -> tuple[str, ...]:
+        """The passwords of servers and controllers."""
+        return self._consoles.secrets()
+
     def attach_log(self) -> AttachLog:
         """The truth of the simulated rack: when it acted, when PHYs trained, when drives came online."""
         return AttachLog(self.rackd.subscribe())
@@ -213,6 +224,7 @@ class MockBench:
         """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""
         for host in self._hosts.values():
             host.close()
+        self._consoles.close()
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from rackloop.abilities import DriveIdentity, SystemEventLog
+from rackloop.abilities import Console, DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
@@ -19,6 +19,7 @@ from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs._fixed_cabling import host_breakables, host_registers
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.power_ports import RackPower
@@ -49,6 +50,7 @@ class PhysicalBench:
         # First what may be refused: nothing is open yet that would be left so.
         self.power = RackPower(lab, clock)
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
+        self._consoles = RackConsoles(lab, clock, self.power.controllers)
         self._closing = ExitStack()
         deadline = Deadline.after(clock, _CONNECT_S)
         opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
@@ -96,6 +98,15 @@ class PhysicalBench:
         """The event logs of the servers' management controllers, by server; those without a controller have none."""
         return self.power.event_logs
 
+    @property
+    def consoles(self) -> Mapping[str, Console]:
+        """The serial consoles of the servers that have one."""
+        return self._consoles.by_server
+
+    def secrets(self) -> tuple[str, ...]:
+        """The passwords of servers and controllers."""
+        return self._consoles.secrets()
+
     def attach_log(self) -> AbstractContextManager[AttachLog]:
         """Not supported yet."""
         raise NotSupported("drives coming online on a physical server cannot be followed yet")
@@ -115,6 +126,7 @@ class PhysicalBench:
         """End what still runs on servers, let go of the switch's lock and close every connection."""
         for host in self._hosts.values():
             host.close()
+        self._consoles.close()
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)
         self.equipment.fabric.close()

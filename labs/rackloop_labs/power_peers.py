@@ -11,10 +11,10 @@ from typing import Any
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab
-from rackloop_drivers.boxes import Chassis, Outlets, PowerListener, SimulatedController, SimulatedPlace
+from rackloop_drivers.boxes import Chassis, Outlets, PowerListener, SerialLine, SimulatedController, SimulatedPlace
 from rackloop_drivers.power.redfish import serve_tls
 from rackloop_drivers.rackd import RackdLink
-from rackloop_labs.drivers import bmc_driver, pdu_driver, phy_driver
+from rackloop_labs.drivers import bmc_driver, console_driver, pdu_driver, phy_driver
 
 _FOLDER = "power"
 
@@ -66,13 +66,16 @@ class PowerPeers:
     ``bmc``, ``pdu`` and ``phy`` say where they answer, by server and by PDU, as ``lab status --json`` prints it:
     ``driver``, and what the driver says of its simulation, such as ``address``, ``user`` (null for SNMP),
     ``password_file``, and ``ca_file`` for Redfish. ``controllers`` are the management controllers themselves, by
-    server. A box whose driver simulates none is not among them.
+    server; ``consoles`` say where serial consoles are, and ``lines`` are the servers' ends of them. A box whose driver
+    simulates none is not among them.
     """
 
     bmc: dict[str, dict[str, Any]] = field(default_factory=dict)
     pdu: dict[str, dict[str, Any]] = field(default_factory=dict)
     phy: dict[str, Any] = field(default_factory=dict)
     controllers: dict[str, SimulatedController] = field(default_factory=dict)
+    consoles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lines: dict[str, SerialLine] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -89,7 +92,7 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
         ca_file, context = serve_tls(folder, clock)
         switching = RackdSwitching(link)
         chassis = {name: Chassis(name, switching, clock) for name in lab.servers}
-        peers = PowerPeers()
+        peers = PowerPeers(lines={name: box.line for name, box in chassis.items()})
 
         def place(name: str) -> SimulatedPlace:
             return SimulatedPlace(name, clock, link, folder, ca_file, context)
@@ -100,6 +103,11 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
                 box = bmc.simulated(chassis[name], place(f"bmc-{name}"))
                 peers.controllers[name], where = await stack.enter_async_context(box)
                 peers.bmc[name] = {"driver": bmc.driver, **where}
+            if server.console is not None and server.console.is_simulated:
+                console = console_driver(server.console)
+                served = console.simulated(chassis[name], place(f"console-{name}"), peers.controllers.get(name))
+                where = await stack.enter_async_context(served)
+                peers.consoles[name] = {"driver": console.driver, **where}
         fed_by = {server.outlet: chassis[name] for name, server in lab.servers.items() if server.outlet is not None}
         for name, described in lab.pdus.items():
             if described.is_simulated:

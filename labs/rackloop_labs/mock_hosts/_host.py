@@ -12,6 +12,7 @@ from typing import Any
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, RackloopError
 from rackloop_labs.labd_control import HostState
+from rackloop_labs.mock_hosts._console import KILLED_INIT, SYSRQ, MockConsole
 from rackloop_labs.mock_hosts._line_server import LineServer
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS, Planned, PowerAct, plan_power
 from rackloop_labs.mock_hosts._rootfs import HostFolder
@@ -33,7 +34,8 @@ _GRACE_S = 0.1
 class MockHost:
     """A server of a mock rack. It is off until :meth:`power_on`; changes wait for each other.
 
-    ``bindings`` is the file tree it boots with (bubblewrap's options), ``cut_power`` takes its power away in rackd.
+    ``bindings`` is the file tree it boots with (bubblewrap's options), ``cut_power`` takes its power away in rackd,
+    ``console`` is where it prints.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class MockHost:
         sysfs: Sysfs,
         clock: Clock,
         cut_power: Callable[[], Coroutine[Any, Any, object]],
+        console: MockConsole,
     ) -> None:
         self.name = name
         self.state = HostState.OFF
@@ -54,6 +57,7 @@ class MockHost:
         self._sysfs = sysfs
         self._clock = clock
         self._cut_power = cut_power
+        self._console = console
         self._changing = asyncio.Lock()
         self._sandbox: Sandbox | None = None
         self._tools: LineServer | None = None
@@ -91,7 +95,14 @@ class MockHost:
         """Panic: the kernel is gone, the power and the drives' links stay. Raises BadInput where nothing runs."""
         async with self._changing:
             self._must_be(HostState.UP, HostState.HUNG)
-            await self._panic()
+            await self._panic(SYSRQ)
+
+    async def halt(self) -> None:
+        """End in an orderly way, without power being cut. Raises BadInput where nothing runs."""
+        async with self._changing:
+            self._must_be(HostState.UP, HostState.HUNG)
+            self._console.halt(await asyncio.to_thread(self._watch.up_us, self.name))
+            await self._stop()
 
     async def hang(self) -> None:
         """Accept connections and answer nothing until :meth:`resume`. Raises BadInput where the server is not up."""
@@ -143,6 +154,7 @@ class MockHost:
 
     async def _boot(self) -> None:
         await self._end(HostState.OFF)
+        self._console.boot()
         boot_id = str(uuid.uuid4())
         self._folder.boot_id.write_text(f"{boot_id}\n")
         if self._tools is None:
@@ -153,18 +165,24 @@ class MockHost:
         await asyncio.to_thread(self._sysfs.refresh)
         self._ssh.open()
         self.state = HostState.UP
+        self._console.up()
         self.begin(self._notice_end(self._sandbox))
 
     async def _end(self, state: HostState) -> None:
         """End what runs, and be in ``state``."""
         self.state = state
         self._forget_plan()
+        self._console.end()
         self._ssh.close()
         if self._sandbox is not None:
             sandbox, self._sandbox = self._sandbox, None
             await sandbox.end()
 
-    async def _panic(self) -> None:
+    async def _panic(self, why: str) -> None:
+        self._console.panic(await asyncio.to_thread(self._watch.up_us, self.name), why)
+        await self._stop()
+
+    async def _stop(self) -> None:
         await self._end(HostState.CRASHED)
         await asyncio.to_thread(self._watch.halt, self.name)
 
@@ -173,7 +191,7 @@ class MockHost:
         await sandbox.wait()
         async with self._changing:
             if sandbox is self._sandbox:
-                await self._panic()
+                await self._panic(KILLED_INIT)
 
     async def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The output of a tool that was called on this server."""
@@ -207,7 +225,7 @@ class MockHost:
     def _plan(self, planned: Planned) -> None:
         self._forget_plan()
         acts: dict[PowerAct, Callable[[], Coroutine[Any, Any, object]]] = {
-            PowerAct.HALT: self.crash,
+            PowerAct.HALT: self.halt,
             PowerAct.POWER_OFF: self._cut_power,
             PowerAct.REBOOT: self.reset,
         }

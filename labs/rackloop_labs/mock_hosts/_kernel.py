@@ -34,7 +34,8 @@ class Kernel:
     """Names for the drives that come and go at a server's ports, and the log of it.
 
     It is told what happens at the links, in order; while the server is not booted it finds nothing and says nothing.
-    ``changes`` counts what it was told. ``switched_off`` are the drives in slots that were switched off, by port.
+    ``tell`` is called with what it says, as it says it. ``changes`` counts what it was told. ``switched_off`` are the
+    drives in slots that were switched off, by port.
     Names are the lowest free ones in order of attachment, at boot in order of ports and slots.
     """
 
@@ -44,6 +45,7 @@ class Kernel:
         self.boot_ns = 0
         self.changes = 0
         self.switched_off: dict[str, str] = {}
+        self.tell: Callable[[tuple[KernelLine, ...]], object] = lambda _lines: None
         self._online: dict[Place, tuple[str, Drive]] = {}
         self._plugged: dict[str, PluggedExpander] = {}
         self._drives: dict[Place, AttachedDrive] = {}
@@ -259,7 +261,9 @@ class Kernel:
         if self.boot_id is None:
             return
         at_us = max(0, t_ns - self.boot_ns) // 1000
-        self._log.extend(KernelLine(at_us, message.text, message.priority) for message in messages)
+        lines = tuple(KernelLine(at_us, message.text, message.priority) for message in messages)
+        self._log.extend(lines)
+        self.tell(lines)
 
 
 def _disk_name(number: int) -> str:

@@ -62,6 +62,16 @@ class HostWatch:
         with self.kernel(server) as kernel:
             kernel.halt()
 
+    def up_us(self, server: str) -> int:
+        """Microseconds since the server's boot, 0 where it has not booted."""
+        with self.kernel(server) as kernel:
+            return 0 if kernel.boot_id is None else (self._clock.now_ns() - kernel.boot_ns) // 1000
+
+    def catch_up(self) -> None:
+        """Have every kernel know, and say, what happened until now."""
+        with self._lock:
+            self._catch_up()
+
     def is_on(self, server: str) -> bool:
         """Whether the server has power."""
         with self.kernel(server):

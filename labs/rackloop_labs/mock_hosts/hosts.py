@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,18 @@ from rackloop.clock import Clock
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab, Part, PartKind
 from rackloop.native import find_binary
+from rackloop_drivers.boxes import SerialLine
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG
 from rackloop_labs.labd_control import LABD_SOCKET
+from rackloop_labs.mock_hosts._console import MockConsole
 from rackloop_labs.mock_hosts._debounce import debounced
 from rackloop_labs.mock_hosts._host import MockHost
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS
 from rackloop_labs.mock_hosts._rootfs import HostFolder, remove
 from rackloop_labs.mock_hosts._ssh_server import USER, SshServer
 from rackloop_labs.mock_hosts._sysfs import Sysfs
+from rackloop_labs.mock_hosts._view import KernelLine
 from rackloop_labs.mock_hosts._watch import HostWatch
 from rackloop_labs.mock_hosts.tools import TOOLS
 
@@ -44,11 +47,18 @@ _LOOPBACK = "127.0.0.1"
 # would take the processor from what is measured.
 _QUIET_S = 0.5
 _MOST_BEHIND_S = 30.0
+# Consoles are a little behind: to look at the rack after each change would take the processor from what is measured.
+_PRINT_QUIET_S = 0.1
+_PRINT_BEHIND_S = 0.5
 
 
 @contextlib.asynccontextmanager
-async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -> AsyncIterator[MockServers]:
+async def mock_hosts(
+    lab: Lab, link: RackdLink, directory: Path, clock: Clock, lines: Mapping[str, SerialLine]
+) -> AsyncIterator[MockServers]:
     """Every server of ``lab``, booted, each in a sandbox with SSH of its own, for as long as the context lasts.
+
+    Each prints on its serial line among ``lines``.
 
     They live in ``directory``, the lab's, where rackd's sockets are; their power is rackd's.
     Raises ToolError where bubblewrap or util-linux is missing, LabError where a sandbox cannot be made.
@@ -58,7 +68,8 @@ async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -
         watch = HostWatch(lab, directory / CONTROL_SOCKET, directory / TRUTH_LOG, clock)
         stack.callback(watch.close)
         shown = {"known_hosts": str(directory / _KNOWN_HOSTS), "key_file": str(directory / _USER_KEY)}
-        hosts = MockServers({"user": USER, **shown})
+        hosts = MockServers({"user": USER, **shown}, watch)
+        loop = asyncio.get_running_loop()
         tools = _tools(directory / _FOLDER / _TOOLS_FOLDER)
         memory = _memory(directory)
         user_key = asyncssh.generate_private_key("ssh-ed25519")
@@ -69,7 +80,10 @@ async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -
             sysfs = Sysfs(memory / name, name, watch)
             bindings = folder.bindings(sysfs, tools, [directory / NBD_SOCKET])
             cut = partial(link.request, "power", target=str(Part.server(name)), on=False)
-            host = MockHost(name, folder, bindings, watch, sysfs, clock, cut)
+            console = MockConsole(name, lines[name])
+            with watch.kernel(name) as kernel:
+                kernel.tell = _telling(loop, console)
+            host = MockHost(name, folder, bindings, watch, sysfs, clock, cut, console)
             host_key = asyncssh.generate_private_key("ssh-ed25519")
             server = SshServer(host_key, user_key.convert_to_public(), host.session, hosts.forward)
             host.attach(server)
@@ -81,8 +95,8 @@ async def mock_hosts(lab: Lab, link: RackdLink, directory: Path, clock: Clock) -
         _write_private(directory / _USER_KEY, user_key.export_private_key())
         link.follow(hosts.note)
         await hosts.power_on()
-        following = asyncio.create_task(hosts.keep_current())
-        stack.push_async_callback(_cancel, following)
+        for follow in (hosts.keep_current, hosts.keep_printing):
+            stack.push_async_callback(_cancel, asyncio.create_task(follow()))
         yield hosts
 
 
@@ -99,11 +113,12 @@ def clear(directory: Path) -> None:
 class MockServers(Mapping[str, MockHost]):
     """The servers by name, and what concerns all of them. ``login`` is what a client needs to log in by SSH."""
 
-    def __init__(self, login: dict[str, str]) -> None:
+    def __init__(self, login: dict[str, str], watch: HostWatch) -> None:
         self.login = login
+        self._watch = watch
         self._hosts: dict[str, MockHost] = {}
         self._servers: dict[str, SshServer] = {}
-        self._changed = asyncio.Event()
+        self._changed, self._to_print = asyncio.Event(), asyncio.Event()
 
     def __getitem__(self, name: str) -> MockHost:
         return self._hosts[name]
@@ -136,6 +151,7 @@ class MockServers(Mapping[str, MockHost]):
     def note(self, record: dict[str, Any]) -> None:
         """Take in what happened in the rack: power of the servers is followed at once."""
         self._changed.set()
+        self._to_print.set()
         match record:
             case {"event": "power", "target": str(target), "on": bool(is_on)}:
                 part = Part.of_resource(target)
@@ -151,6 +167,16 @@ class MockServers(Mapping[str, MockHost]):
                 await host.catch_up()
 
         await debounced(self._changed, catch_up, quiet_s=_QUIET_S, most_s=_MOST_BEHIND_S)
+
+    async def keep_printing(self) -> None:
+        """Have every server's console say soon what its kernel has to say, until cancelled."""
+
+        async def print_all() -> None:
+            # A rack whose truth is lost says so to whoever asks for it.
+            with contextlib.suppress(RackloopError):
+                await asyncio.to_thread(self._watch.catch_up)
+
+        await debounced(self._to_print, print_all, quiet_s=_PRINT_QUIET_S, most_s=_PRINT_BEHIND_S)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer of ``labd.sock`` about the servers' states, see ``docs/reference/mock-hosts.md``."""
@@ -168,6 +194,11 @@ class MockServers(Mapping[str, MockHost]):
         except RackloopError as error:
             return _refusal("refused", str(error))
         return {"ok": True, "state": str(host.state)}
+
+
+def _telling(loop: asyncio.AbstractEventLoop, console: MockConsole) -> Callable[[tuple[KernelLine, ...]], object]:
+    """A function that has a kernel print, which speaks on the thread that has just looked at the rack."""
+    return lambda lines: loop.call_soon_threadsafe(console.tell, lines)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

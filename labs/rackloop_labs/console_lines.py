@@ -1,0 +1,100 @@
+"""Lines of a console on the harness's clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from rackloop.abilities import Heard
+from rackloop.clock import Clock
+
+_LONGEST = 4096
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()][0-9A-Za-z]|[@-Z\\-_=>78c])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_REDACTED = "***"
+
+
+@dataclass(frozen=True)
+class ConsoleLine:
+    """A line, and the moment when its first character was sent, right to ``error_ns``.
+
+    One that ``is_remark`` is of the harness: that it listens, that it does not, and why.
+    """
+
+    at_ns: int
+    error_ns: int
+    text: str
+    is_remark: bool = False
+
+
+class LineAssembler:
+    """Makes lines of bytes. Colours and other terminal controls are left out, and ``secrets`` are covered up."""
+
+    def __init__(self, secrets: Sequence[str] = ()) -> None:
+        self._secrets = secrets
+        self._data = bytearray()
+        self._first: Heard | None = None
+
+    @property
+    def is_within_a_line(self) -> bool:
+        """Whether the end of a line is missing, as behind a prompt."""
+        return bool(self._data)
+
+    def feed(self, heard: Heard) -> Iterator[ConsoleLine]:
+        """The lines that ``heard`` completes."""
+        for piece in heard.data.splitlines(keepends=True) if heard.data else ():
+            if self._first is None:
+                self._first = heard
+            self._data += piece
+            if piece.endswith(b"\n") or len(self._data) >= _LONGEST:
+                yield from self.flush()
+
+    def flush(self) -> Iterator[ConsoleLine]:
+        """Give up waiting for the end of a line, and return the part of it that is there."""
+        first, self._first = self._first, None
+        text = self._clean(bytes(self._data))
+        self._data.clear()
+        if first is not None:
+            half = (first.until_ns - first.since_ns) // 2
+            yield ConsoleLine(first.since_ns + half, half, text)
+
+    def _clean(self, raw: bytes) -> str:
+        text = _ESCAPES.sub("", raw.decode(errors="replace")).strip("\r\n").replace("\r", " ")
+        text = _CONTROLS.sub("", text).rstrip()
+        for secret in self._secrets:
+            text = text.replace(secret, _REDACTED)
+        return text
+
+
+class ConsoleLog:
+    """A file of the lines of one console: the time of day, the run's clock in seconds, give or take, what it said.
+
+    Raises OSError where it cannot be written.
+    """
+
+    def __init__(self, path: Path, title: str, clock: Clock) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[str] = path.open("a", encoding="utf-8", buffering=1)
+        # Between the two the clocks differ by as little as the machine takes for one of them.
+        self._day_s = clock.wall().timestamp() - clock.now_ns() / 1e9
+        self._file.write(f"# {title}\n# time of day (UTC), seconds of the run's clock, give or take, what it said\n")
+
+    def write(self, line: ConsoleLine) -> None:
+        """Add a line."""
+        self._file.write(f"{rendered(line, self._day_s)}\n")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def rendered(line: ConsoleLine, day_s: float) -> str:
+    """A line as a log has it; ``day_s`` is the time of day (Unix) at which the clock showed 0."""
+    day = datetime.fromtimestamp(day_s + line.at_ns / 1e9, UTC)
+    text = f"--- {line.text} ---" if line.is_remark else line.text
+    stamp = f"{day:%Y-%m-%dT%H:%M:%S.%fZ}  {line.at_ns / 1e9:15.6f} ±{line.error_ns / 1e9:.6f}"
+    return f"{stamp}  {text}".rstrip()

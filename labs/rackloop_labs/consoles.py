@@ -1,0 +1,87 @@
+"""The serial consoles of a rack's servers, by the description or by a mock lab that is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rackloop.abilities import Console
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import RackloopError
+from rackloop.lab import Lab, LabKind, LabState, Secret
+from rackloop_drivers.boxes import BmcDriver, ConsoleOpening
+from rackloop_drivers.host import ShellStream, SshAccess, open_shell
+from rackloop_labs.described import require_described
+from rackloop_labs.drivers import console_driver
+from rackloop_labs.power_ports import RackPower
+
+# Shorter ones stand in half of what a server says.
+_SHORTEST_SECRET = 4
+
+
+class RackConsoles:
+    """The serial consoles of a rack by server, as ``by_server``. Nothing is opened before it is used.
+
+    ``controllers`` are the servers' management controllers, where they answer; ``endpoints`` those of a lab that is up.
+    """
+
+    def __init__(
+        self, lab: Lab, clock: Clock, controllers: Mapping[str, BmcDriver], endpoints: Mapping[str, Any] | None = None
+    ) -> None:
+        self.by_server: dict[str, Console] = {}
+        self._lab = lab
+        self._controllers = controllers
+        self._closing = ExitStack()
+        for name, server in lab.servers.items():
+            if server.console is not None:
+                running = endpoints["servers"][name].get("console") if endpoints else None
+                opening = ConsoleOpening(clock, self._closing, controllers.get(name), _shell)
+                self.by_server[name] = console_driver(server.console, running).open(opening)
+
+    def secrets(self) -> tuple[str, ...]:
+        """The passwords of servers and controllers, which must not stand in a log; longest first.
+
+        Those that cannot be read now are not among them: nothing here has logged in with them either.
+        """
+        known = [getattr(controller, "password", None) for controller in self._controllers.values()]
+        known += [server.password for server in self._lab.servers.values()]
+        found = set()
+        for secret in known:
+            if secret is not None:
+                with suppress(RackloopError):
+                    found.add(secret.reveal())
+        return tuple(sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+    def close(self) -> None:
+        """Let go of every console, and log out."""
+        for console in self.by_server.values():
+            console.close()
+        self._closing.close()
+
+
+@contextmanager
+def opened_consoles(lab: Lab, clock: Clock, state: LabState) -> Iterator[RackConsoles]:
+    """The consoles of a lab alone, without its switch and its servers; of a mock lab, of the one that is up.
+
+    Raises LabError where a mock lab is not up, BadInput where it was brought up from another description.
+    """
+    endpoints = None
+    if lab.kind is LabKind.MOCK:
+        require_described(lab, state)
+        endpoints = state.endpoints()
+    with (
+        closing(RackPower(lab, clock, endpoints)) as power,
+        closing(RackConsoles(lab, clock, power.controllers, endpoints)) as consoles,
+    ):
+        yield consoles
+
+
+def _shell(
+    host: str, port: int, user: str, password: Secret | None, known_hosts: Path, deadline: Deadline
+) -> ShellStream:
+    access = SshAccess(
+        name=host, host=host, known_hosts=known_hosts, port=port, user=user, password=password, use_agent=False
+    )
+    return open_shell(access, deadline)
