@@ -200,6 +200,7 @@ def test_a_server_that_crashes_is_one_whose_power_was_cut(world: World) -> None:
     assert reached.powered.servers == {"srv1"}
     assert reached.linked.server_ports == {("srv1", "p0"), ("srv1", "p1")}
     assert reached.powered.drives == frozenset()
+    assert reached.broken == {Part.server("srv1"): {"kernel.panic", "kernel.oops"}}
 
 
 def test_a_server_that_hangs_explains_its_ports_alone(world: World) -> None:

@@ -58,8 +58,8 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 class Disturbed:
     """The server ports and drives that lost their link by a test's own acts, and the servers and drives without power.
 
-    ``broken`` has the rules that the faults made in drives break by their nature, by drive and by server port that it
-    was reached through.
+    ``broken`` has the rules that the faults made break by their nature: those in drives by drive and by server port
+    that it was reached through, those in servers by server.
     """
 
     linked: Parts = Parts()  # noqa: RUF009 - it never changes
@@ -120,6 +120,7 @@ class _Reach:
                     if reached.kind in _LINKED:
                         self.broken[reached] = self.broken.get(reached, frozenset()) | rules
             case PartKind.SERVER if fault["kind"] == "crash":
+                self.broken[part] = frozenset({"kernel.panic", "kernel.oops"})
                 self._power(part)
             case PartKind.SERVER:
                 self.linked |= [Part.port(part.name, port) for port in self._lab.servers[part.name].ports]

@@ -74,11 +74,25 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
     # The first that matches names the message: the graver stand first.
     for rule in (
         Rule(
+            "kernel.panic_on_storage",
+            "the server's kernel gave up because its storage failed",
+            _PRODUCT,
+            _LINK,
+            pattern=r"(?<!\[ end )Kernel panic.*(EXT4-fs|XFS|[Bb][Tt][Rr][Ff][Ss]|F2FS|I/O error|nvme|scsi|\bata\d)",
+        ),
+        Rule("kernel.panic", "the server's kernel gave up", _LAB, pattern=r"(?<!\[ end )Kernel panic"),
+        Rule(
+            "kernel.mce",
+            "the server's processor or memory reports an error",
+            _LAB,
+            pattern=r"\bmce: .*(Hardware Error|Machine [Cc]heck)|Machine check events logged|\[Hardware Error\]|"
+            r"\bEDAC .*\b[CU]E\b",
+        ),
+        Rule(
             "kernel.oops",
             "the server's kernel broke",
             _LAB,
-            pattern=r"\bOops\b|\bBUG: |Kernel panic|general protection fault|unable to handle (kernel|page)|"
-            r"kernel BUG at",
+            pattern=r"\bOops\b|\bBUG: |general protection fault|unable to handle (kernel|page)|kernel BUG at",
         ),
         Rule("kernel.oom", "the server ran out of memory", _LAB, pattern=r"Out of memory|oom-kill:|oom_reaper"),
         Rule(
