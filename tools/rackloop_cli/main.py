@@ -177,6 +177,39 @@ def run(
     raise typer.Exit(status)
 
 
+@app.command(
+    epilog=examples(
+        "rackloop console mock srv1",
+        "rackloop console mock srv1 --log srv1.log",
+        "rackloop console mock srv1 --for 60s | grep panic",
+        "rackloop console mock srv1 --once",
+    )
+)
+def console(
+    lab: LabArgument,
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="A server of the lab that has a console.")],
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append what is said to this file too, with time stamps.")
+    ] = None,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End at the first second of silence behind what it said; in 10 s at most."),
+    ] = False,
+    term: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time, such as 5min.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Type without a lease, also where another holds it.")] = False,
+) -> None:
+    """Show the serial console of a server.
+
+    On a terminal what is typed is sent, where the server is in a lease of yours; ~. at the beginning of a line leaves.
+    Elsewhere its lines are printed as they come.
+    """
+    from rackloop_cli.console import verb
+
+    raise typer.Exit(verb.run(lab, server, log=log, once=once, term=term, force=force))
+
+
 @app.command(epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))
 def heal(
     lab: LabArgument,

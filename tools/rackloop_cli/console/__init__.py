@@ -1,0 +1,1 @@
+"""`rackloop console`: the serial console of a server, for people and pipes."""
