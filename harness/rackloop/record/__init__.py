@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from rackloop.record._event_log import Stamped as Stamped
     from rackloop.record._event_log import read_events as read_events
     from rackloop.record._event_log import unwritable as unwritable
-    from rackloop.record._event_relay import EventRelay as EventRelay
-    from rackloop.record._event_relay import RelayAddress as RelayAddress
-    from rackloop.record._event_relay import RelayedEvents as RelayedEvents
     from rackloop.record._events import ActAnnounced as ActAnnounced
     from rackloop.record._events import ActDone as ActDone
     from rackloop.record._events import Attached as Attached
