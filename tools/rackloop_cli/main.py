@@ -20,7 +20,6 @@ from rackloop_cli.schedule.app import schedule_app
 from rackloop_cli.shared.groups import examples
 from rackloop_cli.shared.options import (
     LabArgument,
-    LabOption,
     PriorityOption,
     ResultsOption,
     ServersOption,
@@ -126,16 +125,44 @@ def demo(out: ResultsOption = None, seed: SeedOption = None, settings: SetOption
         "rackloop run smoke --lab labs/rack7.yaml --servers srv1,srv2 --wait 600",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
+        "rackloop run my_tests/test_pull.py -x --pdb",
+        "rackloop run smoke --lab mock -- --durations=3",
     )
 )
 def run(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a packaged one.")],
-    lab: LabOption,
+    plan: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAN", help="A plan file, the name of a packaged one, or a test file, FILE.py[::TEST]."
+        ),
+    ],
+    pytest_options: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Any other options of pytest.")
+    ] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option(metavar="LAB", help="A lab description: a file, or the name of one; of a test file mock."),
+    ] = None,
     out: ResultsOption = None,
     seed: SeedOption = None,
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPR", help="Only tests whose names match, as pytest's -k.")
     ] = None,
+    exit_first: Annotated[
+        bool, typer.Option("-x", "--exitfirst", help="End with the first test that does not pass, as pytest's -x.")
+    ] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--lf", "--last-failed", help="Only tests that did not pass the last time, as pytest's.")
+    ] = False,
+    debugger: Annotated[
+        bool, typer.Option("--pdb", help="Enter Python's debugger where a test fails, with the rack as it is then.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Say more, as pytest's -v.", show_default=False)
+    ] = 0,
+    uncaptured: Annotated[
+        bool, typer.Option("-s", help="Show what tests print while they run, as pytest's -s.")
+    ] = False,
     workers: Annotated[
         int,
         typer.Option("-n", metavar="WORKERS", min=1, max=64, help="Workers, each with its own mock rack; 64 at most."),
@@ -153,7 +180,7 @@ def run(
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
 ) -> None:
-    """Run a plan on a lab.
+    """Run a plan, or a test file, on a lab.
 
     A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
     its --servers, is leased first.
@@ -165,7 +192,7 @@ def run(
 
     request = RunRequest(
         plan,
-        lab,
+        verb.lab_for(plan, lab),
         out=out,
         testplans=testplans,
         settings=tuple(settings or ()),
@@ -173,7 +200,16 @@ def run(
         dry_run=dry_run,
         terms=LeaseTerms(servers=names_in(servers), priority=priority, wait_s=wait_s, within=lease),
     )
-    status = verb.run(request, expression=expression, workers=workers, steal=steal, yes=yes, with_report=not no_report)
+    options = [
+        *([f"-k={expression}"] if expression else []),
+        *(["-x"] if exit_first else []),
+        *(["--lf"] if last_failed else []),
+        *(["--pdb"] if debugger else []),
+        *["-v"] * verbose,
+        *(["-s"] if uncaptured else []),
+        *verb.options_of_pytest(pytest_options or ()),
+    ]
+    status = verb.run(request, pytest_options=options, workers=workers, steal=steal, yes=yes, with_report=not no_report)
     raise typer.Exit(status)
 
 

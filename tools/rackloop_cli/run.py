@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +27,10 @@ from rackloop.errors import (
     LabError,
     RackloopError,
 )
-from rackloop.lab import Lab, LabKind, LabState
-from rackloop.plan import Plan
+from rackloop.lab import Lab, LabKind, LabState, state_root
+from rackloop.plan import Plan, path_of
 from rackloop.units import counted
-from rackloop_fixtures import PlannedSession, path_of
+from rackloop_fixtures import DEFAULT_LAB, PlannedSession, is_test_file, results_folder
 from rackloop_labs.readiness import unready
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def run(
     request: RunRequest,
     *,
-    expression: str | None = None,
+    pytest_options: Sequence[str] = (),
     workers: int = 1,
     steal: bool = False,
     yes: bool = False,
@@ -48,9 +48,9 @@ def run(
 ) -> int:
     """Run the plan of ``request``; returns the exit status. Raises BadInput before anything was touched.
 
-    ``expression`` selects tests as pytest's ``-k`` does. With ``steal`` the rack is taken from its holder, once the
-    user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be written: the rack is
-    given back, and there is no report.
+    ``pytest_options`` are options of pytest, such as ``-k EXPRESSION`` and ``-x``. With ``steal`` the rack is taken
+    from its holder, once the user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be
+    written: the rack is given back, and there is no report.
     """
     prepared = request.read()
     lab, terms = prepared.rack, request.terms
@@ -58,7 +58,7 @@ def run(
         raise BadInput(f"-n {workers} needs as many racks, and lab {lab.name} is one: leave -n out")
     if workers > 1 and (terms.servers or terms.within or steal):
         raise BadInput(f"-n {workers} makes a rack for each worker: leave --servers, --lease and --steal out")
-    arguments = _pytest_arguments(prepared, expression)
+    arguments = _pytest_arguments(prepared, pytest_options)
     if request.dry_run:
         return _dry_run(prepared, arguments)
     if workers > 1 and not _is_sound(prepared, arguments):
@@ -70,6 +70,20 @@ def run(
         arguments += [f"--alluredir={directory / 'allure-results'}", *([f"-n{workers}"] if workers > 1 else [])]
         status = _run_pytest(prepared, arguments, directory)
     return status if status == EXIT_BAD_INPUT else _report(directory, lab, status, with_report)
+
+
+def lab_for(plan: str, lab: str | None) -> str:
+    """The lab to run ``plan`` on: the one that was chosen; a test file has a default."""
+    if lab is None and not is_test_file(plan):
+        raise BadInput(f"--lab is missing: on which lab? `--lab {DEFAULT_LAB}` is the simulated one")
+    return lab or DEFAULT_LAB
+
+
+def options_of_pytest(given: Sequence[str]) -> Sequence[str]:
+    """What was given after ``--``. Raises BadInput where it does not begin with an option."""
+    if given and not given[0].startswith("-"):
+        raise BadInput(f"one plan or test file a run: {given[0]!r} is one too many; options of pytest go after --")
+    return given
 
 
 def _is_sound(prepared: PreparedRun, arguments: list[str]) -> bool:
@@ -94,18 +108,27 @@ def _run_pytest(prepared: PreparedRun, arguments: list[str], directory: Path) ->
 
 
 _USAGE_ERROR = 4
+_OF_MEMORY = frozenset({"--lf", "--last-failed", "--ff", "--failed-first", "--sw", "--stepwise"})
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def _pytest_arguments(prepared: PreparedRun, expression: str | None) -> list[str]:
+def _pytest_arguments(prepared: PreparedRun, options: Sequence[str]) -> list[str]:
     files = [str(path_of(prepared.tests_root, entry.file)) for entry in prepared.plan.tests]
     return [
         *dict.fromkeys(files),
         f"-c{data_path('testplans') / 'pytest.ini'}",
         f"--rootdir={prepared.tests_root}",
-        *([f"-k={expression}"] if expression else []),
+        *_memory(prepared, options),
+        *options,
     ]
+
+
+def _memory(prepared: PreparedRun, options: Sequence[str]) -> list[str]:
+    """The options by which pytest knows from run to run which tests failed; a dry run looks only where it is asked."""
+    if prepared.request.dry_run and not _OF_MEMORY.intersection(options):
+        return ["-pno:cacheprovider"]
+    return [f"-ocache_dir={state_root() / 'pytest' / prepared.rack.name}"]
 
 
 def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
@@ -208,8 +231,7 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path
     A run that never began leaves it, and the folders above it, as they were.
     """
     if chosen is None:
-        stamp = RealClock().wall().astimezone().strftime("%Y%m%d-%H%M%S")
-        chosen = Path("runs") / f"{plan.plan}-{lab.name}-{stamp}"
+        chosen = results_folder(plan, lab, RealClock())
     try:
         made = [folder for folder in (chosen, *chosen.parents) if not folder.exists()]
         chosen.mkdir(parents=True, exist_ok=True)

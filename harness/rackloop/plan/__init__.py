@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rackloop.plan._playbooks import find_playbook as find_playbook
     from rackloop.plan._playbooks import roles_of as roles_of
     from rackloop.plan._testplans import files_by_name as files_by_name
+    from rackloop.plan._testplans import path_of as path_of
     from rackloop.plan._testplans import read_declared as read_declared
 
 __getattr__ = lazy_getattr(__name__)

@@ -17,7 +17,7 @@ from rackloop.names import guess
 from rackloop.parameters import Parameter, declared_by, default_of, part
 from rackloop.plan._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenPlan
 from rackloop.plan._playbooks import find_playbook, roles_of
-from rackloop.plan._testplans import Declared, files_by_name, read_declared
+from rackloop.plan._testplans import Declared, files_by_name, path_of, read_declared
 from rackloop.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def override(plan: Plan, settings: Iterable[str], testplans_root: Path | None = 
     A list is written with commas. What was set stands in the entries' labels too. Raises BadInput for a setting
     without ``=``, a key that no test of the plan declares, and a value that the parameter may not have.
     """
-    files = files_by_name(testplans_root or data_path("testplans"))
-    declared = {entry.file: read_declared(files[entry.file]).parameters for entry in plan.tests}
+    root = testplans_root or data_path("testplans")
+    declared = {entry.file: read_declared(path_of(root, entry.file)).parameters for entry in plan.tests}
     known = {key for parameters in declared.values() for key in parameters}
     entries = plan.tests
     for setting in settings:
@@ -220,10 +220,10 @@ def _value(written: Plain, declared: Any) -> tuple[Any, dict[tuple[int, ...], st
 def require_parts(plan: Plan, lab: Lab, testplans_root: Path | None = None) -> None:
     """Raise BadInput with every place of ``plan`` that names a part which ``lab`` does not have."""
     drives = part("", "a drive", of="drive")
-    files = files_by_name(testplans_root or data_path("testplans"))
+    root = testplans_root or data_path("testplans")
     problems = []
     for entry in plan.tests:
-        declared = read_declared(files[entry.file]).parameters
+        declared = read_declared(path_of(root, entry.file)).parameters
         for name, value in entry.parameters.items():
             parameter = declared[name]
             if isinstance(parameter, Parameter) and (problem := parameter.problem_on(lab, value)):

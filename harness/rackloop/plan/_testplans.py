@@ -45,6 +45,13 @@ def files_by_name(root: Path) -> dict[str, Path]:
     }
 
 
+def path_of(root: Path, name: str) -> Path:
+    """The file below ``root`` that a plan means by ``name``: ``test_NAME.py``, or where there is none ``NAME.py``."""
+    subject, _, base = name.rpartition("/")
+    path = root / subject / f"test_{base}.py"
+    return path if path.exists() else path.with_name(f"{base}.py")
+
+
 def read_declared(path: Path) -> Declared:
     """The declarations of the test file at ``path``. Raises ValueError, saying what is wrong with it."""
     try:
