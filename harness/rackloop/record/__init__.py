@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rackloop.record._events import FaultPhase as FaultPhase
     from rackloop.record._events import HealthCompared as HealthCompared
     from rackloop.record._events import IoSeries as IoSeries
+    from rackloop.record._events import MeansChosen as MeansChosen
     from rackloop.record._events import Measured as Measured
     from rackloop.record._events import PartOut as PartOut
     from rackloop.record._events import RetestDone as RetestDone

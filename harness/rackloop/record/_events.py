@@ -107,6 +107,22 @@ class FaultPhase:
 
 
 @dataclass(frozen=True)
+class MeansChosen:
+    """What a test meant to do to a part (``unplug``) is done by ``means``, the kind of a fault; ``by`` says how.
+
+    ``passed_over`` has for each means that would have come before it why the rack cannot do it.
+    """
+
+    kind: ClassVar[str] = "means.chosen"
+    test: str
+    what: str
+    target: str
+    means: str
+    by: str
+    passed_over: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class IoSeries:
     """A time series of one I/O job, for the timeline: points of (t_ns, value), each value holding until the next."""
 
@@ -339,6 +355,7 @@ Event = (
     | ActDone
     | Exchange
     | FaultPhase
+    | MeansChosen
     | RemapSeen
     | IoSeries
     | TaskRan

@@ -1,0 +1,120 @@
+"""A test of one's own without a plan, the same on a rack with a switch and on servers with drives attached for good."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackloop.record import FaultPhase, MeansChosen
+from tests.e2e.command_line import CommandLine, Results
+
+PULL = """
+def test_a_drive_comes_back(rack, measure):
+    drive = rack.any_drive()
+    server, port = rack.place_of(drive)
+    with rack.watching({server: port}) as reads:
+        rack.sleep(0.2)
+        pulled = rack.unplug(drive, for_s=0.5)
+        rack.sleep(0.2)
+    measure("pull.wrong", reads.results[server].wrong, max=0)
+    measure("pull.back", pulled.back_s, unit="s", max="30 s", drive=drive)
+
+
+def test_fio_reads_and_writes(rack, measure):
+    drive = rack.any_drive("nvme")
+    read = rack.fio(drive, runtime_s=0.3)
+    with rack.fio_meanwhile(drive, "randrw", block="8 KiB", iodepth=4, read_percent=70, size="64 MiB") as job:
+        rack.sleep(0.3)
+    measure("fio.errors", read.total_err + job.result.total_err, max=0)
+
+
+def test_a_server_comes_back(rack, measure):
+    server = next(iter(rack.lab.servers))
+    measure("cycle.back", rack.power_cycle(server, off_s=0.2).back_s, unit="s", max="60 s")
+"""
+UNDECLARED = """
+def drives_erased(lab, parameters):
+    return ["d02"]
+
+
+def test_it(rack):
+    rack.fio("d01", "randwrite", runtime_s=0.2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lab", "means"),
+    [("mock", ["phy_drop", "power_loss"]), ("mock-direct", ["phy_disable", "power_loss"])],
+)
+def test_a_test_file_runs_unchanged_on_both_kinds_of_rack(rackloop: CommandLine, lab: str, means: list[str]) -> None:
+    (rackloop.directory / "test_pull.py").write_text(PULL)
+    ended = rackloop("run", "test_pull.py", "--lab", lab, "--out", "out")
+    assert ended.status == 0, ended
+    results = Results(rackloop.directory / "out")
+    chosen: list[MeansChosen] = results.of_kind("means.chosen")
+    assert [event.means for event in chosen] == means
+    phases: list[FaultPhase] = results.of_kind("fault.phase")
+    assert not [phase for phase in phases if phase.phase == "cut_short"]
+    assert {measured["limits"]["text"] for test in results.summary["tests"] for measured in test["measurements"]} == {
+        "max 0",
+        "max 30 s",
+        "max 60 s",
+    }
+    shown = "".join(path.read_text() for path in (rackloop.directory / "out" / "allure-results").glob("*-result.json"))
+    assert json.dumps(f"unplug {chosen[0].target} for 0.5 s: {chosen[0].by} ({means[0]})")[1:-1] in shown
+
+
+def test_a_drive_that_was_not_declared_is_not_written(rackloop: CommandLine) -> None:
+    (rackloop.directory / "test_write.py").write_text(UNDECLARED)
+    ended = rackloop("run", "test_write.py", "--out", "out")
+    assert ended.status == 3, ended
+    (test,) = Results(rackloop.directory / "out").summary["tests"]
+    assert (test["verdict"], test["cause"]) == ("unknown", "test")
+    assert "would overwrite drive d01, which it did not declare: drives_erased of test_write.py" in test["reason"]
+
+
+def test_what_failed_last_runs_alone_and_the_first_failure_ends_a_run(rackloop: CommandLine) -> None:
+    (rackloop.directory / "test_it.py").write_text(
+        "def test_one(lab): ...\ndef test_two(lab): print('seen'); assert 0\ndef test_three(lab): ...\n"
+    )
+    ended = rackloop("run", "test_it.py", "-x", "-s", "--out", "first")
+    assert ended.status == 1, ended
+    assert "seen" in ended.out
+    assert set(Results(rackloop.directory / "first").tests()) == {"it::one", "it::two"}
+    # What comes after -- is pytest's, and nothing may be added there.
+    rackloop.renders_reports = True
+    ended = rackloop("run", "test_it.py", "--lf", "--out", "second", "--no-report", "--", "--durations=1")
+    assert ended.status == 1, ended
+    assert "slowest" in ended.out
+    assert set(Results(rackloop.directory / "second").tests()) == {"it::two"}
+
+
+def test_plain_pytest_runs_it_on_the_mock_lab(rackloop: CommandLine) -> None:
+    folder = rackloop.directory / "my_tests"
+    folder.mkdir()
+    (folder / "test_it.py").write_text("def test_it(rack): assert rack.lab.name == 'mock'\n")
+    command = [sys.executable, "-m", "pytest", str(folder), "--rackloop-out", "out", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command, cwd=rackloop.directory, env=rackloop.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rackloop: plan it, lab mock (mock, simulated), seed" in done.stdout
+    assert Path(rackloop.directory, "out", "events.jsonl").exists()
+    assert not rackloop.processes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("smoke",), "--lab is missing: on which lab? `--lab mock` is the simulated one"),
+        (("smoke", "storm", "--lab", "mock"), "one plan or test file a run: 'storm' is one too many"),
+        (("test_no.py",), "there is no test file test_no.py"),
+        (("test_no.py", "--testplans", "."), "--testplans is for a plan, and test_no.py is a test file"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(rackloop: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    rackloop("run", *arguments).refused(2, said)
