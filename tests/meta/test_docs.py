@@ -13,6 +13,8 @@ import pytest
 from typer.main import get_command
 
 from command_line_reference import PAGE, page
+from fixtures_reference import PAGE as FIXTURES
+from fixtures_reference import page as fixtures_page
 from rackloop_cli.main import app
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
@@ -139,6 +141,11 @@ def test_the_command_line_is_documented_as_it_is() -> None:
 def test_the_test_plans_are_documented_as_they_declare_themselves() -> None:
     written = TEST_PLANS.read_text(encoding="utf-8")
     assert written == plans_page(), "run: python tools/testplan_reference.py"
+
+
+def test_the_page_of_fixtures_is_what_the_code_has() -> None:
+    written = FIXTURES.read_text(encoding="utf-8")
+    assert written == fixtures_page(), "run: python tools/fixtures_reference.py"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
