@@ -4,18 +4,8 @@ from contextlib import ExitStack, chdir
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import settings
-from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
-
-from tests.console_examples import find_commands, find_files
-
 # A package of its own, with tests of its own: it is built and installed first.
 collect_ignore = ["tests/own_driver"]
-
-# The same examples on every machine and every day: a test passes for certain or fails for certain.
-settings.register_profile("rackloop", derandomize=True, deadline=None, database=None)
-settings.load_profile("rackloop")
 
 
 def _enter_page(namespace: dict[str, Any]) -> None:
@@ -28,9 +18,25 @@ def _leave_page(namespace: dict[str, Any]) -> None:
     namespace["_page"].close()
 
 
-pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), find_commands, find_files, SkipParser()],
-    patterns=["docs/**/*.md", "README.md"],
-    setup=_enter_page,
-    teardown=_leave_page,
-).pytest()
+try:
+    from hypothesis import settings
+    from sybil import Sybil
+    from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+    from tests.console_examples import find_commands, find_files
+except ModuleNotFoundError as error:
+    # Who runs `pytest my_tests` in a checkout need not have what only the tests of the project need; those are started
+    # by `python -m pytest`, which finds their package.
+    if error.name not in {"hypothesis", "sybil", "tests"}:
+        raise
+else:
+    # The same examples on every machine and every day: a test passes for certain or fails for certain.
+    settings.register_profile("rackloop", derandomize=True, deadline=None, database=None)
+    settings.load_profile("rackloop")
+
+    pytest_collect_file = Sybil(
+        parsers=[PythonCodeBlockParser(), find_commands, find_files, SkipParser()],
+        patterns=["docs/**/*.md", "README.md"],
+        setup=_enter_page,
+        teardown=_leave_page,
+    ).pytest()
