@@ -108,7 +108,7 @@ class FaultPhase:
 
 @dataclass(frozen=True)
 class MeansChosen:
-    """What a test meant to do to a part (``unplug``) is done by ``means``, the kind of a fault; ``by`` says how.
+    """The choice of how to do what a test meant (``unplug``): by ``means``, a kind of fault, which ``by`` has in words.
 
     ``passed_over`` has for each means that would have come before it why the rack cannot do it.
     """
