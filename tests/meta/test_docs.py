@@ -82,7 +82,8 @@ def wrong_with(words: list[str]) -> str:
     """Why a command that a page shows cannot be right, or nothing."""
     program, arguments = words[0], words[1:]
     if program in {"rackloop", "./rackloop"}:
-        return wrong_verb(arguments)
+        # What comes after -- is another program's.
+        return wrong_verb(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     if program.startswith(("tools/", "./")) and not (ROOT / program).is_file():
         return f"there is no file {program}"
     return ""

@@ -15,6 +15,7 @@ from rackloop_cli.fabric.app import fabric_app
 from rackloop_cli.lab.app import lab_app
 from rackloop_cli.listing.app import driver_app, plan_app, test_app
 from rackloop_cli.model.app import model_app
+from rackloop_cli.new.app import new_app
 from rackloop_cli.power.app import power_app
 from rackloop_cli.schedule.app import schedule_app
 from rackloop_cli.shared.groups import examples
@@ -65,6 +66,7 @@ app.add_typer(schedule_app, name="schedule")
 app.add_typer(store_app, name="store")
 app.add_typer(trace_app, name="trace")
 app.add_typer(model_app, name="model")
+app.add_typer(new_app, name="new")
 
 SeedOption = Annotated[
     int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Replay with this seed; else one is chosen.")

@@ -80,7 +80,7 @@ def lab_for(plan: str, lab: str | None) -> str:
 
 
 def options_of_pytest(given: Sequence[str]) -> Sequence[str]:
-    """What was given after ``--``. Raises BadInput where it does not begin with an option."""
+    """The options given after ``--``. Raises BadInput where the first is none."""
     if given and not given[0].startswith("-"):
         raise BadInput(f"one plan or test file a run: {given[0]!r} is one too many; options of pytest go after --")
     return given

@@ -1,0 +1,1 @@
+"""The verbs that write what a user goes on from."""
