@@ -27,7 +27,7 @@ from rackloop.errors import (
     LabError,
     RackloopError,
 )
-from rackloop.lab import Lab, LabKind, LabState, state_root
+from rackloop.lab import Lab, LabKind, LabState
 from rackloop.plan import Plan, path_of
 from rackloop.units import counted
 from rackloop_fixtures import DEFAULT_LAB, PlannedSession, is_test_file, results_folder
@@ -108,7 +108,6 @@ def _run_pytest(prepared: PreparedRun, arguments: list[str], directory: Path) ->
 
 
 _USAGE_ERROR = 4
-_OF_MEMORY = frozenset({"--lf", "--last-failed", "--ff", "--failed-first", "--sw", "--stepwise"})
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -119,16 +118,8 @@ def _pytest_arguments(prepared: PreparedRun, options: Sequence[str]) -> list[str
         *dict.fromkeys(files),
         f"-c{data_path('testplans') / 'pytest.ini'}",
         f"--rootdir={prepared.tests_root}",
-        *_memory(prepared, options),
         *options,
     ]
-
-
-def _memory(prepared: PreparedRun, options: Sequence[str]) -> list[str]:
-    """The options by which pytest knows from run to run which tests failed; a dry run looks only where it is asked."""
-    if prepared.request.dry_run and not _OF_MEMORY.intersection(options):
-        return ["-pno:cacheprovider"]
-    return [f"-ocache_dir={state_root() / 'pytest' / prepared.rack.name}"]
 
 
 def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
@@ -144,10 +135,16 @@ def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
     return replace(prepared, request=replace(prepared.request, terms=terms))
 
 
-def _pytest_main(arguments: list[str], *plugins: object) -> int:
+def _pytest_main(arguments: list[str], session: PlannedSession) -> int:
     import pytest
 
-    return int(pytest.main(arguments, plugins=list(plugins)))
+    from rackloop_cli.shared.pytest_memory import pytest_memory
+
+    with pytest_memory(session.prepared.rack.name) as memory:
+        status = int(pytest.main([memory.option, *arguments], plugins=[session]))
+        if status != _USAGE_ERROR and session.status is not None:
+            memory.keep()
+    return status
 
 
 def _dry_run(prepared: PreparedRun, arguments: list[str]) -> int:
