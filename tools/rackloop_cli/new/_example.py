@@ -17,5 +17,6 @@ def test_example(rack: Rack, measure: Measure) -> None:
         rack.sleep(0.5)
     seen = reads.results[server]
     measure("example.wrong", seen.wrong, max=0, drive=drive)
+    measure("example.reads", seen.reads, drive=drive)
     measure("example.stall", seen.longest_stall_s, unit="s", drive=drive)
     measure("example.back", unplugged.back_s, unit="s", max="30 s", drive=drive)
