@@ -40,7 +40,9 @@ def _section(name: str, path: Path) -> Iterator[str]:
     yield "|---|---|---|---|"
     yield from (_row(parameter, declared_by(raw)) for parameter, raw in declared.parameters.items())
     measured = ", ".join(f"`{measure}` ({unit})" for measure, unit in declared.measures.items())
-    yield from ("", f"It measures {measured}.")
+    headlines = [f"`{measure}`" for measure in declared.headlines]
+    shown = f" The summary of a run shows {' and '.join(headlines)}." if headlines else ""
+    yield from ("", f"It measures {measured}.{shown}")
 
 
 def _row(name: str, parameter: Parameter) -> str:

@@ -73,6 +73,18 @@ def format_quantity(value: float, unit: str) -> str:
     return quantity.binary(prec=2) if unit == "B" else quantity.render(prec=2)
 
 
+def format_duration(seconds: float) -> str:
+    """A time for people, in two units at most: ``0.4 s``, ``8 s``, ``2 min 5 s``, ``6 h 40 min``."""
+    if 0.05 <= seconds < 0.95:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 60:
+        return f"{round(seconds)} s"
+    is_long = round(seconds / 60) >= 60
+    big, small = divmod(round(seconds / 60) if is_long else round(seconds), 60)
+    units = ("h", "min") if is_long else ("min", "s")
+    return f"{big} {units[0]} {small} {units[1]}" if small else f"{big} {units[0]}"
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things in words: ``1 test``, ``0 tests``, ``2 tests``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -116,6 +116,7 @@ class TestRecord:
     id: str
     purpose: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    headlines: Sequence[str] = ()
     started_ns: int = 0
     ended_ns: int = 0
     verdict: Verdict = Verdict.UNKNOWN
@@ -273,7 +274,7 @@ class _Reader:
         match stamped.event:
             case TestStarted() as event:
                 test = self._test(event.test, stamped.t_ns)
-                test.purpose, test.labels = event.purpose, event.labels
+                test.purpose, test.labels, test.headlines = event.purpose, event.labels, event.headlines
             case TestFinished() as event:
                 self._finish(self._test(event.test, stamped.t_ns), event, stamped.t_ns)
             case ActAnnounced() as event:

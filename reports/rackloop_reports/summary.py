@@ -59,7 +59,11 @@ class MeasurementSummary:
 
 @dataclass(frozen=True)
 class TestSummary:
-    """One test: ``cause`` and ``reason`` say why it is not a pass, ``load`` how busy the harness's machine was."""
+    """One test: ``cause`` and ``reason`` say why it is not a pass, ``load`` how busy the harness's machine was.
+
+    ``duration_s`` is how long it took with its set-up and tear-down, None where the run was killed meanwhile.
+    ``headlines`` are the measures that sum it up, which the summary on the terminal shows.
+    """
 
     __test__ = False
     id: str
@@ -69,6 +73,8 @@ class TestSummary:
     labels: Mapping[str, str]
     measurements: Sequence[MeasurementSummary]
     load: MachineLoad | None = None
+    duration_s: float | None = None
+    headlines: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,18 @@ def _dut(dut: Mapping[str, Any]) -> DutSummary:
 
 def _test(test: TestRecord) -> TestSummary:
     measurements = [_measurement(measured) for measured in test.measurements]
-    return TestSummary(test.id, test.verdict, test.cause, test.reason, test.labels, measurements, test.load)
+    duration_s = round((test.ended_ns - test.started_ns) / 1e9, 3) if test.is_finished else None
+    return TestSummary(
+        test.id,
+        test.verdict,
+        test.cause,
+        test.reason,
+        test.labels,
+        measurements,
+        test.load,
+        duration_s,
+        test.headlines,
+    )
 
 
 def _measurement(measured: Measured) -> MeasurementSummary:

@@ -1,16 +1,17 @@
-"""The table at the end of a run: every test with its verdict, measurements and reason."""
+"""The summary at the end of a run: a line for each test, and more on what is not a pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.text import Text
 
 from rackloop.measurement import Verdict
-from rackloop.units import counted
+from rackloop.units import counted, format_duration
 from rackloop_reports.formatting import cause_text, interval_text, limit_text, measure_text, value_text
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 
@@ -21,51 +22,199 @@ _STYLES = {
     Verdict.BLOCKED: "yellow",
     Verdict.SKIPPED: "dim",
 }
-_WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
-_MEASURES_FOR_A_TEST = 4
-_INDENT = 9
+_MOST_HEADLINES = 12
+_INDENT = 4
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_AFTER_NUMBER = re.compile(r"(?<=\d) (?=\S)")
 
 
-def render(summary: Summary) -> RenderableType:
-    """The list, to be printed by a rich console: what does not fit in a line goes on below its beginning."""
+@dataclass(frozen=True)
+class _Line:
+    """A line: a styled ``word``, if any, before ``text``; where it is wrapped it goes on at ``indent``."""
+
+    text: str
+    style: str = ""
+    word: str = ""
+    indent: int = 0
+
+
+def print_summary(summary: Summary, console: Console, *, everything: bool = False) -> None:
+    """Print the summary; with ``everything`` all measurements of each test as well.
+
+    On a terminal the columns are aligned and long lines wrapped, but never between a number and its unit. In a pipe or
+    a file every line is whole and nothing is padded.
+    """
+    for line in _lines(summary, is_aligned=console.is_terminal, everything=everything):
+        text = " " * (0 if line.word else line.indent) + line.word + line.text
+        if console.is_terminal:
+            text = _wrapped(text, console.width, line.indent)
+        shown = Text(text, style="" if line.word else line.style)
+        if line.word:
+            shown.stylize(line.style, 0, len(line.word))
+        console.print(shown, soft_wrap=True)
+
+
+def _wrapped(text: str, width: int, indent: int) -> str:
+    """``text`` in lines of ``width``; a number stays with the word after it."""
+    lines = textwrap.wrap(
+        _AFTER_NUMBER.sub(_NO_BREAK, text),
+        max(width, 2 * indent, 1),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    return "\n".join(lines).replace(_NO_BREAK, " ")
+
+
+def _lines(summary: Summary, *, is_aligned: bool, everything: bool) -> Iterator[_Line]:
     simulated = " (simulated)" if summary.lab_kind == "mock" else ""
-    lines: list[RenderableType] = [Text(f"Plan {summary.plan} on lab {summary.lab}{simulated}\n")]
+    yield _Line(f"Plan {summary.plan} on lab {summary.lab}{simulated}")
+    yield _Line("")
+    names = {test.id: short_name(test.id) for test in summary.tests}
+    times = {test.id: _time(test) for test in summary.tests}
+    widths = [max(map(len, column.values()), default=0) * is_aligned for column in (names, times)]
     blocked: dict[str, str] = {}
     for test in summary.tests:
-        verdict = test.verdict
-        lines.append(Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), test.id))
         first = blocked.setdefault(str(test.reason), test.id) if test.verdict is Verdict.BLOCKED else test.id
-        told = test if first == test.id else replace(test, reason=f"as {first}")
-        findings = _findings(told, is_simulated=bool(simulated))
-        lines.extend(Padding(Text(finding), (0, 0, 0, _INDENT + 2)) for finding in findings)
+        told = test if first == test.id else replace(test, reason=f"as {names[first]}")
+        word = f"{test.verdict.upper():<{7 * is_aligned}}"
+        rest = [
+            f" {names[test.id]:<{widths[0]}}",
+            f"{times[test.id]:>{widths[1]}}",
+            _in_short(told, is_simulated=bool(simulated)),
+        ]
+        text = "  ".join(part for part in rest if part.strip() or is_aligned).rstrip()
+        # What goes on below stands below the name, as what is said of the test does.
+        yield _Line(text, _STYLES[test.verdict], word, 2 * _INDENT)
+        yield from _details(told, is_simulated=bool(simulated), everything=everything)
     if summary.out_of_service:
-        lines.append(Text("\nnot used"))
-        lines.extend(Padding(Text(out.reason), (0, 0, 0, 2)) for out in summary.out_of_service)
-    took = f", {counted(len(summary.tests), 'test')}, {summary.wall_s:.1f} s, seed {summary.seed}{simulated}"
-    lines.append(Text.assemble("\nverdict ", (summary.verdict, _STYLES[summary.verdict]), took))
-    return Group(*lines)
+        yield from (_Line(""), _Line("not used"))
+        yield from (_Line(out.reason, indent=_INDENT) for out in summary.out_of_service)
+    yield _Line("")
+    took = format_duration(summary.wall_s)
+    said = f", {counted(len(summary.tests), 'test')}, {took}, seed {summary.seed}{simulated}"
+    yield _Line(said, _STYLES[summary.verdict], f"verdict {summary.verdict}")
 
 
-def _findings(test: TestSummary, *, is_simulated: bool) -> Iterator[str]:
-    """The reason for the verdict; then measurements with limits, worst first, or else the first few."""
-    if test.reason:
-        yield f"{cause_text(test.cause, is_simulated=is_simulated)}: {test.reason}" if test.cause else test.reason
-    judged = [measurement for measurement in test.measurements if measurement.verdict]
-    judged.sort(key=lambda measurement: _WORST_FIRST.index(measurement.verdict or Verdict.PASS))
-    chosen = judged or test.measurements
-    yield from map(_measured, chosen[:_MEASURES_FOR_A_TEST])
-    left_out = len(test.measurements) - len(chosen[:_MEASURES_FOR_A_TEST])
-    if left_out:
-        yield f"and {left_out} more"
+def short_name(test: str) -> str:
+    """The id of a test as people say it: ``fabric/identity`` for ``fabric/identity::identity``."""
+    name, _, function = test.rpartition("::")
+    own, bracket, parameters = function.partition("[")
+    return f"{name}{bracket}{parameters}" if name and name.rpartition("/")[2] == own else test
 
 
-def _measured(measurement: MeasurementSummary) -> str:
-    unit = measurement.unit
-    value = value_text(measurement.value, unit)
-    interval = interval_text(measurement.ci95, unit)
-    limit = limit_text(measurement.limits, unit)
+def _time(test: TestSummary) -> str:
+    return "" if test.duration_s is None or test.verdict is Verdict.SKIPPED else format_duration(test.duration_s)
+
+
+def _in_short(test: TestSummary, *, is_simulated: bool) -> str:
+    """What fits behind the name of a test: how many limits were kept, and the closest."""
+    if test.verdict in {Verdict.SKIPPED, Verdict.BLOCKED}:
+        return _with_cause(test, test.reason or "", is_simulated=is_simulated)
+    verdicts = [measured.verdict for measured in test.measurements if measured.verdict]
+    counts = [(verdicts.count(Verdict.FAIL), "missed"), (verdicts.count(Verdict.UNKNOWN), "unknown")]
+    said = [f"{counted(number, 'limit')} {what}" for number, what in counts if number]
+    if kept := verdicts.count(Verdict.PASS):
+        said.append(f"{kept} kept" if said else f"{counted(kept, 'limit')} kept")
+    if not said:
+        return "no limits" if test.measurements else ""
+    closest = max(filter(_closeness, test.measurements), key=_closeness, default=None)
+    return ", ".join(said) + (f", closest: {_against_limit(closest)}" if closest else "")
+
+
+def _closeness(measured: MeasurementSummary) -> float:
+    """How much of a limit is used up, up to 1; 0 where none is kept, or it is one of nothing at all."""
+    limits = measured.limits
+    if measured.verdict is not Verdict.PASS or not limits:
+        return 0.0
+    most, least = limits.get("max"), limits.get("min")
+    return max(
+        measured.value / float(most) if most else 0.0,
+        float(least) / measured.value if least and measured.value else 0.0,
+    )
+
+
+def _against_limit(measured: MeasurementSummary) -> str:
+    limits, unit = measured.limits or {}, measured.unit
+    value = f"{_named(measured)} {value_text(measured.value, unit)}"
+    most, least = limits.get("max"), limits.get("min")
+    if most is not None and least is None:
+        return f"{value} of {value_text(float(most), unit)}"
+    return f"{value}, limit {limit_text(limits, unit)}"
+
+
+def _named(measured: MeasurementSummary) -> str:
+    """The measure with its statistic, which is left out where it is the only sample or the extreme that is meant."""
+    name = measure_text(measured.name, measured.labels)
+    return name if measured.n == 1 or measured.quantile == "max" else f"{name} {measured.quantile}"
+
+
+def _details(test: TestSummary, *, is_simulated: bool, everything: bool) -> Iterator[_Line]:
+    """The reason of what is not a pass, a line for each finding; then figures, or with ``everything`` all there are."""
+    if test.verdict not in {Verdict.SKIPPED, Verdict.BLOCKED}:
+        yield from _reasons(test, is_simulated=is_simulated)
+    if everything:
+        chosen = [(_in_full(measured), measured.verdict) for measured in test.measurements]
+    else:
+        chosen = [(text, None) for text in _headlines(test)]
+    for text, verdict in chosen:
+        yield _Line(text, _STYLES[verdict] if verdict in {Verdict.FAIL, Verdict.UNKNOWN} else "", indent=_INDENT)
+
+
+def _reasons(test: TestSummary, *, is_simulated: bool) -> Iterator[_Line]:
+    """The reason of the verdict, each limit that was not kept on a line of its own."""
+    rest, found = test.reason or "", []
+    for measured in test.measurements:
+        if measured.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
+            continue
+        if measured.reason:
+            labels = ", ".join(f"{key}={value}" for key, value in measured.labels.items())
+            told = f"{measured.name}{{{labels}}}" if labels else measured.name
+            rest = rest.replace(f"{told}: {measured.reason}", "", 1)
+            name = measure_text(measured.name, measured.labels)
+            found.append((f"{name}: {measured.reason}", _STYLES[measured.verdict]))
+        else:
+            found.append((_in_full(measured), _STYLES[measured.verdict]))
+    # What is left of several reasons in a row are the marks between them.
+    if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
+        found.append((rest, _STYLES[test.verdict]))
+    for place, (text, style) in enumerate(found):
+        yield _Line(text if place else _with_cause(test, text, is_simulated=is_simulated), style, indent=_INDENT)
+
+
+def _with_cause(test: TestSummary, reason: str, *, is_simulated: bool) -> str:
+    return f"{cause_text(test.cause, is_simulated=is_simulated)}: {reason}" if test.cause else reason
+
+
+def _headlines(test: TestSummary) -> Sequence[str]:
+    """The figures that a test declares as its headlines."""
+    rows = {
+        (measured.name, *measured.labels.items()): _headline(measured)
+        for name in test.headlines
+        for measured in test.measurements
+        if measured.name == name
+    }
+    shown = list(rows.values())
+    more = [f"and {len(shown) - _MOST_HEADLINES} more, with -v"] if len(shown) > _MOST_HEADLINES else []
+    return shown[:_MOST_HEADLINES] + more
+
+
+def _headline(measured: MeasurementSummary) -> str:
+    name, unit = measure_text(measured.name, measured.labels), measured.unit
+    if measured.n > 1 and measured.p50 is not None:
+        p99 = "" if measured.p99 is None else f", p99 {value_text(measured.p99, unit)}"
+        return f"{name} p50 {value_text(measured.p50, unit)}{p99}"
+    return f"{_named(measured)} {value_text(measured.value, unit)}"
+
+
+def _in_full(measured: MeasurementSummary) -> str:
+    unit = measured.unit
+    value = value_text(measured.value, unit)
+    interval = interval_text(measured.ci95, unit)
+    limit = limit_text(measured.limits, unit)
     return (
-        f"{measure_text(measurement.name, measurement.labels)} {measurement.quantile} {value}"
+        f"{measure_text(measured.name, measured.labels)} {measured.quantile} {value}"
         + (f" [{interval}]" if interval not in {"", f"{value} to {value}"} else "")
-        + (f", limit {limit}: {measurement.verdict}" if limit else "")
+        + (f", limit {limit}: {measured.verdict}" if limit else "")
     )

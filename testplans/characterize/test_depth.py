@@ -46,6 +46,7 @@ MEASURES = {
     "unsteady.iops": "IOPS",
     "unsteady.latency": "s",
 }
+HEADLINES = ("demand.iops", "unsteady.iops")
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure how IOPS and latency of a drive in steady state grow with queue depth",

@@ -44,6 +44,7 @@ PARAMETERS = {
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
 MEASURES = {"rounds.iops": "IOPS", "steady.round": "1", "steady.iops": "IOPS", "unsteady.iops": "IOPS"}
+HEADLINES = ("steady.iops", "unsteady.iops")
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the random IOPS of a drive in steady state, for each block size and mix of reads and writes",

@@ -51,6 +51,7 @@ MEASURES = {
     "unsteady.latency": "s",
     "unsteady.longest": "s",
 }
+HEADLINES = ("steady.latency", "unsteady.latency")
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the latency of a drive in steady state, one I/O at a time: average, percentiles and the longest",

@@ -51,6 +51,7 @@ MEASURES = {
     "health.after": "1",
     "health.change": "1",
 }
+HEADLINES = ("steady.iops", "unsteady.iops")
 
 pytestmark = pytest.mark.rackloop(
     purpose="take a drive through inventory, erasure, preconditioning, measuring and verifying, and compare its health",

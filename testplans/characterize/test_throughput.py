@@ -44,6 +44,7 @@ PARAMETERS = {
     "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
 }
 MEASURES = {"rounds.bandwidth": "B/s", "steady.round": "1", "steady.bandwidth": "B/s", "unsteady.bandwidth": "B/s"}
+HEADLINES = ("steady.bandwidth", "unsteady.bandwidth")
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the sequential throughput of a drive in steady state, reading and writing",

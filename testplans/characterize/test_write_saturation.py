@@ -38,6 +38,7 @@ MEASURES = {
     "saturation.cliff": "B",
     "saturation.longest": "s",
 }
+HEADLINES = ("saturation.fresh", "saturation.last", "saturation.steady")
 
 pytestmark = pytest.mark.rackloop(
     purpose="write a new drive at random until its IOPS are steady, and report when its initial performance ended",

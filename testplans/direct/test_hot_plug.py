@@ -18,6 +18,7 @@ PARAMETERS = {
     "checked": size(1 << 20, "range of each drive with identified sectors", least=4096, most=1 << 40, multiple=4096),
 }
 MEASURES = {"hotplug.still_seen": "1", "hotplug.return": "s", "hotplug.wrong": "1"}
+HEADLINES = ("hotplug.return",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="have servers lose each drive and find it again, in every way its place allows, and read back its data",

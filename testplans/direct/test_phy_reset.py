@@ -27,6 +27,7 @@ MEASURES = {
     "phy.wrong": "1",
     "phy.uncounted": "1",
 }
+HEADLINES = ("phy.stall",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="reset, drop and switch off PHYs of drives that are being read, and show that reads wait and none fails",

@@ -22,6 +22,7 @@ MEASURES = {
     "power.boot": "s",
     "power.wrong": "1",
 }
+HEADLINES = ("power.boot",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="cut the power of each server, and find every drive and byte again",

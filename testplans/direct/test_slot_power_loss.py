@@ -22,6 +22,7 @@ MEASURES = {
     "power.return": "s",
     "power.wrong": "1",
 }
+HEADLINES = ("power.return",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="cut the power of each slot that can be switched, and find every drive and byte again",

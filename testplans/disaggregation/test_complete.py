@@ -56,6 +56,7 @@ MEASURES = {
     "lwfs.key_reads": "1",
     "lwfs.metadata_calls": "1",
 }
+HEADLINES = ("complete.overhead",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="remap a drive for each I/O by a policy, and measure what that and the store cost",

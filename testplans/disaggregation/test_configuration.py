@@ -47,6 +47,7 @@ MEASURES = {
     "configuration.marks_left": "1",
     "configuration.rule_broken": "1",
 }
+HEADLINES = ("configuration.reconfigure",)
 BLOCK_BYTES = 4096
 MARK = b"rackloop" * (BLOCK_BYTES // 8)
 COMES_S = 30.0

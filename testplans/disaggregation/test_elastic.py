@@ -66,6 +66,7 @@ MEASURES = {
     "elastic.lookups": "1",
     "elastic.rule_broken": "1",
 }
+HEADLINES = ("elastic.server_hours_saved", "elastic.stall")
 
 pytestmark = pytest.mark.rackloop(
     purpose="let servers come and go with the load of a day, and show that no I/O is lost when drives move",

@@ -73,6 +73,7 @@ MEASURES = {
     "failover.rebuild_modelled": "s",
     "failover.rule_broken": "1",
 }
+HEADLINES = ("failover.full_service",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="fail servers and drives, move drives to survivors and spares, and measure how soon all is served again",

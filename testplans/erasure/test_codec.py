@@ -25,6 +25,7 @@ PARAMETERS = {
     "rounds": whole(15, "codewords of each code", most=100_000),
 }
 MEASURES = {"codec.throughput": "B/s", "codec.wrong": "1"}
+HEADLINES = ("codec.throughput",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="encode and decode whole codewords with every code, and compare every byte that is recovered",

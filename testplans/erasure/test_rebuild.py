@@ -62,6 +62,7 @@ MEASURES = {
     "rebuild.server_failures_survived": "1",
     "degraded.read_latency": "s",
 }
+HEADLINES = ("rebuild.time",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="fail a server and drives under erasure-coded stripes, move or rebuild what was lost, and verify all of it",

@@ -30,6 +30,7 @@ MEASURES = {
     "tail.reread_sectors": "1",
     "tail.wrong": "1",
 }
+HEADLINES = ("tail.latency",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="read thousands of sectors from drives that often fail at the first attempt, retried and decoded",

@@ -21,6 +21,7 @@ PARAMETERS = {
     "codewords": whole(12, "codewords that are updated by each method", most=100_000),
 }
 MEASURES = {"update.latency": "s", "update.read_sectors": "1", "update.wrong": "1"}
+HEADLINES = ("update.latency",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="update some sectors in each codeword of a file, with redundancy computed anew and by difference",

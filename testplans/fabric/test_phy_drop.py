@@ -29,6 +29,7 @@ MEASURES = {
     "phy.bystander_stall": "s",
     "phy.bystander_drops": "1",
 }
+HEADLINES = ("phy.stall",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="drop and flap the PHY of a port under load, and show that its I/O waits and its neighbour's does not",

@@ -20,6 +20,7 @@ PARAMETERS = {
     "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "driver stacks to measure"),
 }
 MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.switch": "s"}
+HEADLINES = ("remap.latency",)
 
 # They have a drive online within 10 ms: more changes of theirs cost seconds, and p99 then bears some that are late.
 _QUICK = {Stack.WARM_PORT, Stack.COMRESET}

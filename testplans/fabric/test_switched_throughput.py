@@ -43,6 +43,7 @@ MEASURES = {
     "throughput.slowdown": "1",
     "throughput.staging": "s",
 }
+HEADLINES = ("throughput.ratio",)
 
 _NAP_NS = 50_000
 

@@ -29,6 +29,7 @@ MEASURES = {
     "storm.mending": "s",
     "storm.service": "s",
 }
+HEADLINES = ("storm.faults", "storm.stall")
 
 pytestmark = pytest.mark.rackloop(
     purpose="read and write through a storm of faults, and show that nothing is wrong or lost and all of it heals",

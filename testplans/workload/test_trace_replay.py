@@ -37,6 +37,7 @@ MEASURES = {
     "replay.stall": "s",
     "replay.remaps": "1",
 }
+HEADLINES = ("replay.lateness", "replay.latency")
 
 pytestmark = pytest.mark.rackloop(
     purpose="replay a trace on one drive and report the lateness, latency and failures of its requests",

@@ -73,6 +73,8 @@ def unnamed(paths: Iterable[Path]) -> Iterator[str]:
         for name, unit in measures.items():
             if "." not in name or not unit:
                 yield f"{shown(path)}: {name!r}: {unit!r}: a measure is dotted and has a unit"
+        for name in set(ast.literal_eval(constants.get("HEADLINES", "()"))) - measures.keys():
+            yield f"{shown(path)}: HEADLINES has {name!r}, which is not in MEASURES"
 
 
 def misplaced(paths: Iterable[Path], folder: Path) -> Iterator[str]:

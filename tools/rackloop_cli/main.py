@@ -19,6 +19,7 @@ from rackloop_cli.new.app import new_app
 from rackloop_cli.power.app import power_app
 from rackloop_cli.schedule.app import schedule_app
 from rackloop_cli.shared.groups import examples
+from rackloop_cli.shared.interruption import answering_interrupt
 from rackloop_cli.shared.options import (
     LabArgument,
     PriorityOption,
@@ -26,6 +27,7 @@ from rackloop_cli.shared.options import (
     ServersOption,
     StealOption,
     TestplansOption,
+    VerboseOption,
     WaitOption,
     YesOption,
 )
@@ -108,7 +110,9 @@ def show_help(context: typer.Context) -> None:
         "rackloop demo --set trace=recorded.csv.gz --set fold=true",
     )
 )
-def demo(out: ResultsOption = None, seed: SeedOption = None, settings: SetOption = None) -> None:
+def demo(
+    out: ResultsOption = None, seed: SeedOption = None, settings: SetOption = None, verbose: VerboseOption = 0
+) -> None:
     """Run the smoke plan on a mock rack.
 
     Brings a simulated rack up, runs the plan, leaves an Allure report and takes the rack down.
@@ -116,7 +120,8 @@ def demo(out: ResultsOption = None, seed: SeedOption = None, settings: SetOption
     from rackloop_cli import run as verb
     from rackloop_fixtures import RunRequest
 
-    raise typer.Exit(verb.run(RunRequest("smoke", "mock", out=out, seed=seed, settings=tuple(settings or ()))))
+    request = RunRequest("smoke", "mock", out=out, seed=seed, settings=tuple(settings or ()))
+    raise typer.Exit(verb.run(request, verbose=verbose))
 
 
 @app.command(
@@ -159,9 +164,6 @@ def run(
     debugger: Annotated[
         bool, typer.Option("--pdb", help="Enter Python's debugger where a test fails, with the rack as it is then.")
     ] = False,
-    verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Say more, as pytest's -v.", show_default=False)
-    ] = 0,
     uncaptured: Annotated[
         bool, typer.Option("-s", help="Show what tests print while they run, as pytest's -s.")
     ] = False,
@@ -177,6 +179,7 @@ def run(
     priority: PriorityOption = 0,
     steal: StealOption = False,
     yes: YesOption = False,
+    verbose: VerboseOption = 0,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave the HTML to `rackloop report DIR`.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
@@ -207,11 +210,18 @@ def run(
         *(["-x"] if exit_first else []),
         *(["--lf"] if last_failed else []),
         *(["--pdb"] if debugger else []),
-        *["-v"] * verbose,
         *(["-s"] if uncaptured else []),
         *verb.options_of_pytest(pytest_options or ()),
     ]
-    status = verb.run(request, pytest_options=options, workers=workers, steal=steal, yes=yes, with_report=not no_report)
+    status = verb.run(
+        request,
+        pytest_options=options,
+        workers=workers,
+        steal=steal,
+        yes=yes,
+        with_report=not no_report,
+        verbose=verbose,
+    )
     raise typer.Exit(status)
 
 
@@ -268,14 +278,17 @@ def heal(
 
 
 @app.command(epilog=examples("rackloop report results"))
-def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")]) -> None:
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")],
+    verbose: VerboseOption = 0,
+) -> None:
     """Render the reports of a run again.
 
     All files but the event stream are made again from it, also for a run that was killed.
     """
     from rackloop_cli import report as verb
 
-    raise typer.Exit(verb.run(directory))
+    raise typer.Exit(verb.run(directory, verbose=bool(verbose)))
 
 
 def _require_values(arguments: list[str]) -> None:
@@ -290,6 +303,19 @@ def _require_values(arguments: list[str]) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status. No error that a user can cause ends in a traceback."""
     try:
+        with answering_interrupt():
+            status = _main(argv)
+    except KeyboardInterrupt:
+        # Another one, while the first was being heeded.
+        status = EXIT_INTERRUPTED
+    if status == EXIT_INTERRUPTED:
+        # Another Ctrl-C while Python ends would have it end as if killed.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return status
+
+
+def _main(argv: list[str] | None) -> int:
+    try:
         _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")
     except RackloopError as error:
@@ -302,20 +328,10 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print(f"rackloop: {refusal}", file=sys.stderr)
         return refusal.exit_code
-    except KeyboardInterrupt:
-        return _interrupted()
     except SystemExit as ended:
-        # Typer makes this of Ctrl-C within a verb.
-        if ended.code == EXIT_INTERRUPTED:
-            return _interrupted()
+        # Typer makes one of Ctrl-C within a verb, with the status of an interrupt.
         return ended.code if isinstance(ended.code, int) else EXIT_PASS
     return EXIT_PASS
-
-
-def _interrupted() -> int:
-    # Another Ctrl-C while Python ends would have it end as if killed.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -29,7 +28,10 @@ from rackloop.errors import (
 )
 from rackloop.lab import Lab, LabKind, LabState
 from rackloop.plan import Plan, path_of
-from rackloop.units import counted
+from rackloop.units import counted, format_duration
+from rackloop_cli.shared.interruption import interruptible_run
+from rackloop_cli.shared.quiet_session import QuietSession
+from rackloop_cli.shared.run_display import RunDisplay
 from rackloop_fixtures import DEFAULT_LAB, PlannedSession, is_test_file, results_folder
 from rackloop_labs.readiness import unready
 
@@ -45,12 +47,14 @@ def run(
     steal: bool = False,
     yes: bool = False,
     with_report: bool = True,
+    verbose: int = 0,
 ) -> int:
     """Run the plan of ``request``; returns the exit status. Raises BadInput before anything was touched.
 
     ``pytest_options`` are options of pytest, such as ``-k EXPRESSION`` and ``-x``. With ``steal`` the rack is taken
-    from its holder, once the user agrees, which ``yes`` says beforehand. Raises LabError where the results could not be
-    written: the rack is given back, and there is no report.
+    from its holder, once the user agrees, which ``yes`` says beforehand. ``verbose`` shows all measurements, and
+    pytest's own words. Raises LabError where the results could not be written: the rack is given back, and there is no
+    report.
     """
     prepared = request.read()
     lab, terms = prepared.rack, request.terms
@@ -65,11 +69,15 @@ def run(
         return EXIT_BAD_INPUT
     if steal:
         prepared = _agreed_to_steal(prepared, yes=yes)
-    with _fresh_directory(request.out, prepared.plan, lab) as directory:
-        prepared = replace(prepared, request=replace(prepared.request, out=directory))
-        arguments += [f"--alluredir={directory / 'allure-results'}", *([f"-n{workers}"] if workers > 1 else [])]
-        status = _run_pytest(prepared, arguments, directory)
-    return status if status == EXIT_BAD_INPUT else _report(directory, lab, status, with_report)
+    with RunDisplay() as display:
+        with _fresh_directory(request.out, prepared.plan, lab) as directory:
+            prepared = replace(prepared, request=replace(prepared.request, out=directory))
+            arguments += [f"--alluredir={directory / 'allure-results'}", *([f"-n{workers}"] if workers > 1 else [])]
+            status = _run_pytest(prepared, [*arguments, *["-v"] * verbose], directory, display, verbose=verbose)
+        if status == EXIT_BAD_INPUT:
+            return status
+        display.pytest_rackloop_step("writing the report")
+        return _report(directory, lab, status, with_report, everything=bool(verbose), rendered=display.stop)
 
 
 def lab_for(plan: str, lab: str | None) -> str:
@@ -91,10 +99,13 @@ def _is_sound(prepared: PreparedRun, arguments: list[str]) -> bool:
     return _dry_session(prepared, arguments)[0].dry_run is not None
 
 
-def _run_pytest(prepared: PreparedRun, arguments: list[str], directory: Path) -> int:
+def _run_pytest(
+    prepared: PreparedRun, arguments: list[str], directory: Path, display: RunDisplay, *, verbose: int
+) -> int:
     session = PlannedSession(prepared)
-    with terminate_as_interrupt():
-        pytest_status = _pytest_main(arguments, session)
+    plugins = [display, *([] if verbose else [QuietSession(display.say)])]
+    with interruptible_run(lambda: display.interrupted(session.acts_to_undo)):
+        pytest_status = _pytest_main(arguments, session, *plugins)
     if pytest_status == _USAGE_ERROR:
         _empty(directory)
         return EXIT_BAD_INPUT
@@ -135,13 +146,13 @@ def _agreed_to_steal(prepared: PreparedRun, *, yes: bool) -> PreparedRun:
     return replace(prepared, request=replace(prepared.request, terms=terms))
 
 
-def _pytest_main(arguments: list[str], session: PlannedSession) -> int:
+def _pytest_main(arguments: list[str], session: PlannedSession, *plugins: object) -> int:
     import pytest
 
     from rackloop_cli.shared.pytest_memory import pytest_memory
 
     with pytest_memory(session.prepared.rack.name) as memory:
-        status = int(pytest.main([memory.option, *arguments], plugins=[session]))
+        status = int(pytest.main([memory.option, *arguments], plugins=[session, *plugins]))
         if status != _USAGE_ERROR and session.status is not None:
             memory.keep()
     return status
@@ -160,7 +171,7 @@ def _dry_run(prepared: PreparedRun, arguments: list[str]) -> int:
 def _dry_session(prepared: PreparedRun, arguments: list[str]) -> tuple[PlannedSession, int]:
     """A session that ends before its first test, and pytest's status."""
     session = PlannedSession(replace(prepared, request=replace(prepared.request, dry_run=True)))
-    return session, _pytest_main([*arguments, "-qq", "--no-header"], session)
+    return session, _pytest_main(arguments, session, QuietSession(lambda text: print(text, file=sys.stderr)))
 
 
 def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
@@ -170,7 +181,8 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
         console.print(f"Servers are provisioned first: playbook {escape(str(plan.provision))}")
     for test in entries:
         console.print(
-            f"\n[bold]{escape(test.test)}[/bold]" + ("" if test.skipped else f"  about {test.estimate_s:.0f} s")
+            f"\n[bold]{escape(test.test)}[/bold]"
+            + ("" if test.skipped else f"  about {format_duration(test.estimate_s)}")
         )
         console.print(f"  this test will {escape(test.purpose)}")
         if test.skipped:
@@ -186,7 +198,8 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
             console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
     total_s = sum(test.estimate_s for test in entries)
     erased = {drive for test in entries for drive in test.erases}
-    console.print(f"\n{counted(len(entries), 'test')}, about {total_s:.0f} s, {counted(len(erased), 'drive')} erased")
+    took = f"about {format_duration(total_s)}"
+    console.print(f"\n{counted(len(entries), 'test')}, {took}, {counted(len(erased), 'drive')} erased")
 
 
 def _disturbed(test: DryRunEntry, lab: Lab) -> list[str]:
@@ -195,18 +208,28 @@ def _disturbed(test: DryRunEntry, lab: Lab) -> list[str]:
     return [drive for drive in lab.drives if drive in named and drive not in test.erases]
 
 
-def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
-    """Render the reports; a report that cannot be made does not change what the run found, unless it was a pass."""
-    from rackloop_reports import ReportToolMissing, render, write_summary
-    from rackloop_reports.terminal import render as render_table
+def _report(
+    directory: Path,
+    lab: Lab,
+    status: int,
+    with_html: bool,
+    *,
+    everything: bool = False,
+    rendered: Callable[[], None] = lambda: None,
+) -> int:
+    """Render the reports and print the summary, once ``rendered`` was called; returns the status of the run.
 
-    console = Console()
+    A report that cannot be made does not change what the run found, unless it was a pass.
+    """
+    from rackloop_reports import ReportToolMissing, render, write_summary
+    from rackloop_reports.terminal import print_summary
+
     if not (directory / "events.jsonl").exists():
         return status
     try:
         if with_html:
-            rendered = render(directory, history=LabState.of(lab.name).history)
-            summary, where = rendered.summary, f"Report: {rendered.index}"
+            made = render(directory, history=LabState.of(lab.name).history)
+            summary, where = made.summary, f"Report: {made.index}"
         else:
             summary, where = write_summary(directory), f"Results: {directory}"
     except ReportToolMissing as error:
@@ -216,8 +239,10 @@ def _report(directory: Path, lab: Lab, status: int, with_html: bool) -> int:
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED
-    console.print(render_table(summary))
-    console.print(where, soft_wrap=True)
+    rendered()
+    console = Console(highlight=False)
+    print_summary(summary, console, everything=everything)
+    console.print(where, soft_wrap=True, markup=False)
     return status
 
 
@@ -257,17 +282,3 @@ def _empty(directory: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[None]:
-    """Have SIGTERM end a run as Ctrl-C does: the rack is healed and the report written."""
-
-    def interrupt(_number: int, _frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

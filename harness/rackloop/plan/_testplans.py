@@ -27,7 +27,8 @@ _SCHEDULE = "schedule"
 class Declared:
     """A test file: its ``PARAMETERS``, ``MEASURES`` with their SI units, and its test functions.
 
-    A parameter is what :mod:`rackloop.parameters` makes, or a plain default. ``playing`` are those of its functions
+    A parameter is what :mod:`rackloop.parameters` makes, or a plain default. ``headlines`` are the measures that sum a
+    test up, none where they cannot be read without running the file. ``playing`` are those of its functions
     that ask for the fixture ``schedule``.
     """
 
@@ -35,6 +36,7 @@ class Declared:
     measures: Mapping[str, str]
     functions: frozenset[str]
     playing: frozenset[str] = frozenset()
+    headlines: tuple[str, ...] = ()
 
 
 def files_by_name(root: Path) -> dict[str, Path]:
@@ -74,6 +76,7 @@ def read_declared(path: Path) -> Declared:
         measures=_mapping(path, constants, "MEASURES", reasons),
         functions=frozenset(node.name for node in tests),
         playing=frozenset(node.name for node in tests if _SCHEDULE in {argument.arg for argument in node.args.args}),
+        headlines=tuple(constants.get("HEADLINES") or ()),
     )
 
 

@@ -40,13 +40,17 @@ class EnvironmentSeen:
 
 @dataclass(frozen=True)
 class TestStarted:
-    """A test began. ``labels`` carry epic, feature, story and the plan's parameters as text."""
+    """A test began. ``labels`` carry epic, feature, story and the plan's parameters as text.
+
+    ``headlines`` are the measures whose figures the summary on the terminal shows.
+    """
 
     kind: ClassVar[str] = "test.started"
     __test__: ClassVar[bool] = False
     test: str
     purpose: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    headlines: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -72,9 +73,10 @@ class ExampleRun:
         self.log.write(event)
         self.clock.advance(20e-6)
 
-    def start(self, test: str, purpose: str, **labels: str) -> None:
+    def start(self, test: str, purpose: str, headlines: Sequence[str] = (), **labels: str) -> None:
         subject, _, name = test.partition("/")
-        self.write(TestStarted(test, purpose, {"epic": subject, "feature": name, "story": purpose, **labels}))
+        told = {"epic": subject, "feature": name, "story": purpose, **labels}
+        self.write(TestStarted(test, purpose, told, headlines))
 
     def finish(
         self,

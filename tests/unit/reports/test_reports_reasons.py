@@ -13,7 +13,7 @@ from rackloop_reports.junit import to_junit
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.summary import summarize, to_json
-from rackloop_reports.terminal import render
+from rackloop_reports.terminal import print_summary
 from tests.unit.reports.example_stream import ExampleRun
 
 REASON = "p99 is <28.8 ms>, but the measuring machine was late"
@@ -30,10 +30,10 @@ def ran(run_dir: Path, verdict: str, cause: str | None, *, lab_kind: str = "mock
     return read_run(example.close(verdict, 3))
 
 
-def shown(run: RunRecord) -> str:
+def shown(run: RunRecord, *, everything: bool = False) -> str:
     console = Console(width=200)
     with console.capture() as captured:
-        console.print(render(summarize(run)))
+        print_summary(summarize(run), console, everything=everything)
     return captured.get()
 
 
@@ -67,7 +67,7 @@ def test_a_maximum_has_no_interval_in_any_report(tmp_path: Path) -> None:
     html = description_html(run.tests[0], run, None)
     assert "<td>518 ms</td><td></td>" in html
     assert "a.stall max = 518 ms (n = 1)" in to_junit(run).decode()
-    assert "a.stall max 518 ms" in [line.strip() for line in shown(run).splitlines()]
+    assert "a.stall max 518 ms" in [line.strip() for line in shown(run, everything=True).splitlines()]
     assert [metric["value"] for metric in metrics_of(run)] == [518.0]
 
 

@@ -12,11 +12,11 @@ from rackloop.measurement import Distribution
 from rackloop.record import PartOut, RetestDone
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
-from rackloop_reports.terminal import render
+from rackloop_reports.terminal import print_summary
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
 
 RUN_KEYS = ["schema", "plan", "lab", "lab_kind", "seed", "started", "wall_s", "verdict", "versions", "duts", "tests"]
-TEST_KEYS = ["id", "verdict", "cause", "reason", "labels", "measurements", "load"]
+TEST_KEYS = ["id", "verdict", "cause", "reason", "labels", "measurements", "load", "duration_s", "headlines"]
 MEASUREMENT_KEYS = ["name", "labels", "unit", "n", "quantile", "value", "ci95", "p50", "p99", "limits", "verdict"]
 MEASUREMENT_KEYS += ["cause", "reason", "clusters", "error"]
 
@@ -83,6 +83,6 @@ def test_what_was_not_used_is_in_every_view_of_a_run(tmp_path: Path) -> None:
         {"gear": "drive:d02", "state": "broken", "reason": "drive d02 is broken", "test": "a/b"},
     ]
     shown = io.StringIO()
-    Console(width=120, file=shown).print(render(summarize(record)))
+    print_summary(summarize(record), Console(width=120, file=shown))
     lines = "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
-    assert "not used\n  drive d01 is in maintenance, by ada: new firmware\n  drive d02 is broken" in lines
+    assert "not used\n    drive d01 is in maintenance, by ada: new firmware\n    drive d02 is broken" in lines

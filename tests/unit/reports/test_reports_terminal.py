@@ -1,49 +1,106 @@
-"""The list at the end of a run."""
+"""The summary at the end of a run."""
 
 import io
+import re
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import summarize
-from rackloop_reports.terminal import render
+from rackloop_reports.terminal import print_summary, short_name
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
 
+RED = "\x1b[1;31m"
+SAMPLES = [index / 1000 for index in range(1, 401)]
 
-def shown(run_dir: Path, width: int = 160) -> str:
+
+def shown(run_dir: Path, width: int = 80, *, terminal: bool = False, everything: bool = False) -> str:
     text = io.StringIO()
-    Console(width=width, file=text).print(render(summarize(read_run(run_dir))))
+    console = Console(width=width, file=text, force_terminal=terminal, color_system="standard" if terminal else None)
+    print_summary(summarize(read_run(run_dir)), console, everything=everything)
     return text.getvalue()
+
+
+def line_of(text: str, begins: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(begins)]
+    return line
+
+
+def measured_run(run_dir: Path, verdict: str = "pass", reason: str | None = None) -> Path:
+    """A run of one test with a limit that is kept, a closer one, one of nothing at all, and perhaps one that is not."""
+    example = ExampleRun(run_dir, lab_kind="physical")
+    example.start("fabric/io::io", "measure", headlines=["io.rate"])
+    example.clock.advance(8)
+    example.measure("fabric/io::io", "io.stall", "s", [0.00735] * 400, maximum=1.0)
+    example.measure("fabric/io::io", "io.wait", "s", [0.5] * 400, {"server": "srv1"}, maximum=0.6)
+    example.measure("fabric/io::io", "io.errors", "1", [0.0] * 400, maximum=0.0)
+    example.measure("fabric/io::io", "io.rate", "B/s", [1e6 * sample for sample in SAMPLES])
+    if verdict != "pass":
+        example.measure("fabric/io::io", "io.missed", "s", SAMPLES, maximum=1e-6)
+    example.finish("fabric/io::io", verdict, "product" if verdict == "fail" else None, reason)
+    return example.close(verdict, 0)
+
+
+def test_a_pass_is_a_line_with_its_time_its_limits_and_the_closest(tmp_path: Path) -> None:
+    measured_run(tmp_path)
+    line = line_of(shown(tmp_path), "PASS")
+    assert line == "PASS fabric/io  8 s  3 limits kept, closest: io.wait (server=srv1) p50 500 ms of 600 ms"
+
+
+def test_limits_of_nothing_at_all_are_counted_and_never_the_closest(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure")
+    example.measure("a/b", "io.errors", "1", [0.0] * 400, maximum=0.0)
+    example.finish("a/b")
+    example.close()
+    assert line_of(shown(tmp_path), "PASS").endswith("1 limit kept")
+
+
+def test_headlines_are_shown_and_the_rest_where_everything_is_asked_for(tmp_path: Path) -> None:
+    measured_run(tmp_path)
+    text = shown(tmp_path)
+    assert "    io.rate p50 200 kB/s, p99 " in text
+    assert "io.stall" not in text
+    assert "io.stall p50 7.35 ms" in shown(tmp_path, everything=True)
+
+
+def test_what_was_missed_is_told_in_full_and_red(tmp_path: Path) -> None:
+    measured_run(tmp_path, "fail", "the stall was seen by the oracle")
+    text = shown(tmp_path)
+    assert line_of(text, "FAIL").endswith("1 limit missed, 3 kept, closest: io.wait (server=srv1) p50 500 ms of 600 ms")
+    assert "    product: io.missed p50 200 ms [180 ms to 221 ms], limit max 1 us: fail\n" in text
+    assert "    the stall was seen by the oracle\n" in text
+    coloured = shown(tmp_path, terminal=True)
+    assert f"{RED}FAIL" in coloured
+    assert f"{RED}    product: io.missed" in coloured
+
+
+@pytest.mark.parametrize("width", [30, 40, 53, 61, 80])
+def test_a_terminal_never_parts_a_number_from_its_unit(tmp_path: Path, width: int) -> None:
+    measured_run(
+        tmp_path, "fail", "io.missed: p50 is 200 ms, 95 % interval 178 ms to 222 ms, outside the limit max 1 us"
+    )
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown(tmp_path, width, terminal=True))
+    assert not re.search(r"\d\n +\S", plain), plain
+
+
+def test_a_pipe_gets_whole_lines_without_padding(tmp_path: Path) -> None:
+    smoke_run(tmp_path, remaps=3)
+    text = shown(tmp_path, width=20)
+    assert "UNKNOWN tenancy/share  " in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+    assert "    simulated product: block 8192 of d02 holds generation 4, expected 5: stale data\n" in text
 
 
 def test_every_test_has_its_verdict_and_reason(tmp_path: Path) -> None:
     text = shown(smoke_run(tmp_path, remaps=3))
     for test in read_run(tmp_path).tests:
-        assert any(test.id in line and test.verdict in line for line in text.splitlines())
-    assert "product: block 8192 of d02 holds generation 4" in text
+        assert line_of(text, f"{test.verdict.upper()} {test.id} ")
+    assert "SKIPPED fabric/expander  lab mock has no expander\n" in text
     assert "verdict fail, 10 tests" in text
     assert text.count("(simulated)") == 2
-
-
-def test_the_measurement_with_a_limit_is_the_key_one(tmp_path: Path) -> None:
-    text = shown(smoke_run(tmp_path, remaps=400))
-    (line,) = [line for line in text.splitlines() if "remap.latency (stack=comreset) p99 1.3" in line]
-    assert "limit max 2 ms: pass" in line
-    assert "vanilla" not in text
-    assert "and 4 more" in text
-
-
-def test_the_worst_judged_measurement_stands_first(tmp_path: Path) -> None:
-    example = ExampleRun(tmp_path, lab_kind="physical")
-    example.start("a/b", "measure")
-    for name, maximum in (("kept.limit", 1.0), ("missed.limit", 1e-6), ("straddled.limit", 0.2)):
-        example.measure("a/b", name, "s", [index / 1000 for index in range(1, 401)], maximum=maximum)
-    example.finish("a/b", "fail", "product", "missed.limit is outside")
-    example.close("fail", 1)
-    text = shown(tmp_path)
-    assert text.index("missed.limit p50") < text.index("straddled.limit p50") < text.index("kept.limit p50")
-    assert "simulated" not in text
 
 
 def test_square_brackets_in_names_are_text(tmp_path: Path) -> None:
@@ -54,18 +111,14 @@ def test_square_brackets_in_names_are_text(tmp_path: Path) -> None:
     assert "a/b[red]" in shown(tmp_path)
 
 
-def test_an_interval_without_width_is_not_shown(tmp_path: Path) -> None:
-    example = ExampleRun(tmp_path)
-    example.start("a/b", "measure")
-    example.measure("a/b", "identity.wrong", "1", [0.0] * 400, maximum=0.0)
-    example.finish("a/b")
-    example.close()
-    assert "identity.wrong p50 0, limit max 0: pass" in shown(tmp_path)
-
-
-def test_a_name_is_never_broken_by_a_narrow_terminal(tmp_path: Path) -> None:
-    example = ExampleRun(tmp_path)
-    example.start("fabric/switched_throughput::switched_throughput", "measure")
-    example.finish("fabric/switched_throughput::switched_throughput")
-    example.close()
-    assert "pass     fabric/switched_throughput::switched_throughput" in shown(tmp_path, width=80)
+@pytest.mark.parametrize(
+    ("test", "name"),
+    [
+        ("fabric/io::io", "fabric/io"),
+        ("fabric/io::io[2]", "fabric/io[2]"),
+        ("fabric/io::reads", "fabric/io::reads"),
+        ("provisioning", "provisioning"),
+    ],
+)
+def test_a_file_with_one_test_lends_it_its_name(test: str, name: str) -> None:
+    assert short_name(test) == name

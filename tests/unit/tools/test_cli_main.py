@@ -60,4 +60,4 @@ def test_a_second_ctrl_c_while_python_ends_changes_nothing() -> None:
         "sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "")
+    assert (done.returncode, done.stderr) == (130, "rackloop: interrupted\n")

@@ -18,8 +18,8 @@ from rackloop.measurement import Verdict
 from rackloop.plan import plan_yaml
 from rackloop.record import Measured, RunFinished, TestFinished, read_events
 from rackloop.units import counted
-from rackloop_cli.run import terminate_as_interrupt
 from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
+from rackloop_cli.shared.interruption import interruptible_run
 
 # What failed where no measure broke its limit: the test said so.
 _THE_TEST_ITSELF = "the test itself"
@@ -39,7 +39,7 @@ def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
     taking = taking_of(lab)
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
         trials = _Trials(found, request, Path(folder), console, out, times)
-        with terminate_as_interrupt():
+        with interruptible_run():
             shrunk = shrink(
                 found.schedule,
                 trials.fails,

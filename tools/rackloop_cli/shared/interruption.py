@@ -8,10 +8,19 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
 # Ctrl-C, `kill`, and a terminal that was closed.
 _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Heard:
+    """Whether this command was interrupted by Ctrl-C."""
+
+    is_so = False
+
+
+_heard = _Heard()
 
 
 class Interruption:
@@ -60,6 +69,47 @@ def interruptible() -> Iterator[Interruption]:
     interruption = Interruption()
     with _handling(interruption.on_signal, _SIGNALS):
         yield interruption
+
+
+@contextmanager
+def interruptible_run(answer: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end a run: the rack is healed and the report written. ``answer`` says so at once.
+
+    Each raises KeyboardInterrupt; only the first is answered. One that was answered before ends the run too, should
+    it have been swallowed, as what is raised in a destructor is.
+    """
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        if not _heard.is_so:
+            _heard.is_so = True
+            answer()
+        raise KeyboardInterrupt
+
+    with _handling(interrupt, (signal.SIGINT, signal.SIGTERM)):
+        require_uninterrupted()
+        yield
+
+
+@contextmanager
+def answering_interrupt() -> Iterator[None]:
+    """Have Ctrl-C say that it was heard before it ends the block; what comes after the first says nothing more."""
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        if not _heard.is_so:
+            _heard.is_so = True
+            # What prints may be what was interrupted, so not through it.
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: interrupted\n")
+        raise KeyboardInterrupt
+
+    _heard.is_so = False
+    with _handling(interrupt, (signal.SIGINT,)):
+        yield
+
+
+def require_uninterrupted() -> None:
+    """Raise KeyboardInterrupt where Ctrl-C was answered before, and what it raised was swallowed."""
+    if _heard.is_so:
+        raise KeyboardInterrupt
 
 
 def default_signals() -> AbstractContextManager[None]:

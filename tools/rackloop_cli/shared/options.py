@@ -28,4 +28,7 @@ PriorityOption = Annotated[
 StealOption = Annotated[
     bool, typer.Option("--steal", help="Take the rack from its holder; asks first, and leaves a record.")
 ]
+VerboseOption = Annotated[
+    int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Show all measurements, and more.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before stealing.")]

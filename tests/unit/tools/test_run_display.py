@@ -1,0 +1,106 @@
+"""The progress of a run on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.record import TestFinished, TestStarted
+from rackloop_cli.shared.run_display import Remaining, RunDisplay
+
+
+class Pipe:
+    """The end of a pipe that a display writes to."""
+
+    def __init__(self) -> None:
+        reading, writing = os.pipe()
+        self.reading = os.fdopen(reading)
+        self.writing: TextIO = os.fdopen(writing, "w", buffering=1)
+
+    def lines(self) -> list[str]:
+        self.writing.close()
+        return self.reading.read().splitlines()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    made.writing.close()
+    made.reading.close()
+
+
+def run_of_two(display: RunDisplay, clock: VirtualClock) -> None:
+    display.pytest_rackloop_expected({"a/one::one": 60.0, "a/two::two": 30.0})
+    display.pytest_rackloop_event(TestStarted("a/one::one", "do one"))
+    display.pytest_rackloop_step("starting lab mock")
+    clock.advance(5)
+    display.pytest_rackloop_event(TestStarted("provisioning", "provision"))
+    display.pytest_rackloop_event(TestFinished("provisioning", "pass", None, None, 5.0))
+    display.pytest_rackloop_step("")
+    for done in range(1, 31):
+        clock.advance(1)
+        assert display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
+
+
+def test_a_pipe_gets_steps_and_tests_and_a_line_each_some_seconds(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        run_of_two(display, clock)
+        display.pytest_rackloop_event(TestFinished("a/one::one", "fail", "product", "broken", 30.0))
+    assert pipe.lines() == [
+        "[0 s] 1/2 a/one, about 1 min 30 s left",
+        "[0 s] starting lab mock, about 1 min 30 s left",
+        "[5 s] provisioning: pass",
+        "[5 s] 1/2 a/one, about 1 min 30 s left",
+        "[15 s] 1/2 a/one: 10 of 60 remaps, about 1 min 20 s left",
+        "[25 s] 1/2 a/one: 20 of 60 remaps, about 1 min 10 s left",
+        "[35 s] 1/2 a/one: 30 of 60 remaps, about 1 min left",
+        "[35 s] a/one: fail",
+    ]
+
+
+def test_the_line_of_a_terminal_has_test_progress_time_and_estimate(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        run_of_two(display, clock)
+        assert display.line() == "1/2 a/one: 30 of 60 remaps, 35 s, about 1 min left"
+
+
+def test_an_interrupt_is_answered_with_what_is_left_to_do(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        run_of_two(display, clock)
+        display.interrupted(3)
+        assert display.line() == "interrupted: ending the test, 35 s"
+        display.interrupted(1)
+        display.interrupted(0)
+    assert pipe.lines()[-3:] == [
+        "interrupted: undoing 3 actions, writing the report",
+        "interrupted: undoing 1 action, writing the report",
+        "interrupted: writing the report",
+    ]
+
+
+def test_estimates_follow_the_machine() -> None:
+    remaining = Remaining()
+    remaining.expected = {"one": 10.0, "two": 100.0}
+    assert remaining.seconds("one", 4.0) == 106.0
+    remaining.end("one", 20.0)
+    assert remaining.seconds(None, 0.0) == 200.0
+    remaining.done(0.25, 30.0)
+    assert remaining.seconds("two", 30.0) == 90.0
+    remaining.end("two", 120.0)
+    assert remaining.seconds(None, 0.0) is None
+
+
+def test_a_line_has_no_codes_that_steer_a_terminal(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        run_of_two(display, clock)
+    assert not [line for line in pipe.lines() if re.search(r"[\x00-\x1f]", line)]

@@ -1,0 +1,225 @@
+"""The progress of a run on standard error: one line on a terminal, plain lines now and then in a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import RLock
+from typing import Self, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from rackloop.clock import Clock, RealClock
+from rackloop.measurement import Verdict
+from rackloop.record import Event, TaskRan, TestFinished, TestStarted
+from rackloop.units import format_duration
+from rackloop_cli.shared.interruption import require_uninterrupted
+from rackloop_reports.terminal import short_name
+
+_LINE_EVERY_S = 10.0
+_REFRESH_PER_S = 2
+# A share of a test that is done says how long it takes from here on; what happens before says little.
+_LEAST_SHARE = 0.1
+_LEAST_PACE, _MOST_PACE = 0.5, 3.0
+
+
+class Remaining:
+    """How long the tests of a run still take: by their own estimates, corrected by what those before took."""
+
+    def __init__(self) -> None:
+        self.expected: dict[str, float] = {}
+        self._estimated_s = self._took_s = 0.0
+        self._share: tuple[float, float] | None = None
+
+    def begin(self) -> None:
+        """A test begins."""
+        self._share = None
+
+    def done(self, share: float, elapsed_s: float) -> None:
+        """A ``share`` of the test is done, ``elapsed_s`` after its beginning."""
+        self._share = share, elapsed_s
+
+    def end(self, test: str, took_s: float) -> None:
+        """A test took so long."""
+        if estimate_s := self.expected.pop(test, 0.0):
+            self._estimated_s += estimate_s
+            self._took_s += took_s
+
+    def seconds(self, test: str | None, elapsed_s: float) -> float | None:
+        """How long the run still takes, ``elapsed_s`` after ``test`` began; None where nothing is known."""
+        if not self.expected:
+            return None
+        pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
+        pace = min(max(pace, _LEAST_PACE), _MOST_PACE)
+        later_s = pace * sum(estimate_s for name, estimate_s in self.expected.items() if name != test)
+        if test is None:
+            return later_s
+        if self._share is not None and self._share[0] >= _LEAST_SHARE:
+            share, at_s = self._share
+            return later_s + max(0.0, at_s / share - elapsed_s)
+        return later_s + max(0.0, pace * self.expected.get(test, 0.0) - elapsed_s)
+
+
+class RunDisplay:
+    """Shows which test or step of a run is on, how far it is, and how long the rest takes.
+
+    A plugin of the session that is the run. It writes to a copy of standard error, which stays the terminal while
+    pytest captures what tests print. Use as a context manager.
+    """
+
+    def __init__(self, clock: Clock | None = None, file: TextIO | None = None) -> None:
+        self._is_own = file is None
+        self._file = file or os.fdopen(os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2), "w", buffering=1)
+        self._console = Console(file=self._file, highlight=False, markup=False, soft_wrap=True)
+        self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._clock = clock or RealClock()
+        self._started_ns = self._test_ns = self._line_ns = self._clock.now_ns()
+        self._remaining = Remaining()
+        self._lock = RLock()
+        self._live: Live | None = None
+        self._test: str | None = None
+        self._step = self._part = ""
+        self._number = self._total = 0
+        self._is_over = self._is_interrupted = False
+
+    def __enter__(self) -> Self:
+        if self._is_live:
+            self._live = Live(
+                self,
+                console=self._console,
+                refresh_per_second=_REFRESH_PER_S,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        if self._is_own:
+            self._file.close()
+
+    def stop(self) -> None:
+        """Remove the line; nothing is shown any more."""
+        self._is_over = True
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def __rich__(self) -> Text:
+        """The line of a terminal."""
+        return Text(self.line(), no_wrap=True, overflow="ellipsis", end="")
+
+    def line(self) -> str:
+        """What goes on now, for how long, and how long the rest takes."""
+        with self._lock:
+            now_ns = self._clock.now_ns()
+            said = [self._what(), format_duration((now_ns - self._started_ns) // 10**9)]
+            return ", ".join([*said, *self._left(now_ns)])
+
+    def _left(self, now_ns: int) -> list[str]:
+        """How long the rest takes, where that is known."""
+        left_s = self._remaining.seconds(self._test, (now_ns - self._test_ns) / 1e9)
+        if self._is_interrupted or left_s is None or left_s < 1:
+            return []
+        return [f"about {format_duration(left_s)} left"]
+
+    def _what(self) -> str:
+        if self._is_interrupted:
+            return f"interrupted: {self._step or 'ending the test'}"
+        if self._step:
+            return self._step
+        name = "" if self._test is None else short_name(self._test)
+        if name and self._total:
+            name = f"{self._number}/{self._total} {name}"
+        return ": ".join(filter(None, (name, self._part))) or "starting"
+
+    def say(self, text: str) -> None:
+        """Print a line that stays, above the line that does not."""
+        with self._lock:
+            if not self._is_over:
+                self._console.print(text)
+
+    def pytest_rackloop_expected(self, seconds: Mapping[str, float]) -> None:
+        """Keep how long each test takes about."""
+        self._remaining.expected = dict(seconds)
+        self._total = len(seconds)
+
+    def pytest_runtest_setup(self) -> None:
+        """End the run before a test where an interrupt was swallowed."""
+        require_uninterrupted()
+
+    def pytest_rackloop_step(self, what: str) -> None:
+        """Show a step of the run's own."""
+        was, self._step = self._step, what
+        if not what:
+            # What was done before a test is none of its time.
+            self._test_ns = self._clock.now_ns()
+        if what != was:
+            self._tell()
+
+    def pytest_rackloop_event(self, event: Event) -> None:
+        """Show what begins, and what ends otherwise than well."""
+        match event:
+            case TestStarted(test=test):
+                self._begin(test)
+            case TestFinished():
+                self._end(event)
+            case TaskRan(server=server, task=task):
+                self._step = f"provisioning {server}: {task}"
+                self._tell(now_and_then=True)
+
+    def pytest_rackloop_progress(self, test: str, done: int, total: int, what: str) -> bool:
+        """Show how far a test is."""
+        if test == self._test and total:
+            self._part = f"{done} of {total} {what}"
+            if "at most" not in what:
+                self._remaining.done(done / total, (self._clock.now_ns() - self._test_ns) / 1e9)
+            self._tell(now_and_then=True)
+        return True
+
+    def _begin(self, test: str) -> None:
+        if self._total and test not in self._remaining.expected:
+            # Provisioning is an entry within the first test.
+            return
+        with self._lock:
+            self._test, self._test_ns, self._part = test, self._clock.now_ns(), ""
+            self._number += 1
+            self._remaining.begin()
+        self._tell()
+
+    def _end(self, event: TestFinished) -> None:
+        with self._lock:
+            self._remaining.end(event.test, (self._clock.now_ns() - self._test_ns) / 1e9)
+            if event.test == self._test:
+                self._test, self._part = None, ""
+        if not self._is_live or event.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+            self.say(f"{self._prefix()}{short_name(event.test)}: {event.verdict}")
+
+    def _prefix(self) -> str:
+        """When it was, before each line of a pipe."""
+        if self._is_live:
+            return ""
+        return f"[{format_duration((self._clock.now_ns() - self._started_ns) // 10**9)}] "
+
+    def _tell(self, *, now_and_then: bool = False) -> None:
+        """Print a line in a pipe: at once, or where the last one is some seconds old."""
+        now_ns = self._clock.now_ns()
+        if self._is_live or (now_and_then and now_ns - self._line_ns < _LINE_EVERY_S * 1e9):
+            return
+        self._line_ns = now_ns
+        self.say(self._prefix() + ", ".join([self._what(), *self._left(now_ns)]))
+
+    def interrupted(self, acts: int) -> None:
+        """Answer a signal: for a signal handler, which may have interrupted what prints."""
+        self._is_interrupted = True
+        undoing = f"undoing {acts} {'action' if acts == 1 else 'actions'}, " if acts else ""
+        # To the first column, and what is left of the line that was there away.
+        before = b"\r\x1b[2K" if self._is_live else b""
+        with suppress(OSError):
+            os.write(self._file.fileno(), before + f"interrupted: {undoing}writing the report\n".encode())
