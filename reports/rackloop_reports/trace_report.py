@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rackloop.units import format_quantity
@@ -21,12 +20,12 @@ _TOP_SIZES = 5
 _QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 
-def tables(statistics: Statistics) -> RenderableType:
+def tables(statistics: Statistics) -> list[Table]:
     """The figures as tables, to be printed by a rich console."""
-    parts: list[RenderableType] = [_overview(statistics), _operations(statistics), _gaps(statistics)]
+    parts = [_overview(statistics), _operations(statistics), _gaps(statistics)]
     if statistics.arrivals.scales:
         parts.append(_burstiness(statistics))
-    return Group(*parts)
+    return parts
 
 
 def write_report(statistics: Statistics, heat_map: HeatMap, name: str, out: Path) -> list[Path]:

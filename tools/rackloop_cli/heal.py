@@ -9,12 +9,14 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
 from rackloop.lab import Lab, LabState, load_lab, parts_of
+from rackloop.record.acts import act_json
 from rackloop.safety import HealReport
 from rackloop.safety.leases import Leases, LeaseTerms, leased
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Journal
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance
+from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_cli.shared.steal_prompt import offering, stealing
 from rackloop_labs import open_leased
@@ -22,7 +24,7 @@ from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.described import require_described
 
 
-def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) -> int:
+def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as_json: bool = False) -> int:
     """Heal the lab; one that is not up is brought up, healed and taken down, so that its journal comes out clean.
 
     A live holder keeps it from being healed, unless told to ``steal`` its lease: raises RackLeased. The user's own
@@ -32,7 +34,8 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) ->
     clock = RealClock()
     state = LabState.of(lab.name)
     require_described(lab, state)
-    console = Console()
+    # Beside JSON on standard output, what is told on the way goes to standard error.
+    console = Console(stderr=as_json)
     with closing(open_lab_store(lab, state, clock)) as store:
         leases, wanted = Leases(store, lab.name), parts_of(lab)
         terms = LeaseTerms(purpose="heal", within=own_lease(leases, wanted))
@@ -46,7 +49,21 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0) ->
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
             with open_leased(lab, clock, state, held, above=above) as opened:
                 report = BenchInService(opened, worked_on).heal(Journal(store), held, thorough=True)
-    _print(lab, report, console)
+    if as_json:
+        print_json(
+            lab=lab.name,
+            is_healed=report.is_healed,
+            undone=[
+                {"id": entry.id, "resource": entry.resource, "what": act_json(entry.what)} for entry in report.undone
+            ],
+            restored_ports=list(report.restored_ports),
+            ended=list(map(str, report.ended)),
+            mended=list(report.mended),
+            problems=list(report.problems),
+            took_s=round(report.took_s, 3),
+        )
+    else:
+        _print(lab, report, console)
     return EXIT_PASS if report.is_healed else EXIT_LAB_FAILED
 
 

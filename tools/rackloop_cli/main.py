@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -18,9 +19,11 @@ from rackloop_cli.model.app import model_app
 from rackloop_cli.new.app import new_app
 from rackloop_cli.power.app import power_app
 from rackloop_cli.schedule.app import schedule_app
-from rackloop_cli.shared.groups import examples
+from rackloop_cli.shared.completion import complete_lab, complete_plan, prepare_completion
+from rackloop_cli.shared.groups import PlainCommand, PlainGroup, examples
 from rackloop_cli.shared.interruption import answering_interrupt
 from rackloop_cli.shared.options import (
+    JsonOption,
     LabArgument,
     PriorityOption,
     ResultsOption,
@@ -38,6 +41,7 @@ _IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
 # Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
     name="rackloop",
+    cls=PlainGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -104,11 +108,12 @@ def show_help(context: typer.Context) -> None:
 
 
 @app.command(
+    cls=PlainCommand,
     epilog=examples(
         "rackloop demo",
         "rackloop demo --out first --seed 42",
         "rackloop demo --set trace=recorded.csv.gz --set fold=true",
-    )
+    ),
 )
 def demo(
     out: ResultsOption = None, seed: SeedOption = None, settings: SetOption = None, verbose: VerboseOption = 0
@@ -125,6 +130,7 @@ def demo(
 
 
 @app.command(
+    cls=PlainCommand,
     epilog=examples(
         "rackloop run smoke --lab mock",
         "rackloop run replay --lab mock --set trace=recorded.csv.gz --set speed=10",
@@ -134,13 +140,15 @@ def demo(
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
         "rackloop run my_tests/test_pull.py -x --pdb",
         "rackloop run smoke --lab mock -- --durations=3",
-    )
+    ),
 )
 def run(
     plan: Annotated[
         str,
         typer.Argument(
-            metavar="PLAN", help="A plan file, the name of a packaged one, or a test file, FILE.py[::TEST]."
+            metavar="PLAN",
+            help="A plan file, the name of a packaged one, or a test file, FILE.py[::TEST].",
+            autocompletion=complete_plan,
         ),
     ],
     pytest_options: Annotated[
@@ -148,7 +156,11 @@ def run(
     ] = None,
     lab: Annotated[
         str | None,
-        typer.Option(metavar="LAB", help="A lab description: a file, or the name of one; of a test file mock."),
+        typer.Option(
+            metavar="LAB",
+            help="A lab description: a file, or the name of one; of a test file mock.",
+            autocompletion=complete_lab,
+        ),
     ] = None,
     out: ResultsOption = None,
     seed: SeedOption = None,
@@ -184,6 +196,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print tests, drives erased, faults and a time estimate; do nothing.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a plan, or a test file, on a lab.
 
@@ -221,17 +234,19 @@ def run(
         yes=yes,
         with_report=not no_report,
         verbose=verbose,
+        as_json=as_json,
     )
     raise typer.Exit(status)
 
 
 @app.command(
+    cls=PlainCommand,
     epilog=examples(
         "rackloop console mock srv1",
         "rackloop console mock srv1 --log srv1.log",
         "rackloop console mock srv1 --for 60s | grep panic",
         "rackloop console mock srv1 --once",
-    )
+    ),
 )
 def console(
     lab: LabArgument,
@@ -258,7 +273,7 @@ def console(
     raise typer.Exit(verb.run(lab, server, log=log, once=once, term=term, force=force))
 
 
-@app.command(epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))
+@app.command(cls=PlainCommand, epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))
 def heal(
     lab: LabArgument,
     steal: StealOption = False,
@@ -266,6 +281,7 @@ def heal(
     above: Annotated[
         int, typer.Option(metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one.")
     ] = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Restore a lab's baseline.
 
@@ -274,13 +290,14 @@ def heal(
     """
     from rackloop_cli import heal as verb
 
-    raise typer.Exit(verb.run(lab, steal=steal, yes=yes, above=above))
+    raise typer.Exit(verb.run(lab, steal=steal, yes=yes, above=above, as_json=as_json))
 
 
-@app.command(epilog=examples("rackloop report results"))
+@app.command(cls=PlainCommand, epilog=examples("rackloop report results"))
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a run.")],
     verbose: VerboseOption = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Render the reports of a run again.
 
@@ -288,7 +305,7 @@ def report(
     """
     from rackloop_cli import report as verb
 
-    raise typer.Exit(verb.run(directory, verbose=bool(verbose)))
+    raise typer.Exit(verb.run(directory, verbose=bool(verbose), as_json=as_json))
 
 
 def _require_values(arguments: list[str]) -> None:
@@ -316,6 +333,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(argv: list[str] | None) -> int:
     try:
+        prepare_completion(dict(os.environ))
         _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")
     except RackloopError as error:

@@ -9,20 +9,24 @@ from rich.console import Console
 from rackloop.lab import LabState
 
 
-def run(directory: Path, *, verbose: bool = False) -> int:
+def run(directory: Path, *, verbose: bool = False, as_json: bool = False) -> int:
     """Render every report of the run in ``directory``, print its summary and where the report is; returns 0.
 
-    ``verbose`` shows all measurements.
+    ``verbose`` shows all measurements, ``as_json`` the summary as ``summary.json`` has it.
 
     Raises BadInput where the directory holds no run, ToolError where Node.js or Allure is missing or fails.
     """
     from rackloop_reports import render
     from rackloop_reports.record import read_run
+    from rackloop_reports.summary import to_json
     from rackloop_reports.terminal import print_summary
 
     directory = directory.resolve()
     history = LabState.of(read_run(directory).started.lab).history
     rendered = render(directory, history=history)
+    if as_json:
+        print(to_json(rendered.summary), end="")
+        return 0
     console = Console(highlight=False)
     print_summary(rendered.summary, console, everything=verbose)
     console.print(f"Report: {rendered.index}", soft_wrap=True, markup=False)

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from rackloop.lab import Lab, LabKind, LabState
 from rackloop.plan import Plan, path_of
 from rackloop.units import counted, format_duration
 from rackloop_cli.shared.interruption import interruptible_run
+from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.quiet_session import QuietSession
 from rackloop_cli.shared.run_display import RunDisplay
 from rackloop_fixtures import DEFAULT_LAB, PlannedSession, is_test_file, results_folder
@@ -48,13 +49,14 @@ def run(
     yes: bool = False,
     with_report: bool = True,
     verbose: int = 0,
+    as_json: bool = False,
 ) -> int:
     """Run the plan of ``request``; returns the exit status. Raises BadInput before anything was touched.
 
     ``pytest_options`` are options of pytest, such as ``-k EXPRESSION`` and ``-x``. With ``steal`` the rack is taken
     from its holder, once the user agrees, which ``yes`` says beforehand. ``verbose`` shows all measurements, and
-    pytest's own words. Raises LabError where the results could not be written: the rack is given back, and there is no
-    report.
+    pytest's own words; ``as_json`` prints the summary, or the dry run, as JSON. Raises LabError where the results could
+    not be written: the rack is given back, and there is no report.
     """
     prepared = request.read()
     lab, terms = prepared.rack, request.terms
@@ -64,7 +66,7 @@ def run(
         raise BadInput(f"-n {workers} makes a rack for each worker: leave --servers, --lease and --steal out")
     arguments = _pytest_arguments(prepared, pytest_options)
     if request.dry_run:
-        return _dry_run(prepared, arguments)
+        return _dry_run(prepared, arguments, as_json=as_json)
     if workers > 1 and not _is_sound(prepared, arguments):
         return EXIT_BAD_INPUT
     if steal:
@@ -77,7 +79,9 @@ def run(
         if status == EXIT_BAD_INPUT:
             return status
         display.pytest_rackloop_step("writing the report")
-        return _report(directory, lab, status, with_report, everything=bool(verbose), rendered=display.stop)
+        return _report(
+            directory, lab, status, with_report, everything=bool(verbose), as_json=as_json, rendered=display.stop
+        )
 
 
 def lab_for(plan: str, lab: str | None) -> str:
@@ -158,10 +162,14 @@ def _pytest_main(arguments: list[str], session: PlannedSession, *plugins: object
     return status
 
 
-def _dry_run(prepared: PreparedRun, arguments: list[str]) -> int:
+def _dry_run(prepared: PreparedRun, arguments: list[str], *, as_json: bool = False) -> int:
     session, status = _dry_session(prepared, arguments)
     if session.dry_run is None:
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
+    if as_json:
+        tests = list(map(asdict, session.dry_run))
+        print_json(plan=prepared.plan.plan, lab=prepared.rack.name, kind=prepared.rack.kind, tests=tests)
+        return EXIT_PASS
     _print_dry_run(session.dry_run, prepared.plan, prepared.rack)
     if stops := unready(prepared.rack):
         print("the run would stop here:", *stops, sep="\n  ", file=sys.stderr)
@@ -215,6 +223,7 @@ def _report(
     with_html: bool,
     *,
     everything: bool = False,
+    as_json: bool = False,
     rendered: Callable[[], None] = lambda: None,
 ) -> int:
     """Render the reports and print the summary, once ``rendered`` was called; returns the status of the run.
@@ -222,6 +231,7 @@ def _report(
     A report that cannot be made does not change what the run found, unless it was a pass.
     """
     from rackloop_reports import ReportToolMissing, render, write_summary
+    from rackloop_reports.summary import to_json
     from rackloop_reports.terminal import print_summary
 
     if not (directory / "events.jsonl").exists():
@@ -240,6 +250,9 @@ def _report(
         print(f"rackloop: {error}", file=sys.stderr)
         return status or EXIT_LAB_FAILED
     rendered()
+    if as_json:
+        print(to_json(summary), end="")
+        return status
     console = Console(highlight=False)
     print_summary(summary, console, everything=everything)
     console.print(where, soft_wrap=True, markup=False)

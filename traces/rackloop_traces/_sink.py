@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -60,7 +60,9 @@ def replace_with(path: Path, texts: Iterable[bytes]) -> None:
         with _writing(path):
             unfinished.replace(path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        # Where it could not even be made, such as below a file, that has been said already, by the name that was given.
+        with suppress(OSError):
+            unfinished.unlink()
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -61,3 +62,13 @@ def test_a_second_ctrl_c_while_python_ends_changes_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "rackloop: interrupted\n")
+
+
+def test_usage_names_what_is_required_as_the_documents_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fabric", "mock", "show", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: rackloop fabric LAB show [OPTIONS]\n")
+
+
+def test_profiles_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "list", "--json"]) == 0
+    assert "sata-hdd" in {profile["name"] for profile in json.loads(capsys.readouterr().out)["profiles"]}

@@ -160,3 +160,12 @@ def test_help_names_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "  tencent          Tencent block traces\n" in said
     assert "blktrace recording (read only)" in said
+
+
+def test_a_file_that_cannot_be_made_is_called_as_it_was_given(
+    tmp_path: Path, spc: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "out.iolog"
+    assert convert(spc, out, "--to", "iolog3") == 2
+    assert f"cannot write {out}: Not a directory" in capsys.readouterr().err

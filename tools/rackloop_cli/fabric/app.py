@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import LabGroup
+from rackloop_cli.shared.options import JsonOption
 
 fabric_app = LabGroup(
     "Look at a lab's circuit switch and change its map by hand.",
@@ -20,15 +21,15 @@ PortsArgument = Annotated[
 ]
 
 
-@fabric_app.verb("show", "rackloop fabric mock show")
-def fabric_show(ctx: typer.Context) -> None:
+@fabric_app.verb("show", "rackloop fabric mock show", "rackloop fabric mock show --json")
+def fabric_show(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """Draw the live map.
 
     A line for each server port: the drive it sees, and the state of its link.
     """
     from rackloop_cli.fabric import verbs as verb
 
-    raise typer.Exit(verb.show(ctx.obj))
+    raise typer.Exit(verb.show(ctx.obj, as_json=as_json))
 
 
 @fabric_app.verb(

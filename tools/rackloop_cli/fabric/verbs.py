@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.table import Table
@@ -14,24 +15,34 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, Parts, load_lab, parts_at, parts_of
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop_cli.shared.lab_session import acting, running_bench
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.output import print_json, say
+from rackloop_cli.shared.tables import plain_table, print_whole
 
 _WITHIN_S = 10.0
 
 
-def show(name: str) -> int:
-    """Draw the live map."""
+def show(name: str, *, as_json: bool = False) -> int:
+    """Draw the live map, or print it as JSON."""
     lab, clock = load_lab(name), RealClock()
     with running_bench(lab, clock) as bench:
         deadline = Deadline.after(clock, _WITHIN_S)
         fabric = bench.equipment.fabric
         identity, live = fabric.identify(deadline), fabric.live_map(deadline)
         states = fabric.port_states(_server_ports(lab), deadline) if lab.has_switch else {}
-    console = Console()
+    if as_json:
+        print_json(
+            lab=lab.name,
+            kind=lab.kind,
+            switch={"vendor": identity.vendor, "model": identity.model, "serial": identity.serial},
+            generation=live.generation,
+            ports=list(map(asdict, _circuits(lab, live, states))),
+        )
+        return EXIT_PASS
+    console = Console(highlight=False)
     if lab.kind is LabKind.MOCK:
         console.print("[bold]simulated[/bold]")
     console.print(f"{identity.vendor} {identity.model} {identity.serial}, generation {live.generation}")
-    console.print(_drawing(lab, live, states))
+    print_whole(console, _drawing(lab, live, states))
     return EXIT_PASS
 
 
@@ -61,7 +72,10 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
             raise BadInput(f"the rack {lab.name} has no switch that could drop a PHY")
         deadline = Deadline.after(clock, _WITHIN_S)
         equipment.phy.drop(numbers, down_ms / 1000, deadline, request_id=secrets.randbits(31))
-    Console().print(f"dropped {', '.join(map(str, numbers))} for {down_ms:g} ms")
+    named = (
+        text if text == str(number) else f"{text} (port {number})" for text, number in zip(ports, numbers, strict=True)
+    )
+    say(f"dropped {', '.join(named)} for {down_ms:g} ms")
     return EXIT_PASS
 
 
@@ -90,21 +104,44 @@ def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Parts:
     return parts_at(lab, {*ports, *(peer for peer in peers if peer is not None)})
 
 
-def _drawing(lab: Lab, live: LiveMap, states: dict[int, PortState]) -> Table:
+@dataclass(frozen=True)
+class _Circuit:
+    """A server's port and what it is joined to; ``link`` is empty where the switch does not say."""
+
+    server: str
+    port: str
+    stack: str
+    switch_port: int | None
+    peer: int | None
+    drive: str
+    serial: str | None
+    link: str
+
+
+def _circuits(lab: Lab, live: LiveMap, states: Mapping[int, PortState]) -> Iterator[_Circuit]:
     far_names = {lab.where_is(name): name for name in lab.drives} if lab.has_switch else {}
     far_names |= {expander.port: name for name, expander in lab.expanders.items() if expander.port is not None}
-    table = plain_table("server", "stack", "at", "", "at", "drive", "serial", "link")
     for server, described in lab.servers.items():
         for port, number in described.ports.items():
             far = live.pairs.peer_of(number) if number is not None else None
             what = far_names.get(far, "") if far is not None else ""
-            serial = lab.drives[what].serial if what in lab.drives else ""
-            line = "━━━━" if far is not None else "    "
-            state = states[number].value if number in states else ""
-            table.add_row(
-                f"{server}.{port}", described.stack, str(number or ""), line, str(far or ""), what, serial, state
-            )
-        table.add_section()
+            serial = lab.drives[what].serial if what in lab.drives else None
+            link = states[number].value if number is not None and number in states else ""
+            yield _Circuit(server, port, described.stack, number, far, what, serial, link)
+
+
+def _drawing(lab: Lab, live: LiveMap, states: Mapping[int, PortState]) -> Table:
+    table = plain_table("server", "stack", "at", "", "at", "drive", "serial", "link")
+    server = ""
+    for circuit in _circuits(lab, live, states):
+        if server not in {"", circuit.server}:
+            table.add_section()
+        server = circuit.server
+        line = "    " if circuit.peer is None else "━━━━"
+        table.add_row(
+            *(f"{server}.{circuit.port}", circuit.stack, str(circuit.switch_port or ""), line),
+            *(str(circuit.peer or ""), circuit.drive, circuit.serial or "", circuit.link),
+        )
     return table
 
 

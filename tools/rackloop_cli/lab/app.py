@@ -183,6 +183,7 @@ def lab_quarantine(
     """
     from rackloop_cli.lab import maintenance as verb
 
+    verb.require_one_question(lift, reason, retest, as_json=as_json)
     if retest is not None:
         raise typer.Exit(verb.retest(lab, retest))
     raise typer.Exit(verb.quarantine(lab, lift, reason, as_json=as_json))

@@ -13,7 +13,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
 from rackloop.inspection.cabling import PortCheck
 from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.units import counted
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import cabling
 
@@ -32,7 +32,7 @@ def run(name: str, *, as_json: bool) -> int:
         console = Console()
         simulated = ", simulated" if lab.kind is LabKind.MOCK else ""
         console.print(f"lab {lab.name} ({lab.kind}{simulated}), the map as it is now")
-        console.print(_table(checks))
+        print_whole(console, _table(checks))
         for disagreement in found:
             console.print(str(disagreement), soft_wrap=True, markup=False, highlight=False)
         console.print(f"{counted(len(checks), 'port')}, {counted(len(found), 'disagreement')}")

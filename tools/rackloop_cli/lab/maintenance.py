@@ -94,6 +94,16 @@ def _drives_to_try(bench: BenchInService, part: Part, out: Mapping[Part, OutOfSe
     return left
 
 
+def require_one_question(lift: str | None, reason: str, retest: str | None, *, as_json: bool) -> None:
+    """Raise BadInput where options were given of which one would have no effect."""
+    if lift is not None and retest is not None:
+        raise BadInput("--retest lifts a quarantine where the part works, --lift in any case: give one of them")
+    if as_json and (lift is not None or retest is not None):
+        raise BadInput(f"--json prints what is in quarantine: leave it out with {'--lift' if lift else '--retest'}")
+    if reason and lift is None:
+        raise BadInput("--reason says why a quarantine is lifted: give it with --lift NAME")
+
+
 def quarantine(name: str, lift: str | None, reason: str, *, as_json: bool) -> int:
     """Print what is in quarantine with what it failed, or lift one."""
     if lift is not None:

@@ -20,7 +20,7 @@ from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
 from rackloop_cli.shared.own_lease import own_lease
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 
@@ -104,5 +104,5 @@ def _print(done: Provisioned, console: Console) -> None:
     table = plain_table("server", "ok", "changed", "left out")
     for host, tally in sorted(done.hosts.items()):
         table.add_row(host, str(tally.ok), str(tally.changed), str(tally.skipped))
-    console.print(table)
+    print_whole(console, table)
     console.print(f"{done.playbook} on {counted(len(done.hosts), 'server')} in {done.duration_s:.1f} s")

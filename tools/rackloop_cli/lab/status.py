@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +16,7 @@ from rackloop.safety.leases import Lease, Leases, Theft, Ticket
 from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Entry, Journal, JournalDamaged
 from rackloop_cli.lab.maintenance import out_of_service
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.tables import plain_table, print_whole
 
 _SHOWN = 5
 
@@ -50,30 +50,30 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
     if held["leases"]:
         table = plain_table("lease", "holder", "has", "for", "since", "until")
         for lease in held["leases"]:
-            until = _local(lease["until"]) + (" *" if lease["process"] else "")
+            until = _utc(lease["until"]) + (" *" if lease["process"] else "")
             table.add_row(
                 *(lease["id"], lease["holder"], lease["slice"]["short"], lease["purpose"]),
-                *(_local(lease["granted_at"]), until),
+                *(_utc(lease["granted_at"]), until),
             )
-        console.print(table)
+        print_whole(console, table)
         if any(lease["process"] for lease in held["leases"]):
             console.print("* and on, while its process lives")
     else:
         console.print(f"lab {lab.name}: no lease is held")
     for place, ticket in enumerate(held["queue"], 1):
         console.print(
-            f"waiting, {place}: {ticket['holder']} for {ticket['slice']['short']} since {_local(ticket['asked_at'])}, "
+            f"waiting, {place}: {ticket['holder']} for {ticket['slice']['short']} since {_utc(ticket['asked_at'])}, "
             f"priority {ticket['priority']}"
         )
     for theft in held["stolen"]:
         console.print(
-            f"stolen {_local(theft['at'])}: {theft['slice']['short']} from {theft['from']} by {theft['by']}, "
+            f"stolen {_utc(theft['at'])}: {theft['slice']['short']} from {theft['from']} by {theft['by']}, "
             f"{theft['why']}"
         )
     for attempt in held["attempts"]:
         answer = "refused: " + "; ".join(attempt["reasons"]) if attempt["reasons"] else "granted"
         console.print(
-            f"to be written {_local(attempt['at'])}: {attempt['drive']} by {attempt['who']} "
+            f"to be written {_utc(attempt['at'])}: {attempt['drive']} by {attempt['who']} "
             f"under lease {attempt['lease']}, {answer}"
         )
     for out in held["out_of_service"]:
@@ -84,7 +84,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         console.print(f"left to undo, newest first (`rackloop heal {lab.name}`):")
         for entry in held["standing"]:
             done = f"{entry['ability']} {entry['resource']} {entry['what'].get('do', '')}"
-            console.print(f"  {entry['id']}: {done}, {entry['state']} {_local(entry['wall'])} by run {entry['run']}")
+            console.print(f"  {entry['id']}: {done}, {entry['state']} {_utc(entry['wall'])} by run {entry['run']}")
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
@@ -148,5 +148,5 @@ def _entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _local(iso: str) -> str:
-    return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def _utc(iso: str) -> str:
+    return datetime.fromisoformat(iso).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -15,7 +15,7 @@ from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
 from rackloop_cli.shared.steal_prompt import stealing
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs import MockLab
 from rackloop_labs.described import require_described
 
@@ -110,13 +110,13 @@ def _print(endpoints: dict[str, Any]) -> None:
         boxes.add_row(name, server["ssh"], bmc.get("driver", "-"), bmc.get("address", "-"))
     for name, pdu in (endpoints["pdu"] or {}).items():
         boxes.add_row(name, "-", pdu["driver"], pdu["address"])
-    console.print(boxes)
+    print_whole(console, boxes)
     table = plain_table("NBD export", "drive", "serial", "protocol")
     for server in endpoints["servers"].values():
         for port in server["ports"].values():
             drive = endpoints["drives"].get(port["drive"], {})
             table.add_row(port["export"], port["drive"] or "-", drive.get("serial", "-"), drive.get("protocol", "-"))
-    console.print(table)
+    print_whole(console, table)
 
 
 def _mock(name: str) -> Lab:

@@ -9,6 +9,7 @@ import typer
 
 from rackloop_cli.model.erasure_app import model_erasure_app
 from rackloop_cli.shared.groups import Group
+from rackloop_cli.shared.options import JsonOption
 
 model_app = Group(
     "Look at the reference models.",
@@ -19,15 +20,15 @@ model_app = Group(
 model_app.add_typer(model_erasure_app, name="erasure")
 
 
-@model_app.verb("list", "rackloop model list")
-def model_list() -> None:
+@model_app.verb("list", "rackloop model list", "rackloop model list --json")
+def model_list(as_json: JsonOption = False) -> None:
     """List the drive profiles.
 
     Each with its model and the published drive that it represents.
     """
     from rackloop_cli.model import curves as verb
 
-    raise typer.Exit(verb.show_profiles())
+    raise typer.Exit(verb.show_profiles(as_json=as_json))
 
 
 @model_app.verb(

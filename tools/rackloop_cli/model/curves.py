@@ -15,9 +15,9 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.lab import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.shared.output import make_directory, say, write_files
+from rackloop_cli.shared.output import make_directory, print_json, say, write_files
 from rackloop_cli.shared.progress import watched
-from rackloop_cli.shared.tables import plain_table, table_of_figures
+from rackloop_cli.shared.tables import plain_table, print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
 
 if TYPE_CHECKING:
@@ -30,13 +30,26 @@ _SMALLEST_BYTES = 4 << 30
 _LARGEST_BYTES = 64 << 30
 
 
-def show_profiles() -> int:
-    """A line for each profile that is shipped."""
+def show_profiles(*, as_json: bool = False) -> int:
+    """A line for each profile that is shipped, or all of them as JSON."""
+    if as_json:
+        profiles = [
+            {
+                "name": profile.name,
+                "protocol": profile.protocol,
+                "model": str(profile.timing["kind"]),
+                "like": profile.like,
+                "published_figures": len(profile.published),
+            }
+            for profile in map(load_profile, profile_names())
+        ]
+        print_json(profiles=profiles)
+        return EXIT_PASS
     table = plain_table("profile", "protocol", "model", "like", "published figures")
     for profile in map(load_profile, profile_names()):
         figures = str(len(profile.published))
         table.add_row(profile.name, profile.protocol, str(profile.timing["kind"]), profile.like, figures)
-    Console().print(table)
+    print_whole(Console(), table)
     return EXIT_PASS
 
 
@@ -52,7 +65,7 @@ def curves(name: str, *, out: Path | None, size: str, seed: int) -> int:
         sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
         checks, found = characterized(sim, Deadline.after(clock, _WITHIN_S), progress)
     console.print(f"[bold]simulated[/bold] {profile.name}, like {profile.like}", highlight=False)
-    console.print(_verdicts(checks))
+    print_whole(console, _verdicts(checks))
     if out is not None:
         _write(out, profile, size_bytes, seed, checks, found)
         say(f"curves.json, curves.svg and curves.png are in {out}")

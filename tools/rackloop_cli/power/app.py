@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import LabGroup
+from rackloop_cli.shared.options import JsonOption
 
 power_app = LabGroup(
     "Look at the power of a lab's servers and outlets and switch it by hand.",
@@ -21,8 +22,8 @@ Target = Annotated[
 ]
 
 
-@power_app.verb("show", "rackloop power mock show")
-def power_show(ctx: typer.Context) -> None:
+@power_app.verb("show", "rackloop power mock show", "rackloop power mock show --json")
+def power_show(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """Show the power state of servers.
 
     A line for each server: what switches it, whether it is on, and the outlet that feeds it. A device that does not
@@ -30,7 +31,7 @@ def power_show(ctx: typer.Context) -> None:
     """
     from rackloop_cli.power import verbs as verb
 
-    raise typer.Exit(verb.show(ctx.obj))
+    raise typer.Exit(verb.show(ctx.obj, as_json=as_json))
 
 
 @power_app.verb("on", "rackloop power mock on srv1")

@@ -13,24 +13,25 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotS
 from rackloop.lab import LabKind, Part, PartKind, load_lab, parts_for
 from rackloop.names import guess, quoted
 from rackloop_cli.shared.lab_session import acting, running_bench
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.output import print_json
+from rackloop_cli.shared.tables import plain_table, print_whole
 
 _ASKED_WITHIN_S = 20.0
 # A PDU may be set to delays, and a server's controller takes its time.
 _SWITCHED_WITHIN_S = 120.0
 
 
-def show(name: str) -> int:
+def show(name: str, *, as_json: bool = False) -> int:
     """Print the power state of servers; exit 3 where a device does not answer."""
     lab, clock = load_lab(name), RealClock()
-    table = plain_table("server", "switched by", "power", "fed by", "power")
+    servers: list[dict[str, str]] = []
     problems: list[str] = []
 
     def state(target: str, ports: Mapping[str, PowerPort]) -> str:
         if target not in ports:
             return ""
         try:
-            return "on" if ports[target].is_on(Deadline.after(clock, _ASKED_WITHIN_S)) else "OFF"
+            return "on" if ports[target].is_on(Deadline.after(clock, _ASKED_WITHIN_S)) else "off"
         except (LabError, NotSupported) as error:
             problems.append(f"{target}: {error}")
             return "?"
@@ -41,11 +42,25 @@ def show(name: str) -> int:
             outlet = "/".join(map(str, described.outlet)) if described.outlet else ""
             fed = state(str(Part.outlet(*described.outlet)), ports) if described.outlet else ""
             switched_by = described.bmc.driver if described.bmc else outlet
-            table.add_row(server, switched_by, state(str(Part.server(server)), ports), outlet, fed)
-    console = Console()
+            servers.append(
+                {
+                    "server": server,
+                    "switched_by": switched_by,
+                    "power": state(str(Part.server(server)), ports),
+                    "outlet": outlet,
+                    "outlet_power": fed,
+                }
+            )
+    if as_json:
+        print_json(lab=lab.name, kind=lab.kind, servers=servers, problems=problems)
+        return EXIT_LAB_FAILED if problems else EXIT_PASS
+    table = plain_table("server", "switched by", "server power", "fed by", "outlet power")
+    for row in servers:
+        table.add_row(*("OFF" if value == "off" else value for value in row.values()))
+    console = Console(highlight=False)
     if lab.kind is LabKind.MOCK:
         console.print("[bold]simulated[/bold]")
-    console.print(table)
+    print_whole(console, table)
     for problem in problems:
         console.print(problem, markup=False, soft_wrap=True)
     return EXIT_LAB_FAILED if problems else EXIT_PASS

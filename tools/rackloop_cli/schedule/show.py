@@ -32,7 +32,7 @@ from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
 from rackloop_cli.shared.output import make_directory, write_files
-from rackloop_cli.shared.tables import plain_table
+from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs.offered import unsupported_in
 
 FOLDER = "schedules"
@@ -84,13 +84,13 @@ def show(request: ScheduleRequest, *, out: Path | None) -> int:
     """Print the schedules as tables and time lines."""
     lab = load_lab(request.lab)
     schedules = find(request, lab)
+    make_directory(out)
     console = Console(highlight=False)
     for found in schedules:
         _show(console, found, lab)
     if out is not None:
         from rackloop_reports.plots import schedule_timeline
 
-        make_directory(out)
         for number, found in enumerate(schedules, 1):
             name = f"schedule-{number}" if len(schedules) > 1 else "schedule"
             write_files(out, {}, name, schedule_timeline(found.schedule, found.title))
@@ -234,7 +234,7 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
             ", ".join(f"{name}: {value}" for name, value in step.fault.parameters.items()),
             ", ".join(filter(None, [_named(taken.servers, "server"), _named(taken.drives, "drive")])),
         )
-    console.print(table)
+    print_whole(console, table)
     for line in time_line(schedule):
         console.print(line, soft_wrap=True, markup=False)
     for said in found.never:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from rackloop_cli.shared.options import LabArgument
 
@@ -17,15 +18,38 @@ def examples(*commands: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
 
 
+class PlainCommand(TyperCommand):
+    """A command whose usage names what is required as the documents do: LAB, and not {LAB}."""
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Write the usage line."""
+        _write_usage(self, ctx, formatter)
+
+
+class PlainGroup(TyperGroup):
+    """A group whose usage is that of a plain command."""
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Write the usage line."""
+        _write_usage(self, ctx, formatter)
+
+
+def _write_usage(command: TyperCommand | TyperGroup, ctx: Any, formatter: Any) -> None:
+    told = (ctx.command_path, " ".join(command.collect_usage_pieces(ctx)))
+    formatter.write_usage(*(text.replace("{", "").replace("}", "") for text in told))
+
+
 class Group(typer.Typer):
     """A group of verbs. Plain help reads the same in a terminal, a log and the documents."""
 
     def __init__(self, about: str, *commands: str) -> None:
-        super().__init__(no_args_is_help=True, rich_markup_mode=None, help=about, epilog=examples(*commands))
+        super().__init__(
+            cls=PlainGroup, no_args_is_help=True, rich_markup_mode=None, help=about, epilog=examples(*commands)
+        )
 
     def verb(self, name: str, *commands: str, more: str = "") -> Callable[[Verb], Verb]:
         """Add the decorated function, whose help ends with the examples ``commands`` and ``more``."""
-        return self.command(name, epilog=examples(*commands) + more)
+        return self.command(name, cls=PlainCommand, epilog=examples(*commands) + more)
 
 
 class LabGroup(Group):

@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-LabArgument = Annotated[str, typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.")]
-LabOption = Annotated[str, typer.Option(metavar="LAB", help="A lab description: a file, or the name of one.")]
+from rackloop_cli.shared.completion import complete_lab
+
+LabArgument = Annotated[
+    str,
+    typer.Argument(metavar="LAB", help="A lab description: a file, or the name of one.", autocompletion=complete_lab),
+]
+LabOption = Annotated[
+    str,
+    typer.Option(metavar="LAB", help="A lab description: a file, or the name of one.", autocompletion=complete_lab),
+]
 ResultsOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Directory for the results, new or empty; else one below runs/.")
 ]
@@ -31,4 +39,5 @@ StealOption = Annotated[
 VerboseOption = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Show all measurements, and more.")
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before stealing.")]

@@ -26,6 +26,11 @@ def say(line: str) -> None:
     Console(highlight=False, soft_wrap=True, markup=False).print(line)
 
 
+def print_json(**document: Any) -> None:
+    """Print a result as JSON, with the number of its schema."""
+    print(json.dumps({"schema": _SCHEMA, **document}, indent=2, ensure_ascii=False))
+
+
 def make_directory(out: Path | None) -> None:
     """Make the directory, before the computation. Raises BadInput where it cannot be made."""
     if out is None:

@@ -40,6 +40,13 @@ def print_whole(console: Console, table: Table) -> None:
         needed = max(needed, before)
     console.width = needed
     try:
-        console.print(table)
+        if console.is_terminal:
+            console.print(table)
+            return
+        with console.capture() as captured:
+            console.print(table)
+        # Nor is it padded behind its last cell.
+        lines = (line.rstrip() for line in captured.get().splitlines())
+        console.file.write("".join(f"{line}\n" for line in lines))
     finally:
         console.width = before

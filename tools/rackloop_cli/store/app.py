@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import LabGroup
+from rackloop_cli.shared.options import JsonOption
 
 store_app = LabGroup(
     "Keep files on one drive of a lab, protected against sectors that cannot be read.",
@@ -57,8 +58,10 @@ def store_format(
     )
 
 
-@store_app.verb("status", "rackloop store mock status d05")
-def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOption = False) -> None:
+@store_app.verb("status", "rackloop store mock status d05", "rackloop store mock status d05 --json")
+def store_status(
+    ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOption = False, as_json: JsonOption = False
+) -> None:
     """Show the status of a store.
 
     Its code, its free space, and a line for each file.
@@ -66,7 +69,7 @@ def store_status(ctx: typer.Context, drive: DriveArgument, take_over: TakeOverOp
     from rackloop_cli.store import verbs as verb
     from rackloop_cli.store.session import StoreRequest
 
-    raise typer.Exit(verb.status(StoreRequest(ctx.obj, drive, take_over)))
+    raise typer.Exit(verb.status(StoreRequest(ctx.obj, drive, take_over), as_json=as_json))
 
 
 @store_app.verb(

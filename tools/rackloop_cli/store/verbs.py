@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput, LabError, RackloopError
 from rackloop.units import counted
 from rackloop_cli.shared.interruption import default_signals
-from rackloop_cli.shared.output import say
+from rackloop_cli.shared.output import print_json, say
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_cli.store.session import (
@@ -69,11 +70,20 @@ def make(request: StoreRequest, *, ph: float, codeword: int, files: int, overwri
     return EXIT_PASS
 
 
-def status(request: StoreRequest) -> int:
+def status(request: StoreRequest, *, as_json: bool = False) -> int:
     """Print the status of a store, and list its files."""
     with opened(request, "store status") as (drive, store), drive.in_order():
         files = {name: store.stat(name) for name in store.names()}
         room, layout = room_for_data(store), store.layout
+    if as_json:
+        print_json(
+            drive=request.drive,
+            at=str(drive.at.through),
+            code={"sectors": layout.k, "redundancy": layout.m, "field": str(layout.field), "replicas": layout.replicas},
+            room_bytes=room,
+            files=[{"name": name, **asdict(file)} for name, file in files.items()],
+        )
+        return EXIT_PASS
     say(f"{request.drive} at {drive.at.through}: {described(layout)}")
     say(f"{counted(len(files), 'file')}, room for {size(room)}")
     if files:

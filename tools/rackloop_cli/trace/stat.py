@@ -9,6 +9,7 @@ from rich.console import Console
 
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop_cli.shared.progress import counted_requests
+from rackloop_cli.shared.tables import print_whole
 from rackloop_cli.trace.remarks import malformed_remarks
 from rackloop_traces import TraceMeter, open_trace
 
@@ -34,7 +35,9 @@ def run(path: Path, *, out: Path | None, as_json: bool, volume: str | None, sour
         from rackloop_reports.trace_report import tables
 
         print(f"{path}: {trace.format.title}")
-        Console().print(tables(statistics), highlight=False)
+        console = Console(highlight=False)
+        for table in tables(statistics):
+            print_whole(console, table)
     for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
         print(remark, file=sys.stderr)
     if out is not None:
