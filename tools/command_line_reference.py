@@ -82,7 +82,7 @@ def _arguments(command: Any) -> list[Any]:
 
 
 def help_texts() -> str:
-    """What --help of each command and group prints, below a line with the words to call it by."""
+    """The output of --help of each command and group, below a line with its words."""
     return "".join(
         f"=== {' '.join(words)}\n{_help(path)}" for words, path in _paths(get_command(app), ["rackloop"], [])
     )

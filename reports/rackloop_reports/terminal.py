@@ -109,7 +109,7 @@ def _time(test: TestSummary) -> str:
 
 
 def _in_short(test: TestSummary, *, is_simulated: bool) -> str:
-    """What fits behind the name of a test: how many limits were kept, and the closest."""
+    """The rest of a test's line: the number of limits that were kept, and the closest."""
     if test.verdict in {Verdict.SKIPPED, Verdict.BLOCKED}:
         return _with_cause(test, test.reason or "", is_simulated=is_simulated)
     verdicts = [measured.verdict for measured in test.measurements if measured.verdict]
@@ -124,7 +124,7 @@ def _in_short(test: TestSummary, *, is_simulated: bool) -> str:
 
 
 def _closeness(measured: MeasurementSummary) -> float:
-    """How much of a limit is used up, up to 1; 0 where none is kept, or it is one of nothing at all."""
+    """The share of a limit that is used up; 0 where none is kept, or the limit is zero."""
     limits = measured.limits
     if measured.verdict is not Verdict.PASS or not limits:
         return 0.0

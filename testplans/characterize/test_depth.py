@@ -61,7 +61,7 @@ drives_erased = measured_drives
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Two fills, and five rounds of all depths at the least."""
+    """Two fills, and rounds of all depths until it is steady."""
     return measuring_s(lab, parameters, _workloads(parameters))
 
 

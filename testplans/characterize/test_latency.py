@@ -66,7 +66,7 @@ drives_erased = measured_drives
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Two fills, and five rounds of the whole matrix at the least."""
+    """Two fills, and rounds of the whole matrix until it is steady."""
     return measuring_s(lab, parameters, _workloads(parameters))
 
 

@@ -67,7 +67,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Two fills and five rounds; the region is written and read twice more with identified sectors, at 500 MB/s."""
+    """Two fills and the rounds; the region is written and read twice more with identified sectors, at 500 MB/s."""
     region_bytes = measured_bytes(lab, parameters)
     measuring_s = Conditions.of(parameters).estimate_s(len(_workloads(parameters)), region_bytes)
     return measuring_s + 4 * region_bytes / 500e6

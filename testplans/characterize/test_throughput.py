@@ -59,7 +59,7 @@ drives_erased = measured_drives
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Two fills, and five rounds of reads and writes at the least, for each block size."""
+    """Two fills, and rounds of reads and writes for each block size until it is steady."""
     conditions, region_bytes = Conditions.of(parameters), measured_bytes(lab, parameters)
     return sum(
         conditions.estimate_s(len(_workloads(parameters, block)), region_bytes) for block in parameters["blocks"]

@@ -100,10 +100,10 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """A failed server takes the patience of who waits for it and a second and a half to come back."""
-    each_s = parameters["patience_s"] + 1.5
+    """A failed server takes the patience of who waits for it and a second to come back."""
+    each_s = parameters["patience_s"] + 0.8
     failures = parameters["repeats"] + parameters["half"] * len(lab.servers) // 2
-    return float(5 + len(parameters["policies"]) * (2 + failures * each_s))
+    return float(2 + len(parameters["policies"]) * (2 + failures * each_s))
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

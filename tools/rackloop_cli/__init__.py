@@ -1,4 +1,4 @@
-"""The command line: words of a person in, exit codes out."""
+"""The `rackloop` command."""
 
 import sys
 from types import TracebackType

@@ -123,6 +123,8 @@ def _run_pytest(
 
 
 _USAGE_ERROR = 4
+# A mock lab's, which are more or less a rack's.
+_START_S, _PROVISION_S = 5.0, 12.0
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -204,10 +206,17 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
         else:
             console.print(f"  faults: {len(test.faults)}")
             console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
-    total_s = sum(test.estimate_s for test in entries)
+    total_s = start_s(plan, entries) + sum(test.estimate_s for test in entries)
     erased = {drive for test in entries for drive in test.erases}
     took = f"about {format_duration(total_s)}"
     console.print(f"\n{counted(len(entries), 'test')}, {took}, {counted(len(erased), 'drive')} erased")
+
+
+def start_s(plan: Plan, entries: Sequence[DryRunEntry]) -> float:
+    """The time to expect before the first test and after the last: the rack's start, provisioning, its end."""
+    if all(test.skipped for test in entries):
+        return 0.0
+    return _START_S + (_PROVISION_S if plan.provision is not None else 0.0)
 
 
 def _disturbed(test: DryRunEntry, lab: Lab) -> list[str]:

@@ -15,7 +15,7 @@ _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SI
 
 
 class _Heard:
-    """Whether this command was interrupted by Ctrl-C."""
+    """The memory of a Ctrl-C that this command has answered."""
 
     is_so = False
 

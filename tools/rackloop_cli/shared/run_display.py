@@ -28,7 +28,7 @@ _LEAST_PACE, _MOST_PACE = 0.5, 3.0
 
 
 class Remaining:
-    """How long the tests of a run still take: by their own estimates, corrected by what those before took."""
+    """The remaining time of a run: the estimates of its tests, corrected by the time that those before took."""
 
     def __init__(self) -> None:
         self.expected: dict[str, float] = {}
@@ -50,7 +50,7 @@ class Remaining:
             self._took_s += took_s
 
     def seconds(self, test: str | None, elapsed_s: float) -> float | None:
-        """How long the run still takes, ``elapsed_s`` after ``test`` began; None where nothing is known."""
+        """The remaining time, ``elapsed_s`` after ``test`` began; None where nothing is known."""
         if not self.expected:
             return None
         pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
@@ -65,7 +65,7 @@ class Remaining:
 
 
 class RunDisplay:
-    """Shows which test or step of a run is on, how far it is, and how long the rest takes.
+    """A display of the current test or step of a run, its progress and the remaining time.
 
     A plugin of the session that is the run. It writes to a copy of standard error, which stays the terminal while
     pytest captures what tests print. Use as a context manager.
@@ -116,14 +116,14 @@ class RunDisplay:
         return Text(self.line(), no_wrap=True, overflow="ellipsis", end="")
 
     def line(self) -> str:
-        """What goes on now, for how long, and how long the rest takes."""
+        """The current activity, the elapsed time and the remaining time."""
         with self._lock:
             now_ns = self._clock.now_ns()
             said = [self._what(), format_duration((now_ns - self._started_ns) // 10**9)]
             return ", ".join([*said, *self._left(now_ns)])
 
     def _left(self, now_ns: int) -> list[str]:
-        """How long the rest takes, where that is known."""
+        """The remaining time in words, where it is known."""
         left_s = self._remaining.seconds(self._test, (now_ns - self._test_ns) / 1e9)
         if self._is_interrupted or left_s is None or left_s < 1:
             return []
@@ -202,7 +202,7 @@ class RunDisplay:
             self.say(f"{self._prefix()}{short_name(event.test)}: {event.verdict}")
 
     def _prefix(self) -> str:
-        """When it was, before each line of a pipe."""
+        """The elapsed time, before each line of a pipe."""
         if self._is_live:
             return ""
         return f"[{format_duration((self._clock.now_ns() - self._started_ns) // 10**9)}] "
