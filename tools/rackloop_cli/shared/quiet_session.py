@@ -31,6 +31,12 @@ class QuietSession:
         config.pluginmanager.unregister(reporter)
         config.pluginmanager.register(type(reporter)(config, self._nowhere), "terminalreporter")
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Say what runs where, and the seed that replays it, should the run not come to its end."""
+        plan = session.config.pluginmanager.getplugin("rackloop-plan")
+        if plan is not None and not plan.dry_run:
+            self._say(plan.pytest_report_header())
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Show the traceback of what broke, with what the test printed."""
         if not (report.failed and getattr(report, "is_crash", False)):
