@@ -19,15 +19,7 @@ from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, Sta
 from rackloop.lab import Part
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
-from rackloop.safety._heal_checks import (
-    Check,
-    Rack,
-    answer_checks,
-    fed_servers,
-    mend_unexplained,
-    power_checks,
-    server_checks,
-)
+from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
 from rackloop.safety._orphans import Orphan, end_orphans
 from rackloop.safety.undo import Entry, Equipment, Journal, JournalDamaged, apply_full, undo, wait_for_signal
 
@@ -117,10 +109,16 @@ def heal(
     mended += healing.mend(known, equipment.server_registers, answer_by)
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
+
+    def silent_checks() -> list[Check]:
+        running = answering()
+        servers = answer_checks(lab, look_at, answer_by, but=running, drives=False)
+        return [*power(but=fed_servers(lab, running)), *servers]
+
     if thorough or standing or mended:
         restored = healing.restore(power(), lambda: answer_checks(lab, look_at, answer_by))
     else:
-        restored = healing.restore([], lambda: healing.check_silent(answering(), power, answer_by))
+        restored = healing.restore([], silent_checks)
     problems = tuple(dict.fromkeys(healing.problems))
     return HealReport(undone, mended, restored, problems, (clock.now_ns() - started_ns) / 1e9, ended)
 
@@ -207,15 +205,6 @@ class _Healing:
             self.problems += [problem for answer in asked if (problem := answer.result()) is not None]
         self.problems += problems
         return restored
-
-    def check_silent(
-        self, answering: Collection[str], power: Callable[..., list[Check]], deadline: Deadline
-    ) -> list[Check]:
-        """Checks of the servers that did not answer: that they have power, and that they do in time."""
-        return [
-            *power(but=fed_servers(self.lab, answering)),
-            *server_checks(self.lab, self.look_at, deadline, but=answering),
-        ]
 
     def _give_baseline(self) -> tuple[tuple[int, ...], list[str]]:
         """Have the baseline stand with a signal on every port; the ports that had other circuits, and what is wrong."""

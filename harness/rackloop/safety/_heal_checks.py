@@ -81,26 +81,20 @@ def fed_servers(lab: Lab, running: Collection[str]) -> Parts:
     return Parts((*map(Part.server, running), *fed))
 
 
-def answer_checks(lab: Lab, rack: Rack | None, deadline: Deadline) -> list[Check]:
-    """A check of each server and each drive of the baseline, which waits for its answer until the deadline.
+def answer_checks(
+    lab: Lab, rack: Rack | None, deadline: Deadline, *, but: Collection[str] = (), drives: bool = True
+) -> list[Check]:
+    """A check of each server but those in ``but``, and of each drive of the baseline, which waits for its answer.
 
     Without a ``rack`` that could be asked there are none.
     """
     if rack is None:
         return []
-    places = ((drive, *place) for drive, place in lab.places.items())
-    drives = (partial(_drive_problem, lab, rack, *place, deadline) for place in places)
-    return [*server_checks(lab, rack, deadline), *drives]
-
-
-def server_checks(lab: Lab, rack: Rack | None, deadline: Deadline, *, but: Collection[str] = ()) -> list[Check]:
-    """A check of each server but those in ``but``, which waits for its answer until the deadline.
-
-    Without a ``rack`` that could be asked there are none.
-    """
-    if rack is None:
-        return []
-    return [partial(_server_problem, lab, rack, server, deadline) for server in lab.servers if server not in but]
+    places = ((drive, *place) for drive, place in lab.places.items() if drives)
+    return [
+        *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers if server not in but),
+        *(partial(_drive_problem, lab, rack, *place, deadline) for place in places),
+    ]
 
 
 def _unexplained(
