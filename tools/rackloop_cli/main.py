@@ -116,7 +116,11 @@ def show_help(context: typer.Context) -> None:
     ),
 )
 def demo(
-    out: ResultsOption = None, seed: SeedOption = None, settings: SetOption = None, verbose: VerboseOption = 0
+    out: ResultsOption = None,
+    seed: SeedOption = None,
+    settings: SetOption = None,
+    verbose: VerboseOption = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the smoke plan on a mock rack.
 
@@ -126,7 +130,7 @@ def demo(
     from rackloop_fixtures import RunRequest
 
     request = RunRequest("smoke", "mock", out=out, seed=seed, settings=tuple(settings or ()))
-    raise typer.Exit(verb.run(request, verbose=verbose))
+    raise typer.Exit(verb.run(request, verbose=verbose, as_json=as_json))
 
 
 @app.command(

@@ -32,6 +32,28 @@ def test_redundancy_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert rows[-1]["longest"] == 300
 
 
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["codes"], "k"),
+        (["redundancy", "--longest", "64"], "shortest"),
+        (["tail", "--ph", "0.001", "--sectors", "100", "--trials", "100"], "cut"),
+        (["overhead", "--ph", "0.001", "--codeword", "255"], "overhead"),
+        (["update", "--groups", "20", "--ph", "0.001", "--sectors", "10"], "over_baseline"),
+        (["slowdown", "--ph", "0.001", "--codeword", "255"], "lost"),
+    ],
+)
+def test_a_table_is_printed_as_json_and_nothing_else(
+    words: list[str], key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["model", "erasure", *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["model"]) == (1, words[0])
+    assert key in document["rows"][0]
+    assert main(["model", "erasure", *words, "--json", "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / f"{words[0]}.json").read_text())
+
+
 @pytest.mark.parametrize("verb", ["codes", "redundancy", "tail", "overhead", "update", "slowdown"])
 def test_help_promises_a_plot_where_there_is_one(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "erasure", verb, "--help"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,16 @@ def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScheduleRequest:
     path = tmp_path / "storm.yaml"
     path.write_text(STORM)
     return ScheduleRequest(path, "labs/mock.yaml", seed=7)
+
+
+def test_a_schedule_is_printed_as_json_and_nothing_else(
+    storm: ScheduleRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert show(storm, out=None, as_json=True) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["schedules"]
+    assert (shown["schedule"], shown["seed"]) == ("storm", 7)
+    first = shown["steps"][0]
+    assert (first["fault"], first["lasts_s"], first["drives"]) == ("hang", 1.0, [first["target"]])
 
 
 def test_a_drawn_schedule_is_written_to_a_file(storm: ScheduleRequest, tmp_path: Path) -> None:

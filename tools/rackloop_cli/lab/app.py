@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import Group
-from rackloop_cli.shared.options import LabArgument, PriorityOption, ServersOption, StealOption, WaitOption, YesOption
+from rackloop_cli.shared.options import (
+    JsonOption,
+    LabArgument,
+    PriorityOption,
+    ServersOption,
+    StealOption,
+    WaitOption,
+    YesOption,
+)
 
 lab_app = Group(
     "Check, start, stop and look at labs.",
@@ -28,7 +36,7 @@ def lab_check(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="LAB", help="Files, folders of files, or names of labs.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
 ) -> None:
     """Check lab descriptions.
@@ -42,7 +50,7 @@ def lab_check(
 
 @lab_app.verb("list", "rackloop lab list", "rackloop lab list --json")
 def lab_list(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the labs that are found by name, with kind, state and size.
 
@@ -56,7 +64,7 @@ def lab_list(
 @lab_app.verb("show", "rackloop lab show mock", "rackloop lab show racks/r7.yaml --json")
 def lab_show(
     lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the servers of a lab: place, asset tag, tags, drives, controller and outlet.
 
@@ -192,7 +200,7 @@ def lab_quarantine(
 @lab_app.verb("cabling", "rackloop lab cabling mock", "rackloop lab cabling my-rack --json")
 def lab_cabling(
     lab: LabArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check the cables of a lab that is up.
 
@@ -265,6 +273,7 @@ def lab_provision(
         typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
     ] = None,
     timeout_s: Annotated[float, typer.Option(metavar="SECONDS", min=1.0, help="The time limit.")] = 600.0,
+    as_json: JsonOption = False,
 ) -> None:
     """Provision the servers of a lab.
 
@@ -273,5 +282,13 @@ def lab_provision(
     from rackloop_cli.lab import provision as verb
 
     raise typer.Exit(
-        verb.run(lab, roles=roles, undo=undo, playbook=playbook, settings=settings or (), timeout_s=timeout_s)
+        verb.run(
+            lab,
+            roles=roles,
+            undo=undo,
+            playbook=playbook,
+            settings=settings or (),
+            timeout_s=timeout_s,
+            as_json=as_json,
+        )
     )

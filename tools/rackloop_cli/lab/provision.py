@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,7 @@ from rackloop.safety.maintenance import OutOfService
 from rackloop.safety.store import open_lab_store
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
+from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.own_lease import own_lease
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
@@ -28,9 +30,16 @@ _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UN
 
 
 def run(
-    name: str, *, roles: str | None, undo: bool, playbook: str | None, settings: Sequence[str], timeout_s: float
+    name: str,
+    *,
+    roles: str | None,
+    undo: bool,
+    playbook: str | None,
+    settings: Sequence[str],
+    timeout_s: float,
+    as_json: bool = False,
 ) -> int:
-    """Run the playbook, saying what changes as it does; returns the exit status.
+    """Run the playbook, saying what changes as it does, or in the end all tasks as JSON; returns the exit status.
 
     Raises BadInput where the lab, a role or a setting is wrong, LabError where the lab is not up or a task fails.
     """
@@ -42,7 +51,7 @@ def run(
     variables = dict(map(_setting, settings))
     state, clock = LabState.of(lab.name), RealClock()
     endpoints = state.endpoints() if lab.kind is LabKind.MOCK else None
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, quiet=as_json)
 
     def say(task: TaskDone) -> None:
         if task.status in _TELLING:
@@ -59,6 +68,10 @@ def run(
             played, Deadline.after(clock, timeout_s), roles=chosen, variables=variables, on_task=say
         )
     _print(done, console)
+    if as_json:
+        hosts = {host: asdict(tally) for host, tally in sorted(done.hosts.items())}
+        tasks = [asdict(task) for task in done.tasks]
+        print_json(playbook=done.playbook, duration_s=done.duration_s, servers=hosts, tasks=tasks)
     return EXIT_PASS
 
 

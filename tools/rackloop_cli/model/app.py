@@ -46,6 +46,7 @@ def model_curves(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
     ] = 1,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare a drive model with published figures.
 
@@ -54,4 +55,4 @@ def model_curves(
     """
     from rackloop_cli.model import curves as verb
 
-    raise typer.Exit(verb.curves(profile, out=out, size=size, seed=seed))
+    raise typer.Exit(verb.curves(profile, out=out, size=size, seed=seed, as_json=as_json))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.lab import Profile, load_profile, profile_names
 from rackloop.units import counted, format_quantity, parse_size
-from rackloop_cli.shared.output import make_directory, print_json, say, write_files
+from rackloop_cli.shared.output import make_directory, print_json, write_files
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import plain_table, print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
@@ -53,22 +53,25 @@ def show_profiles(*, as_json: bool = False) -> int:
     return EXIT_PASS
 
 
-def curves(name: str, *, out: Path | None, size: str, seed: int) -> int:
+def curves(name: str, *, out: Path | None, size: str, seed: int, as_json: bool = False) -> int:
     """Measure a profile's model in virtual time; 1 where it misses a published figure."""
     from rackloop_models.drives import DriveSim, characterized
 
     profile, size_bytes, clock = load_profile(name), _size(size), RealClock()
     make_directory(out)
-    console = Console()
+    console = Console(quiet=as_json)
     shown = f"{profile.name}, {format_quantity(size_bytes, 'B')}"
     with LocalExecutor(clock) as executor, watched(shown) as progress:
         sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
         checks, found = characterized(sim, Deadline.after(clock, _WITHIN_S), progress)
     console.print(f"[bold]simulated[/bold] {profile.name}, like {profile.like}", highlight=False)
     print_whole(console, _verdicts(checks))
+    document = _document(profile, size_bytes, seed, checks, found)
+    if as_json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     if out is not None:
-        _write(out, profile, size_bytes, seed, checks, found)
-        say(f"curves.json, curves.svg and curves.png are in {out}")
+        _write(out, profile, document, found)
+        console.print(f"curves.json, curves.svg and curves.png are in {out}", soft_wrap=True, markup=False)
     missed = [check for check in checks if not check.is_met]
     if missed:
         console.print(f"{counted(len(missed), 'published figure')} of {len(checks)} missed", highlight=False)
@@ -106,19 +109,10 @@ def _shown(value: float, unit: str) -> str:
     return f"{value:,.0f}" if unit == "1" and value >= 100 else format_quantity(value, unit)
 
 
-def _write(
-    out: Path, profile: Profile, size_bytes: int, seed: int, checks: Sequence[Check], found: Sequence[Curve]
-) -> None:
-    from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
-
-    sheet = drive_model_sheet(
-        [
-            ModelCurve(curve.name, curve.lines, [PublishedPoint(**asdict(mark)) for mark in curve.marks])
-            for curve in found
-        ],
-        SimulatedDrive(profile.name, profile.like, size_bytes, seed),
-    )
-    document: dict[str, Any] = {
+def _document(
+    profile: Profile, size_bytes: int, seed: int, checks: Sequence[Check], found: Sequence[Curve]
+) -> dict[str, Any]:
+    return {
         "schema": _SCHEMA,
         "simulated": True,
         "profile": profile.name,
@@ -140,4 +134,16 @@ def _write(
         ],
         "curves": [asdict(curve) for curve in found],
     }
+
+
+def _write(out: Path, profile: Profile, document: Mapping[str, Any], found: Sequence[Curve]) -> None:
+    from rackloop_reports.plots import ModelCurve, PublishedPoint, SimulatedDrive, drive_model_sheet
+
+    sheet = drive_model_sheet(
+        [
+            ModelCurve(curve.name, curve.lines, [PublishedPoint(**asdict(mark)) for mark in curve.marks])
+            for curve in found
+        ],
+        SimulatedDrive(profile.name, profile.like, document["bytes"], document["seed"]),
+    )
     write_files(out, {"curves.json": json.dumps(document, indent=1) + "\n"}, "curves", sheet)

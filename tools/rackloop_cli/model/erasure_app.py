@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from rackloop_cli.shared.groups import Group
+from rackloop_cli.shared.options import JsonOption
 
 model_erasure_app = Group(
     "Compute the effect of local erasure coding on tail latency, and its costs.",
@@ -38,9 +39,14 @@ ProfileOption = Annotated[
     "rackloop model erasure codes",
     "rackloop model erasure codes --ph 0.002 --codeword 511 --ps 1e-9",
     "rackloop model erasure codes --out codes",
+    "rackloop model erasure codes --json",
 )
 def codes(
-    ph: PhOption = None, codeword: CodewordOption = None, ps: PsOption = 1e-6, out: TableOutOption = None
+    ph: PhOption = None,
+    codeword: CodewordOption = None,
+    ps: PsOption = 1e-6,
+    out: TableOutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Choose codes for failure probabilities.
 
@@ -49,7 +55,7 @@ def codes(
     """
     from rackloop_cli.model import erasure_codes as verb
 
-    raise typer.Exit(verb.codes(ph, codeword, ps, out))
+    raise typer.Exit(verb.codes(ph, codeword, ps, out, as_json=as_json))
 
 
 @model_erasure_app.verb(
@@ -60,6 +66,7 @@ def redundancy(
     ps: PsOption = 1e-8,
     longest: Annotated[int, typer.Option(metavar="N", help="Longest codeword, in sectors.")] = 4096,
     out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show redundancy by codeword length.
 
@@ -68,7 +75,7 @@ def redundancy(
     """
     from rackloop_cli.model import erasure_codes as verb
 
-    raise typer.Exit(verb.redundancy(ph, ps, longest, out))
+    raise typer.Exit(verb.redundancy(ph, ps, longest, out, as_json=as_json))
 
 
 @model_erasure_app.verb(
@@ -115,6 +122,7 @@ def tail(
     ] = None,
     seed: SeedOption = 1,
     out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compute the tail latency of consecutive reads.
 
@@ -136,6 +144,7 @@ def tail(
         profile=profile,
         seed=seed,
         out=out,
+        as_json=as_json,
     )
     raise typer.Exit(verb.tail(asked))
 
@@ -154,6 +163,7 @@ def overhead(
     ph: PhOption = None,
     codeword: CodewordOption = None,
     out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compute the share of a drive that redundancy takes.
 
@@ -161,7 +171,7 @@ def overhead(
     """
     from rackloop_cli.model import erasure_costs as verb
 
-    raise typer.Exit(verb.overhead(sizes or [], ph, codeword, out))
+    raise typer.Exit(verb.overhead(sizes or [], ph, codeword, out, as_json=as_json))
 
 
 @model_erasure_app.verb(
@@ -177,6 +187,7 @@ def update(
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure updates of parts of groups.
 
@@ -184,7 +195,7 @@ def update(
     """
     from rackloop_cli.model import erasure_costs as verb
 
-    raise typer.Exit(verb.update(sectors, ph, codeword, groups, profile, seed, out))
+    raise typer.Exit(verb.update(sectors, ph, codeword, groups, profile, seed, out, as_json=as_json))
 
 
 @model_erasure_app.verb(
@@ -196,6 +207,7 @@ def slowdown(
     profile: ProfileOption = "sata-hdd",
     seed: SeedOption = 1,
     out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure the slowdown of workloads by coding.
 
@@ -204,4 +216,4 @@ def slowdown(
     """
     from rackloop_cli.model import erasure_costs as verb
 
-    raise typer.Exit(verb.slowdown(ph, codeword, profile, seed, out))
+    raise typer.Exit(verb.slowdown(ph, codeword, profile, seed, out, as_json=as_json))

@@ -15,13 +15,17 @@ from rackloop_cli.shared.tables import print_whole, table_of_figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from rackloop_models.tail_latency import RedundancyStep
 
 _SHORTEST = 16
 _LONGEST = 65_536
 
 
-def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float, out: Path | None) -> int:
+def codes(
+    ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float, out: Path | None, *, as_json: bool = False
+) -> int:
     """The table of codes."""
     from rackloop_models.tail_latency import CODEWORDS, FAILURE_PROBABILITIES, metadata_replicas, table_of_codes
 
@@ -42,12 +46,12 @@ def codes(ph: Sequence[float] | None, codeword: Sequence[int] | None, ps: float,
             f"{code.fails_with_less:.3e}",
             str(copies),
         )
-    print_whole(Console(), table)
-    write_results(out, "codes", {"target": ps}, rows, None)
+    print_whole(Console(quiet=as_json), table)
+    write_results(out, "codes", {"target": ps}, rows, as_json=as_json)
     return EXIT_PASS
 
 
-def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | None) -> int:
+def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | None, *, as_json: bool = False) -> int:
     """Redundancy by codeword length: some lengths as a table, all of them as steps in files and a plot."""
     from rackloop_models.tail_latency import FAILURE_PROBABILITIES, SOURCE, redundancy_steps
 
@@ -61,18 +65,9 @@ def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | 
     table = table_of_figures("codeword", *(f"ph {value:g}" for value in phs))
     for length in _lengths(longest):
         table.add_row(str(length), *(_at(length, [step for step in steps if step.ph == value]) for value in phs))
-    console = Console()
+    console = Console(quiet=as_json)
     console.print(f"m, and m / k, for codewords of which decoding fails with {ps:g} at most", highlight=False)
     print_whole(console, table)
-    if out is None:
-        return EXIT_PASS
-    from rackloop_reports.plots import RedundancyStretch, redundancy_curves
-
-    lines = {
-        f"$p_h$ = {value:g}": [RedundancyStretch(s.shortest, s.longest, s.m) for s in steps if s.ph == value]
-        for value in phs
-    }
-    caption = f"Decoding fails with {ps:g} at most. Every length is drawn. As Figure 4 of: {SOURCE}."
     rows = [
         {
             **asdict(step),
@@ -81,8 +76,18 @@ def redundancy(ph: Sequence[float] | None, ps: float, longest: int, out: Path | 
         }
         for step in steps
     ]
-    figure = redundancy_curves(lines, "Redundancy that codewords need, by their length", caption)
-    write_results(out, "redundancy", {"target": ps}, rows, figure)
+
+    def draw() -> Figure:
+        from rackloop_reports.plots import RedundancyStretch, redundancy_curves
+
+        lines = {
+            f"$p_h$ = {value:g}": [RedundancyStretch(s.shortest, s.longest, s.m) for s in steps if s.ph == value]
+            for value in phs
+        }
+        caption = f"Decoding fails with {ps:g} at most. Every length is drawn. As Figure 4 of: {SOURCE}."
+        return redundancy_curves(lines, "Redundancy that codewords need, by their length", caption)
+
+    write_results(out, "redundancy", {"target": ps}, rows, draw, as_json=as_json)
     return EXIT_PASS
 
 

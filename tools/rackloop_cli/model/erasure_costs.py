@@ -12,11 +12,13 @@ from rich.console import Console
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS
 from rackloop.units import format_quantity
-from rackloop_cli.shared.output import each_once, make_directory, say, write_results
+from rackloop_cli.shared.output import each_once, make_directory, write_results
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rackloop_models.tail_latency import ChosenCode, FileSizes
 
 _WITHIN_S = 1800.0
@@ -24,7 +26,12 @@ _UPDATED = (50, 200)
 
 
 def overhead(
-    paths: Sequence[Path], ph: Sequence[float] | None, codeword: Sequence[int] | None, out: Path | None
+    paths: Sequence[Path],
+    ph: Sequence[float] | None,
+    codeword: Sequence[int] | None,
+    out: Path | None,
+    *,
+    as_json: bool = False,
 ) -> int:
     """The overhead of each set of file sizes with each code."""
     from rackloop_models.tail_latency import (
@@ -45,7 +52,7 @@ def overhead(
     ]
     found = {sizes.name: {code: capacity_overhead(sizes, code.k, code.m) for code in codes} for sizes in files}
     make_directory(out)
-    console = Console()
+    console = Console(quiet=as_json)
     console.print("redundancy sectors over user sectors", highlight=False)
     for length, here in _by_length(codes).items():
         table = table_of_figures(f"{length}", *map(_heading, here), left={f"{length}"})
@@ -54,30 +61,31 @@ def overhead(
         print_whole(console, table)
     for sizes in files:
         if sizes.assumed:
-            say(f"{sizes.name}: {sizes.assumed}")
-    if out is None:
-        return EXIT_PASS
-    from rackloop_reports.plots import BarPanel, bar_sheet
+            console.print(f"{sizes.name}: {sizes.assumed}", soft_wrap=True, markup=False, highlight=False)
 
-    panels = []
-    for length, here in _by_length(codes).items():
-        series = {f"ph {code.ph:g}": [shares[code] for shares in found.values()] for code in here}
-        panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
-    made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
-    figure = bar_sheet(
-        panels,
-        "Capacity overhead by file sizes",
-        "Redundancy over user sectors",
-        f"{made_up}As Figure 10 of: {SOURCE}.",
-        is_share=True,
-    )
+    def draw() -> Figure:
+        from rackloop_reports.plots import BarPanel, bar_sheet
+
+        panels = []
+        for length, here in _by_length(codes).items():
+            series = {f"ph {code.ph:g}": [shares[code] for shares in found.values()] for code in here}
+            panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
+        made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
+        return bar_sheet(
+            panels,
+            "Capacity overhead by file sizes",
+            "Redundancy over user sectors",
+            f"{made_up}As Figure 10 of: {SOURCE}.",
+            is_share=True,
+        )
+
     rows = [
         {"files": name, "ph": code.ph, "k": code.k, "m": code.m, "overhead": share}
         for name, shares in found.items()
         for code, share in shares.items()
     ]
     assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
-    write_results(out, "overhead", {"assumed": assumed}, rows, figure)
+    write_results(out, "overhead", {"assumed": assumed}, rows, draw, as_json=as_json)
     return EXIT_PASS
 
 
@@ -89,6 +97,8 @@ def update(
     name: str,
     seed: int,
     out: Path | None,
+    *,
+    as_json: bool = False,
 ) -> int:
     """Updates by both methods, over those without a code."""
     from rackloop.lab import load_profile
@@ -106,7 +116,7 @@ def update(
     codes = table_of_codes((codeword,), each_once(ph or FAILURE_PROBABILITIES))
     updates = [Update(code.k, code.m, count, groups) for count in each_once(sectors or _UPDATED) for code in codes]
     make_directory(out)
-    console = Console()
+    console = Console(quiet=as_json)
     with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
         costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     table = table_of_figures(
@@ -123,26 +133,27 @@ def update(
         )
     console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
     print_whole(console, table)
-    if out is None:
-        return EXIT_PASS
-    from rackloop_reports.plots import BarPanel, bar_sheet
 
-    panels = []
-    for count in dict.fromkeys(cost.update.sectors for cost in costs):
-        here = [cost for cost in costs if cost.update.sectors == count]
-        names = [f"({code.k}, {code.m})" for code in codes]
-        series = {
-            str(method): [cost.over_baseline for cost in here if cost.method is method]
-            for method in UpdateMethod
-            if method is not UpdateMethod.NONE
-        }
-        panels.append(BarPanel(f"{count} sectors of each group", names, series))
-    caption = (
-        f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time; 1 is the same without a code. "
-        "Direct: read the rest of the group. Indirect: read what is replaced and the redundancy. "
-        f"As Figure 11 of: {SOURCE}."
-    )
-    figure = bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+    def draw() -> Figure:
+        from rackloop_reports.plots import BarPanel, bar_sheet
+
+        panels = []
+        for count in dict.fromkeys(cost.update.sectors for cost in costs):
+            here = [cost for cost in costs if cost.update.sectors == count]
+            names = [f"({code.k}, {code.m})" for code in codes]
+            series = {
+                str(method): [cost.over_baseline for cost in here if cost.method is method]
+                for method in UpdateMethod
+                if method is not UpdateMethod.NONE
+            }
+            panels.append(BarPanel(f"{count} sectors of each group", names, series))
+        caption = (
+            f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time; 1 is the same without a code. "
+            "Direct: read the rest of the group. Indirect: read what is replaced and the redundancy. "
+            f"As Figure 11 of: {SOURCE}."
+        )
+        return bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+
     rows = [
         {
             "sectors": cost.update.sectors,
@@ -156,11 +167,19 @@ def update(
         for cost in costs
     ]
     settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
-    write_results(out, "update", settings, rows, figure)
+    write_results(out, "update", settings, rows, draw, as_json=as_json)
     return EXIT_PASS
 
 
-def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: str, seed: int, out: Path | None) -> int:
+def slowdown(
+    ph: Sequence[float] | None,
+    codeword: Sequence[int] | None,
+    name: str,
+    seed: int,
+    out: Path | None,
+    *,
+    as_json: bool = False,
+) -> int:
     """Print the slowdown of each workload."""
     from rackloop.lab import load_profile
     from rackloop_drivers.host import LocalExecutor
@@ -178,7 +197,7 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
     codes = table_of_codes(each_once(codeword or CODEWORDS), phs)
     drive = paper_drive(load_profile(name), phs[0], 0.02)
     make_directory(out)
-    console = Console()
+    console = Console(quiet=as_json)
     with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
         found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
     lost = {(entry.workload, entry.codec, entry.code): entry.lost for entry in found}
@@ -196,21 +215,22 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
         "each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed",
         soft_wrap=True,
     )
-    if out is None:
-        return EXIT_PASS
-    from rackloop_reports.plots import BarPanel, bar_sheet
 
-    panels = []
-    for length, here in _by_length(codes).items():
-        for codec in codecs:
-            series = {f"ph {code.ph:g}": [lost[load.name, codec, code] for load in WORKLOADS] for code in here}
-            panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
-    caption = (
-        "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
-        f"Profile {drive.name} at 250 sectors a revolution, seed {seed}, in virtual time, without page cache or "
-        f"computation. As Figure 9 of: {SOURCE}."
-    )
-    figure = bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+    def draw() -> Figure:
+        from rackloop_reports.plots import BarPanel, bar_sheet
+
+        panels = []
+        for length, here in _by_length(codes).items():
+            for codec in codecs:
+                series = {f"ph {code.ph:g}": [lost[load.name, codec, code] for load in WORKLOADS] for code in here}
+                panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
+        caption = (
+            "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
+            f"Profile {drive.name} at 250 sectors a revolution, seed {seed}, in virtual time, without page cache or "
+            f"computation. As Figure 9 of: {SOURCE}."
+        )
+        return bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+
     rows = [
         {
             "workload": entry.workload,
@@ -222,7 +242,9 @@ def slowdown(ph: Sequence[float] | None, codeword: Sequence[int] | None, name: s
         }
         for entry in found
     ]
-    write_results(out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, figure)
+    write_results(
+        out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, draw, as_json=as_json
+    )
     return EXIT_PASS
 
 

@@ -13,11 +13,13 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, EXIT_PRODUCT_FAILED, BadInput
 from rackloop.units import format_quantity, parse_quantity
-from rackloop_cli.shared.output import make_directory, say, write_results
+from rackloop_cli.shared.output import make_directory, write_results
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rackloop.lab import Profile
     from rackloop.measurement import Distribution
     from rackloop_models.tail_latency import (
@@ -57,6 +59,7 @@ class TailRequest:
     profile: str | None
     seed: int
     out: Path | None
+    as_json: bool = False
 
 
 @dataclass
@@ -110,7 +113,7 @@ def tail(request: TailRequest) -> int:
     profile = load_profile(request.profile or _PROFILE) if request.measured else None
     cells = _cells(request)
     make_directory(request.out)
-    console = Console()
+    console = Console(quiet=request.as_json)
     _try(request, cells)
     if profile is not None:
         _measure(request, profile, cells)
@@ -120,8 +123,8 @@ def tail(request: TailRequest) -> int:
     for table in _tables(cells):
         print_whole(console, table)
     for line in _remarks(request, cells):
-        say(line)
-    if request.out is not None:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    if request.out is not None or request.as_json:
         _write(request, cells)
     return EXIT_PASS if all(cell.agrees for cell in cells) else EXIT_PRODUCT_FAILED
 
@@ -329,35 +332,39 @@ def _estimate(samples: Distribution | None) -> Estimate | None:
 
 def _write(request: TailRequest, cells: Sequence[_Cell]) -> None:
     from rackloop_models.tail_latency import SOURCE
-    from rackloop_reports.plots import TailCell, TailPoint, tail_latency_sheet
 
-    def point(cell: _Cell, way: _Way) -> TailPoint:
-        return TailPoint(
-            cell.reading.sectors,
-            way.model.quantile(_Q),
-            _estimate(way.trials),
-            _estimate(way.measured.samples if way.measured else None),
-        )
+    def draw() -> Figure:
+        from rackloop_reports.plots import TailCell, TailPoint, tail_latency_sheet
 
-    panels = []
-    for ph, retry_s in dict.fromkeys((cell.reading.ph, cell.reading.retry_s) for cell in cells):
-        here = [cell for cell in cells if (cell.reading.ph, cell.reading.retry_s) == (ph, retry_s)]
-        here.sort(key=lambda cell: cell.reading.sectors)
-        published = {cell.reading.sectors: cell.published for cell in here if cell.published is not None}
-        plain = [point(cell, cell.plain) for cell in here]
-        coded = [point(cell, cell.coded) for cell in here]
-        panels.append(TailCell(ph, retry_s, f"({here[0].code.k}, {here[0].code.m})", plain, coded, published))
-    caption = (
-        f"Lines: equations 4 to 9, {request.decoding} decoding, 33.3 us a sector. "
-        + (f"Monte Carlo: {request.trials:,} reads of each. " if request.trials else "")
-        + (
-            f"Drive model: {request.measured:,} reads of each, retries of whole revolutions "
-            f"({', '.join(map(_attained, dict.fromkeys(cell.reading.retry_s for cell in cells)))}). "
-            if request.measured
-            else ""
+        def point(cell: _Cell, way: _Way) -> TailPoint:
+            return TailPoint(
+                cell.reading.sectors,
+                way.model.quantile(_Q),
+                _estimate(way.trials),
+                _estimate(way.measured.samples if way.measured else None),
+            )
+
+        panels = []
+        for ph, retry_s in dict.fromkeys((cell.reading.ph, cell.reading.retry_s) for cell in cells):
+            here = [cell for cell in cells if (cell.reading.ph, cell.reading.retry_s) == (ph, retry_s)]
+            here.sort(key=lambda cell: cell.reading.sectors)
+            published = {cell.reading.sectors: cell.published for cell in here if cell.published is not None}
+            plain = [point(cell, cell.plain) for cell in here]
+            coded = [point(cell, cell.coded) for cell in here]
+            panels.append(TailCell(ph, retry_s, f"({here[0].code.k}, {here[0].code.m})", plain, coded, published))
+        caption = (
+            f"Lines: equations 4 to 9, {request.decoding} decoding, 33.3 us a sector. "
+            + (f"Monte Carlo: {request.trials:,} reads of each. " if request.trials else "")
+            + (
+                f"Drive model: {request.measured:,} reads of each, retries of whole revolutions "
+                f"({', '.join(map(_attained, dict.fromkeys(cell.reading.retry_s for cell in cells)))}). "
+                if request.measured
+                else ""
+            )
+            + f"Bars: 95 % intervals. Seed {request.seed}. Paper: {SOURCE}."
         )
-        + f"Bars: 95 % intervals. Seed {request.seed}. Paper: {SOURCE}."
-    )
+        return tail_latency_sheet(panels, caption)
+
     settings = {
         "simulated": True,
         "codeword": request.codeword,
@@ -370,4 +377,5 @@ def _write(request: TailRequest, cells: Sequence[_Cell]) -> None:
         "seed": request.seed,
         "source": SOURCE,
     }
-    write_results(request.out, "tail", settings, [_row(cell) for cell in cells], tail_latency_sheet(panels, caption))
+    rows = [_row(cell) for cell in cells]
+    write_results(request.out, "tail", settings, rows, draw, as_json=request.as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import Group
-from rackloop_cli.shared.options import LabOption, TestplansOption
+from rackloop_cli.shared.options import JsonOption, LabOption, TestplansOption
 
 schedule_app = Group(
     "Draw, show and shrink schedules of faults.",
@@ -66,6 +66,7 @@ def schedule_show(
         Path | None, typer.Option(metavar="DIR", help="Directory for schedule.svg and schedule.png; else none.")
     ] = None,
     testplans: TestplansOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a schedule as a table and a time line.
 
@@ -74,7 +75,7 @@ def schedule_show(
     """
     from rackloop_cli.schedule import show as verb
 
-    raise typer.Exit(verb.show(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out))
+    raise typer.Exit(verb.show(verb.ScheduleRequest(source, lab, seed, test, testplans), out=out, as_json=as_json))
 
 
 @schedule_app.verb(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -31,7 +32,7 @@ from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
-from rackloop_cli.shared.output import make_directory, write_files
+from rackloop_cli.shared.output import make_directory, print_json, write_files
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs.offered import unsupported_in
 
@@ -80,14 +81,16 @@ def make(request: ScheduleRequest, *, out: Path | None) -> int:
     return EXIT_PASS
 
 
-def show(request: ScheduleRequest, *, out: Path | None) -> int:
-    """Print the schedules as tables and time lines."""
+def show(request: ScheduleRequest, *, out: Path | None, as_json: bool = False) -> int:
+    """Print the schedules as tables and time lines, or as JSON."""
     lab = load_lab(request.lab)
     schedules = find(request, lab)
     make_directory(out)
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=as_json)
     for found in schedules:
         _show(console, found, lab)
+    if as_json:
+        print_json(schedules=[_described(found, lab) for found in schedules])
     if out is not None:
         from rackloop_reports.plots import schedule_timeline
 
@@ -242,6 +245,26 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
     for said in found.not_now:
         console.print(f"not now {said}", soft_wrap=True, markup=False)
     console.print()
+
+
+def _described(found: Found, lab: Lab) -> dict[str, Any]:
+    """A schedule as JSON: what its table shows, with times in seconds."""
+    taking, schedule = taking_of(lab), found.schedule.unrolled()
+    steps = [
+        {
+            "begins_s": step.at_s,
+            "lasts_s": step.lasts_s,
+            "fault": step.fault.kind,
+            "target": step.fault.target,
+            "with": dict(step.fault.parameters),
+            "servers": sorted(taken.servers),
+            "drives": sorted(taken.drives),
+        }
+        for step in schedule.steps
+        for taken in [taking(step.fault)]
+    ]
+    left = {"never": list(found.never), "not_now": list(found.not_now)}
+    return {"title": found.title, "schedule": schedule.name, "seed": schedule.seed, "steps": steps, **left}
 
 
 def _named(names: Iterable[str], noun: str) -> str:

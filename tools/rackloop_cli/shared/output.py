@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,15 +65,21 @@ def write_results(
     stem: str,
     settings: Mapping[str, Any],
     rows: Sequence[Mapping[str, Any]],
-    figure: Figure | None,
+    draw: Callable[[], Figure] | None = None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Write rows as CSV and, with their settings, as JSON, and the plot as SVG and PNG; print their location.
 
-    Does nothing without a directory. Raises BadInput where it cannot be written.
+    With ``as_json`` the same JSON is printed instead of the location. Nothing is written without a directory. Raises
+    BadInput where it cannot be written.
     """
+    document = {"schema": _SCHEMA, "model": stem, **settings, "rows": rows}
+    if as_json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     if out is None:
         return
-    document = {"schema": _SCHEMA, "model": stem, **settings, "rows": rows}
+    figure = draw() if draw is not None else None
     table = io.StringIO()
     writer = csv.DictWriter(table, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
@@ -81,4 +87,5 @@ def write_results(
     texts = {f"{stem}.json": json.dumps(document, indent=1) + "\n", f"{stem}.csv": table.getvalue()}
     write_files(out, texts, stem, figure)
     names = [*texts, *([f"{stem}.svg", f"{stem}.png"] if figure is not None else [])]
-    say(f"{', '.join(names[:-1])} and {names[-1]} are in {out}")
+    if not as_json:
+        say(f"{', '.join(names[:-1])} and {names[-1]} are in {out}")
