@@ -64,11 +64,11 @@ def parse_size(text: str) -> int:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """``value`` in SI base units, for people, in three digits: ``1.23 ms``, ``8 GiB``, ``280 MB/s``, ``0.95``."""
+    """``value`` in SI base units for people: ``1.23 ms``, ``8 GiB``, ``280 MB/s``, ``0.95``; counts in full."""
     from quantiphy import Quantity
 
     if unit == "1":
-        return f"{value:.3g}"
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"
     quantity = Quantity(value, unit)
     return quantity.binary(prec=2) if unit == "B" else quantity.render(prec=2)
 

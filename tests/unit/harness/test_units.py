@@ -72,6 +72,8 @@ def test_a_size_is_a_whole_number_of_bytes() -> None:
         (280e6, "B/s", "280 MB/s"),
         (0.951, "1", "0.951"),
         (12, "1", "12"),
+        (2090, "1", "2,090"),
+        (2090.4, "1", "2.09e+03"),
     ],
 )
 def test_a_quantity_is_written_in_three_digits(value: float, unit: str, text: str) -> None:
