@@ -98,7 +98,7 @@ def blank(width_in: float, height_in: float) -> Figure:
     return Figure(figsize=(width_in, height_in))
 
 
-def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = ()) -> None:
+def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = (), *, columns: int = _LEGEND_COLUMNS) -> None:
     """Write ``text`` below everything else, wrapped to the figure's width, with a ``legend`` of the whole above it.
 
     The rest of the figure gets the room that is left.
@@ -108,7 +108,7 @@ def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = ()) -> Non
     room = (0.17 * len(lines) + 0.08) / height
     figure.text(0.012, 0.06 / height, "\n".join(lines), fontsize=8, color=GREY, va="bottom", linespacing=1.35)
     if legend:
-        columns = min(len(legend), _LEGEND_COLUMNS)
+        columns = min(len(legend), columns)
         figure.legend(handles=legend, loc="lower left", bbox_to_anchor=(0.005, room), ncols=columns)
         room += (0.34 + 0.22 * ((len(legend) - 1) // columns)) / height
     figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLACK, CYCLE, GREY, blank, put_caption, styled, thousands
+from rackloop_reports.plots._style import BLACK, GREY, blank, line_look, put_caption, styled, thousands
 
 _COLUMNS = 2
 _KIB = 1024.0
@@ -97,7 +97,7 @@ _LOOKS = {
 def drive_model_sheet(curves: Sequence[ModelCurve], drive: SimulatedDrive) -> Figure:
     """A panel for each curve. Published figures are numbered; the caption says where each was published."""
     rows = math.ceil(len(curves) / _COLUMNS)
-    figure = blank(10.4, 3.0 * rows + 1.2)
+    figure = blank(12.8, 3.0 * rows + 1.2)
     panels = figure.subplots(rows, _COLUMNS, squeeze=False)
     for axes in panels.flat[len(curves) :]:
         axes.set_visible(False)
@@ -116,11 +116,11 @@ def drive_model_sheet(curves: Sequence[ModelCurve], drive: SimulatedDrive) -> Fi
 
 def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
     look = _LOOKS[curve.name]
-    for color, (label, points) in zip(CYCLE, curve.lines.items(), strict=False):
+    for place, (label, points) in enumerate(curve.lines.items()):
         axes.plot(
             [x * look.x_per for x, _ in points],
             [y * look.y_per for _, y in points],
-            color=color,
+            **line_look(place),
             linewidth=1.6,
             marker="o" if look.x_scale == "log2" else None,
             markersize=3.5,
@@ -139,7 +139,7 @@ def _panel(axes: Axes, curve: ModelCurve, sources: Sequence[str]) -> None:
     if any(point.x is None for point in curve.published):
         handles.append(_dashes([], []))
         labels.append("published, mean of all")
-    axes.legend(handles, labels, fontsize=8)
+    axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=8)
 
 
 def _mark(axes: Axes, point: PublishedPoint, look: _Look, label: str) -> None:

@@ -19,6 +19,7 @@ from rackloop_reports.plots._style import (
     RED,
     Source,
     blank,
+    line_look,
     put_caption,
     styled,
 )
@@ -142,20 +143,20 @@ def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
         values_ms = np.asarray(entry.samples.values) * 1e3
         x = np.append(values_ms[:1], values_ms)
         y = np.append(0.0, np.cumsum(entry.samples.counts) / entry.samples.n)
-        color = CYCLE[place % len(CYCLE)]
+        look = line_look(place)
         p50 = format_quantity(entry.samples.quantile(0.5), "s")
         share, name = (0.99, "p99") if entry.samples.n >= _READS_FOR_P99 else (1.0, "longest")
         high = entry.samples.quantile(share)
         words = f"{entry.state}: median {p50}, {name} {format_quantity(high, 's')}, n = {entry.samples.n:,}"
-        axes.step(x, y, where="post", color=color, label=words)
-        axes.plot([high * 1e3], [share], marker="D", markersize=4, color=color)
+        axes.step(x, y, where="post", **look, label=words)
+        axes.plot([high * 1e3], [share], marker="D", markersize=4, color=look["color"])
     axes.set_ylim(0, 1.05)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("Read latency, ms")
     axes.set_ylabel("Share of reads at or below")
-    axes.legend(loc="lower right", fontsize=8.5)
     axes.set_title(source.title("Reads during degradation"))
-    put_caption(figure, source.caption(f"Diamonds: p99, or the longest of fewer than {_READS_FOR_P99} reads."))
+    caption = source.caption(f"Diamonds: p99, or the longest of fewer than {_READS_FOR_P99} reads.")
+    put_caption(figure, caption, axes.get_legend_handles_labels()[0], columns=1)
     return figure
 
 
@@ -220,8 +221,9 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
     for axes in drawn[-1, :]:
         axes.set_xlabel("Probability that a sector fails")
     figure.suptitle(source.title("Reads of many sectors"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption("Medians; bars: their 95 % intervals, from order statistics."))
-    drawn.flat[0].legend(fontsize=8)
+    named = {str(artist.get_label()): artist for axes in drawn.flat for artist in axes.get_legend_handles_labels()[0]}
+    caption = source.caption("Medians; bars: their 95 % intervals, from order statistics.")
+    put_caption(figure, caption, [named[name] for name in names if name in named])
     return figure
 
 

@@ -24,7 +24,9 @@ from rackloop_reports.plots._style import (
     RED,
     SKY,
     blank,
+    line_look,
     put_caption,
+    put_legend_beside,
     styled,
     thousands,
 )
@@ -124,9 +126,9 @@ def redundancy_curves(lines: Mapping[str, Sequence[RedundancyStretch]], title: s
     """
     figure = blank(7.2, 4.8)
     axes = figure.subplots()
-    for color, (label, stretches) in zip(cycle(CYCLE), lines.items(), strict=False):
+    for place, (label, stretches) in enumerate(lines.items()):
         points = [point for stretch in stretches for point in _ratios(stretch)]
-        axes.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1.2, label=label)
+        axes.plot([x for x, _ in points], [y for _, y in points], **line_look(place), linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(thousands)
@@ -135,7 +137,7 @@ def redundancy_curves(lines: Mapping[str, Sequence[RedundancyStretch]], title: s
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("Codeword length, sectors of 4 KiB")
     axes.set_ylabel("Redundancy, m / k")
-    axes.legend()
+    put_legend_beside(axes)
     figure.suptitle(title, x=0.012, ha="left", fontweight="bold")
     put_caption(figure, caption)
     return figure

@@ -12,7 +12,18 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator, NullFormatter
 from numpy.typing import NDArray
 
 from rackloop.units import format_quantity
-from rackloop_reports.plots._style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, blank, put_caption, styled
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    blank,
+    put_caption,
+    put_legend_beside,
+    styled,
+)
 
 if TYPE_CHECKING:
     from rackloop_traces import HeatMap, Statistics
@@ -82,12 +93,11 @@ def _rate(axes: Axes, statistics: Statistics, unit: str, scale_s: float) -> None
         bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
     )
     axes.set_xlim(0, edges[-1] / scale_s)
-    # Room for the legend above the highest peak.
-    axes.set_ylim(0, 1.15 * max(below))
+    axes.set_ylim(0, 1.05 * max(below))
     axes.set_xlabel(f"Time, {unit}")
     axes.set_ylabel("Requests per second")
     axes.set_title(f"Rate, by {format_quantity(series.bin_s * joined, 's')}")
-    axes.legend(loc="upper right", ncols=4)
+    put_legend_beside(axes)
 
 
 def _heat(figure: Figure, axes: Axes, heat_map: HeatMap, unit: str, scale_s: float) -> None:
@@ -117,7 +127,7 @@ def _sizes(axes: Axes, statistics: Statistics) -> None:
         values, counts = np.asarray(sizes).T
         _steps(axes, values, np.cumsum(counts) / counts.sum(), color=_COLORS[op], label=_NAMES[op])
     if seen:
-        axes.legend(loc="upper left")
+        put_legend_beside(axes)
     else:
         _say(axes, "no sizes")
     axes.set_xscale("log", base=2)
@@ -139,7 +149,7 @@ def _gaps(axes: Axes, statistics: Statistics) -> None:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_quantity(value, "s")))
         axes.tick_params(axis="x", labelrotation=35)
-        axes.legend(loc="lower right")
+        put_legend_beside(axes)
     else:
         _say(axes, "all at the same time")
     _share_axis(axes, "Gaps not longer, %")
@@ -180,7 +190,7 @@ def _locality(axes: Axes, statistics: Statistics) -> None:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.legend(loc="upper left")
+        put_legend_beside(axes)
     else:
         _say(axes, "no block read or written")
     axes.set_xlabel("Busiest blocks, %")

@@ -51,11 +51,10 @@ def test_a_cell_is_green_only_where_every_answer_was_as_it_must_be() -> None:
 
 def test_reads_have_a_curve_for_each_state_with_its_p99() -> None:
     samples = Distribution.of([0.001] * 98 + [0.5, 0.5])
-    (axes,) = degraded_reads(
+    figure = degraded_reads(
         [StateLatency("healthy", Distribution.of([0.001])), StateLatency("degraded", samples)], SOURCE
-    ).axes
-    legend = axes.get_legend()
-    assert legend is not None
+    )
+    (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "healthy: median 1 ms, longest 1 ms, n = 1",
         "degraded: median 1 ms, p99 500 ms, n = 100",
@@ -164,8 +163,7 @@ def test_reads_are_told_from_others_by_when_and_how(run: RunRecord) -> None:
     from rackloop_reports.plots.erasure_select import erasure_drawings
 
     ((_, draw),) = erasure_drawings(run.tests[1], SOURCE)
-    legend = draw().axes[0].get_legend()
-    assert legend is not None
+    (legend,) = draw().legends
     assert legend.get_texts()[0].get_text() == "degraded, policy move: median 100 ms, longest 200 ms, n = 2"
 
 
