@@ -260,7 +260,7 @@ class BenchInService(BenchView):
         lease: HeldLease,
         *,
         thorough: bool = False,
-        answering: Callable[[], Collection[str]] = frozenset,
+        answering: Callable[[], Collection[str]] | None = None,
         log: ActLog | None = None,
     ) -> HealReport:
         """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.safety.heal`."""
