@@ -147,7 +147,7 @@ def test_a_trace_is_a_file_or_a_shipped_one(tmp_path: Path) -> None:
     [
         (["nowhere.csv"], "there is no trace 'nowhere.csv'"),
         (["demo", "--drive", "d99"], "lab mock has no drive 'd99'"),
-        (["demo", "--speed", "0"], "expected a number from 1e-06 to 1000000, found '0.0'"),
+        (["demo", "--speed", "0"], "expected a number from 1e-06 to 1000000, found '0'"),
         (["demo", "--from", "999"], "from 999 s on"),
         (["demo", "--volume", "other"], "no request of volume 'other'"),
         (["demo", "--for", "0"], "--for is 0.0: give another value, or leave it out"),
