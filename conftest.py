@@ -1,11 +1,16 @@
 """Settings of all tests, and the examples of the documents. The plugin comes by its entry point."""
 
+import sys
 from contextlib import ExitStack, chdir
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 # A package of its own, with tests of its own: it is built and installed first.
 collect_ignore = ["tests/own_driver"]
+
+# What runs the examples of the documents is in the package of the tests, which `pytest` by itself does not find here.
+sys.path.append(str(Path(__file__).parent))
 
 
 def _enter_page(namespace: dict[str, Any]) -> None:
@@ -25,9 +30,8 @@ try:
 
     from tests.console_examples import find_commands, find_files
 except ModuleNotFoundError as error:
-    # Who runs `pytest my_tests` in a checkout need not have what only the tests of the project need; those are started
-    # by `python -m pytest`, which finds their package.
-    if error.name not in {"hypothesis", "sybil", "tests"}:
+    # Who runs `pytest my_tests` in a checkout need not have what only the tests of the project need.
+    if error.name not in {"hypothesis", "sybil"}:
         raise
 else:
     # The same examples on every machine and every day: a test passes for certain or fails for certain.
