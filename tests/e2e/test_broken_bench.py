@@ -103,7 +103,7 @@ def test_the_probe_is_missing(rackloop: CommandLine) -> None:
 def test_a_rack_that_does_not_start_is_told_once(rackloop: CommandLine, workers: tuple[str, ...]) -> None:
     broken = rackloop.directory / "broken"
     broken.mkdir()
-    (broken / "rackd").write_text("#!/bin/sh\necho 'rackd: no such silicon' >&2\nexit 2\n")
+    (broken / "rackd").write_text("#!/bin/sh\necho 'rackd: no such silicon' >&2\nexit 1\n")
     (broken / "rackd").chmod(0o755)
     plan = rackloop.plan(REMAP, IDENTITY, UNDISTURBED)
     ended = rackloop("run", plan, "--lab", "mock", "--out", "out", *workers, RACKLOOP_NATIVE_BIN=str(broken))

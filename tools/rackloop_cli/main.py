@@ -238,6 +238,7 @@ def run(
         yes=yes,
         with_report=not no_report,
         verbose=verbose,
+        shows_pytest=bool(pytest_options),
         as_json=as_json,
     )
     raise typer.Exit(status)

@@ -49,14 +49,15 @@ def run(
     yes: bool = False,
     with_report: bool = True,
     verbose: int = 0,
+    shows_pytest: bool = False,
     as_json: bool = False,
 ) -> int:
     """Run the plan of ``request``; returns the exit status. Raises BadInput before anything was touched.
 
     ``pytest_options`` are options of pytest, such as ``-k EXPRESSION`` and ``-x``. With ``steal`` the rack is taken
     from its holder, once the user agrees, which ``yes`` says beforehand. ``verbose`` shows all measurements, and
-    pytest's own words; ``as_json`` prints the summary, or the dry run, as JSON. Raises LabError where the results could
-    not be written: the rack is given back, and there is no report.
+    pytest's own words, as ``shows_pytest`` does; ``as_json`` prints the summary, or the dry run, as JSON. Raises
+    LabError where the results could not be written: the rack is given back, and there is no report.
     """
     prepared = request.read()
     lab, terms = prepared.rack, request.terms
@@ -75,7 +76,8 @@ def run(
         with _fresh_directory(request.out, prepared.plan, lab) as directory:
             prepared = replace(prepared, request=replace(prepared.request, out=directory))
             arguments += [f"--alluredir={directory / 'allure-results'}", *([f"-n{workers}"] if workers > 1 else [])]
-            status = _run_pytest(prepared, [*arguments, *["-v"] * verbose], directory, display, verbose=verbose)
+            arguments += ["-v"] * verbose
+            status = _run_pytest(prepared, arguments, directory, display, is_quiet=not (verbose or shows_pytest))
         if status == EXIT_BAD_INPUT:
             return status
         display.pytest_rackloop_step("writing the report")
@@ -104,10 +106,10 @@ def _is_sound(prepared: PreparedRun, arguments: list[str]) -> bool:
 
 
 def _run_pytest(
-    prepared: PreparedRun, arguments: list[str], directory: Path, display: RunDisplay, *, verbose: int
+    prepared: PreparedRun, arguments: list[str], directory: Path, display: RunDisplay, *, is_quiet: bool
 ) -> int:
     session = PlannedSession(prepared)
-    plugins = [display, *([] if verbose else [QuietSession(display.say)])]
+    plugins = [display, *([QuietSession(display.say)] if is_quiet else [])]
     with interruptible_run(lambda: display.interrupted(session.acts_to_undo)):
         pytest_status = _pytest_main(arguments, session, *plugins)
     if pytest_status == _USAGE_ERROR:
