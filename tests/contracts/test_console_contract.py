@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -231,6 +233,20 @@ def test_a_wrong_password_is_refused_by_the_controllers_ssh(server: Server, stac
     with pytest.raises(LoginRefused, match="the password"):
         console.open(soon())
     server.boxes.account.succeed()
+
+
+def test_a_line_that_was_reset_leaves_no_socket_open(server: Server, stack: ExitStack) -> None:
+    peer = stack.enter_context(server.boxes.loop.entered(Ser2netPeer(server.line, is_telnet=True)))
+    console = Ser2netConsole(peer.address, CLOCK)
+    console.open(soon())
+    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        server.boxes.loop.call(lambda: peer.cut(is_reset=True))
+        with pytest.raises(NotConnected):
+            soon().poll(lambda: console.read(soon()) is None, every_s=0.01)
+        gc.collect()
+    assert not [one.message for one in caught if issubclass(one.category, ResourceWarning)]
 
 
 def test_nothing_at_an_address_is_said(tmp_path: Path) -> None:

@@ -83,11 +83,11 @@ class _PortStream:
     _SLICE_S = 0.02
 
     def __init__(self, where: str, url: str, baud: int) -> None:
-        from serial import serial_for_url
+        from rackloop_drivers.serial_ports import open_port
 
         self._where = where
         with _mapped(where):
-            self._port: Any = serial_for_url(url, baudrate=baud, timeout=self._SLICE_S)
+            self._port: Any = open_port(url, baudrate=baud, timeout=self._SLICE_S)
 
     def read(self, timeout_s: float) -> bytes:
         """Take the bytes that have come."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import socket
+import struct
 import tty
 from typing import Any, Self, cast
 
@@ -43,10 +45,10 @@ class Ser2netPeer:
         port = self._server.sockets[0].getsockname()[1]
         return f"{'rfc2217://' if self._is_telnet else ''}127.0.0.1:{port}"
 
-    def cut(self) -> None:
-        """End every client's connection."""
+    def cut(self, *, is_reset: bool = False) -> None:
+        """End every client's connection; ``is_reset`` with a TCP reset, as a box that started anew answers."""
         for client in tuple(self._clients):
-            client.end()
+            client.end(is_reset=is_reset)
 
 
 class _Client(asyncio.Protocol):
@@ -74,8 +76,11 @@ class _Client(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._is_full = False
 
-    def end(self) -> None:
+    def end(self, *, is_reset: bool) -> None:
         if self._transport is not None:
+            if is_reset:
+                wire = self._transport.get_extra_info("socket")
+                wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._transport.close()
 
     def _said(self, data: bytes) -> None:

@@ -161,11 +161,11 @@ def open_transport(url: str, deadline: Deadline, baud: int) -> Transport:
     """
     if url.startswith("tcp://"):
         return _open_tcp(url, deadline)
-    from serial import serial_for_url
+    from rackloop_drivers.serial_ports import open_port
 
     try:
         with _mapped(url):
-            port = serial_for_url(url, baudrate=baud, timeout=_SLICE_S, exclusive=True)
+            port = open_port(url, baudrate=baud, timeout=_SLICE_S, exclusive=True)
     except ValueError as error:
         raise BadInput(
             f"{url}: this is no way to a switch ({error}); give tcp://HOST:PORT, a device such as /dev/ttyUSB0, "
