@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from serial import rfc2217, serial_for_url
+from serial import SerialBase, rfc2217, serial_for_url
 from serial.urlhandler import protocol_socket
 
 __all__ = ["open_port"]
@@ -18,7 +18,7 @@ def open_port(url: str, **settings: Any) -> Any:
     return serial_for_url(url, **settings)
 
 
-class _ClosesSocket:
+class _ClosesSocket(SerialBase):
     """A ``close`` that closes the socket also where the other end went away first.
 
     pyserial 3.5 leaves it open where its shutdown fails with ENOTCONN.
@@ -29,7 +29,7 @@ class _ClosesSocket:
     def close(self) -> None:
         """Close the port."""
         wire = self._socket
-        super().close()  # type: ignore[misc] - pyserial's, which comes after this class
+        super().close()
         if wire is not None:
             wire.close()
 

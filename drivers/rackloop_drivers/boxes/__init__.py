@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
+    from rackloop_drivers.boxes._listening import stop_listening as stop_listening
     from rackloop_drivers.boxes._login import Account as Account
     from rackloop_drivers.boxes._login import Login as Login
     from rackloop_drivers.boxes._registered import BmcDriver as BmcDriver

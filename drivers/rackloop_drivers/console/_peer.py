@@ -10,7 +10,7 @@ import struct
 import tty
 from typing import Any, Self, cast
 
-from rackloop_drivers.boxes import SerialLine
+from rackloop_drivers.boxes import SerialLine, stop_listening
 
 _READ_SIZE = 4096
 
@@ -35,7 +35,7 @@ class Ser2netPeer:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None, "it serves from __aenter__ on"  # noqa: S101
-        self._server.close()
+        await stop_listening(self._server)
         self.cut()
 
     @property

@@ -14,6 +14,7 @@ from email.message import Message
 from email.parser import HeaderParser
 from http import HTTPStatus
 
+from rackloop_drivers.boxes import stop_listening
 from rackloop_drivers.socket_blackhole import block, unblock
 
 _BODY_BYTES = 1 << 20
@@ -64,6 +65,7 @@ class HttpsServer:
         self._is_suspended = True
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._forgotten: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
         # Bound, but not listening: nobody else gets the port while the server is suspended.
         self._reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -103,6 +105,10 @@ class HttpsServer:
         """End for good."""
         self.is_pulled = False
         self.suspend()
+        if self._closing is not None:
+            await self._closing
+        for task in self._connections:
+            task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._reserved.close()
 
@@ -116,7 +122,7 @@ class HttpsServer:
     def _drop(self) -> None:
         """End the connections that were forgotten, and listening where the server is suspended."""
         if self._is_suspended and self._server is not None:
-            self._server.close()
+            self._closing = asyncio.create_task(stop_listening(self._server))
             self._server = None
         for task in self._forgotten:
             task.cancel()

@@ -11,6 +11,7 @@ from typing import cast
 
 from rackloop.errors import BadInput, NotConnected
 from rackloop.seed import stream
+from rackloop_drivers.boxes import stop_listening
 from rackloop_drivers.fabric.flexfabric.peer.control_lock import ControlLock
 from rackloop_drivers.fabric.flexfabric.peer.engine import SwitchCore
 from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFaults
@@ -106,7 +107,7 @@ class SwitchPeer:
     async def close(self) -> None:
         """Stop listening, drop every connection, take the terminals away."""
         for server in self._servers:
-            server.close()
+            await stop_listening(server)
         for wire in tuple(self._wires):
             wire.abort()
         for serial_wire in self._ttys:
