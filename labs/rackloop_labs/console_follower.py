@@ -30,7 +30,8 @@ _FINAL = (BadInput, HostKeyMismatch, HostKeyUnknown, LoginRefused, NameUnknown, 
 class ConsoleFollower:
     """Hands every line of ``console`` to ``take``, on a thread of its own, from :meth:`start` to :meth:`stop`.
 
-    ``hear`` is handed the bytes, as they come.
+    ``hear`` is handed the bytes, as they come; with ``gather_s`` no more often than that, so that a console on which
+    much is said does not take the processor from what is measured. Stamps are as wide then.
 
     A connection that is lost is made again, and the gap is among the lines; so is the reason where it cannot be made.
     A line that does not end within a second of silence, as a prompt, is handed over as it is. ``trouble`` is why
@@ -44,6 +45,7 @@ class ConsoleFollower:
         take: Callable[[ConsoleLine], None],
         secrets: Callable[[], Sequence[str]] = tuple,
         hear: Callable[[bytes], None] = lambda _data: None,
+        gather_s: float = 0.0,
     ) -> None:
         self.trouble: str | None = "it is not open yet"
         self._console = console
@@ -51,6 +53,7 @@ class ConsoleFollower:
         self._take = take
         self._secrets = secrets
         self._hear = hear
+        self._gather_s = gather_s
         self._lines = LineAssembler()
         self._deaf_ns: int | None = None
         self._stopping = Event()
@@ -100,6 +103,7 @@ class ConsoleFollower:
                 self._hear(heard.data)
             for line in self._lines.feed(heard) if heard is not None else self._lines.flush():
                 self._take(line)
+            self._stopping.wait(self._gather_s)
 
     def _say_open(self) -> None:
         gap = ""

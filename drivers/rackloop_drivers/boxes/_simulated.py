@@ -18,6 +18,7 @@ from rackloop_drivers.boxes._serial_line import SerialLine
 
 PowerListener = Callable[[str, bool], None]
 _LOG_ENTRIES = 4096
+_FIFO_S = 0.02
 
 
 class PowerSwitching(Protocol):
@@ -89,7 +90,7 @@ class Chassis:
     def __init__(self, server: str, switching: PowerSwitching, clock: Clock) -> None:
         self.server = server
         self.is_fed = True
-        self.line = SerialLine()
+        self.line = SerialLine(_FIFO_S)
         self.events: list[LoggedEvent] = []
         self._target = f"server:{server}"
         self._switching = switching

@@ -13,8 +13,8 @@ from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.stream_console import MOST_BYTES, DescriptorStream, Stream, StreamConsole
 
 _RFC2217 = "rfc2217://"
-# A USB adapter hands over what it has every 16 ms, ser2net what it has read on the way to the network.
-_TTY_DELAY_S = 0.02
+# A port's FIFO gathers bytes for some 20 ms, a USB adapter for 16, and ser2net on the way to the network.
+_TTY_DELAY_S = 0.05
 _SER2NET_DELAY_S = 0.1
 # Who vanishes without a word is noticed after 10 + 3 * 10 s.
 _KEEPALIVE_S = 10
