@@ -6,9 +6,9 @@ import asyncio
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Close ``server``, once each connection that it has taken has reached its protocol.
+    """Close ``server`` after the connections accepted so far have reached their protocols.
 
-    asyncio takes a connection in three turns of its loop, and leaves the socket open, with nobody to close it, where
+    asyncio accepts a connection in three turns of its loop, and leaves the socket open, with nothing to close it, where
     the server is closed between two of them (an assertion of ``Server._attach``, CPython 3.11 and 3.12).
     """
     loop = asyncio.get_running_loop()
