@@ -31,7 +31,7 @@ LogLevel QUIET
 PasswordAuthentication yes
 PrintLastLog no
 PrintMotd no
-SetEnv HOME={home} TMPDIR={tmpdir}
+SetEnv HOME={home} TMPDIR={tmpdir}{path}
 StrictModes no
 UsePAM no
 {more}
@@ -41,7 +41,7 @@ UsePAM no
 class Sshd:
     """An sshd that answers each connection with a process of its own. ``key_file`` opens it for ``user``."""
 
-    def __init__(self, folder: Path, more: str, home: str, tmpdir: str) -> None:
+    def __init__(self, folder: Path, more: str, home: str, tmpdir: str, path: str) -> None:
         if os.geteuid() == 0:
             _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
         self.folder = folder
@@ -53,7 +53,9 @@ class Sshd:
         self.known_hosts = folder / "known_hosts"
         shutil.copy(folder / "user_key.pub", folder / "authorized_keys")
         make_key(folder / "host_key")
-        config = _CONFIG.format(folder=folder, more=more, home=home or folder / "home", tmpdir=tmpdir)
+        config = _CONFIG.format(
+            folder=folder, more=more, home=home or folder / "home", tmpdir=tmpdir, path=path and f" PATH={path}"
+        )
         (folder / "sshd_config").write_text(config)
         self._serving: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
@@ -123,16 +125,24 @@ class Sshd:
 
 
 @contextmanager
-def running_sshd(more: str = "", home: str = "", tmpdir: str = "/tmp") -> Iterator[Sshd]:
+def running_sshd(more: str = "", home: str = "", tmpdir: str = "/tmp", path: str = "") -> Iterator[Sshd]:
     """An sshd for as long as the block lasts; ``more`` goes into its sshd_config, the rest into commands' variables."""
     if SSHD is None:
         pytest.skip("openssh-server is not installed")
     with tempfile.TemporaryDirectory(prefix="rackloop-sshd-") as folder:
-        sshd = Sshd(Path(folder), more, home, tmpdir)
+        sshd = Sshd(Path(folder), more, home, tmpdir, path)
         try:
             yield sshd
         finally:
             sshd.stop()
+
+
+def require_sudo() -> None:
+    """Skip the test where the user who runs it may not be root by sudo without a password."""
+    if shutil.which("sudo") is None:
+        pytest.skip("sudo is not installed")
+    if subprocess.run(("sudo", "-n", "true"), capture_output=True, check=False).returncode:
+        pytest.skip("sudo asks for a password here")
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:

@@ -58,4 +58,6 @@ def _described(name: str, machine: Server | JumpHost, jump: SshAccess | None = N
         key_file=machine.key_file,
         password=machine.password,
         jump=jump,
+        # Nearly all that is asked of a server takes root; of a jump host nothing does.
+        sudo=isinstance(machine, Server) and machine.user != "root",
     )

@@ -16,7 +16,7 @@ from rackloop_drivers.host import SshHost
 from rackloop_labs import ssh_accesses
 from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack, running_mock_rack
-from tests.sshd_process import Sshd, running_sshd
+from tests.sshd_process import Sshd, require_sudo, running_sshd
 from tests.tcp_relay import TcpRelay, relaying
 
 _SERVER = "srv1"
@@ -25,11 +25,12 @@ _SERVER = "srv1"
 class OpenSshServer:
     """The sshd arm."""
 
-    def __init__(self, sshd: Sshd) -> None:
+    def __init__(self, sshd: Sshd, *, sudo: bool = False) -> None:
         self._sshd = sshd
+        self._sudo = sudo
 
     def host(self) -> Host:
-        return SshHost(self._sshd.access(), CLOCK)
+        return SshHost(replace(self._sshd.access(), sudo=self._sudo), CLOCK)
 
     def break_connections(self) -> None:
         self._sshd.break_connections()
@@ -92,12 +93,19 @@ def openssh(folder: Path) -> Iterator[host.Server]:
 
 
 @contextmanager
+def sudo(folder: Path) -> Iterator[host.Server]:
+    require_sudo()
+    with running_sshd() as sshd:
+        yield OpenSshServer(sshd, sudo=True)
+
+
+@contextmanager
 def mock(folder: Path) -> Iterator[host.Server]:
     with running_mock_rack(folder) as rack, relaying(rack.address(_SERVER)) as relay:
         yield MockServer(rack, relay)
 
 
-ARMS: dict[str, Callable[[Path], AbstractContextManager[host.Server]]] = {"sshd": openssh, "mock": mock}
+ARMS: dict[str, Callable[[Path], AbstractContextManager[host.Server]]] = {"sshd": openssh, "sudo": sudo, "mock": mock}
 
 
 @pytest.fixture(scope="module", params=ARMS)

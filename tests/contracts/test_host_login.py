@@ -19,7 +19,7 @@ from rackloop.errors import BadInput, LoginRefused, NotConnected
 from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
 from tests.deadlines import CLOCK, soon
-from tests.sshd_process import Sshd, make_key, running_sshd
+from tests.sshd_process import Sshd, make_key, require_sudo, running_sshd
 
 PASSWORD = "correct horse"  # noqa: S105 - of a server that lives as long as a test
 
@@ -262,3 +262,29 @@ def test_being_hung_up_on_says_what_was_shown(tmp_path: Path) -> None:
         pytest.raises(NotConnected, match=f"closed the connection when it was shown the key {stranger}"),
     ):
         say_hello(replace(sshd.access(), key_file=stranger))
+
+
+def test_commands_of_an_account_run_as_root(sshd: Sshd) -> None:
+    require_sudo()
+    with SshHost(replace(sshd.access(), sudo=True), CLOCK) as host:
+        assert host.run(("sh", "-c", "id -u; echo $SUDO_USER"), soon()).stdout == f"0\n{sshd.user}\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'sudo: a password is required' >&2; exit 1", "may not be root there: sudo: a password is required"),
+        (None, r"may not be root there: .*sudo: (command )?not found"),
+    ],
+)
+def test_an_account_that_may_not_be_root_is_told_what_to_allow(tmp_path: Path, script: str | None, said: str) -> None:
+    if script is not None:
+        (tmp_path / "sudo").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "sudo").chmod(0o755)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    with running_sshd(path=str(tmp_path)) as sshd, SshHost(replace(sshd.access(), sudo=True), CLOCK) as host:
+        with pytest.raises(LoginRefused, match=rf"{said}; give it the line '{sshd.user} ALL=\(root\) NOPASSWD: ALL'"):
+            host.run(("true",), soon())
+        with pytest.raises(LoginRefused, match="not tried again"):
+            host.run(("true",), soon())
+        assert sshd.connections == 1

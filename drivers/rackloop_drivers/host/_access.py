@@ -14,7 +14,8 @@ class SshAccess:
 
     ``name`` is the server's in the lab description and stands in every message. ``key_file`` is offered first, opened
     with ``passphrase`` where it is encrypted; without one, the keys of the agent that ``SSH_AUTH_SOCK`` names are,
-    unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one.
+    unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one. With
+    ``sudo``, commands run as root by ``sudo -n``, which takes no password.
     """
 
     name: str
@@ -27,6 +28,7 @@ class SshAccess:
     password: Secret | None = None
     use_agent: bool = True
     jump: SshAccess | None = None
+    sudo: bool = False
 
     def __str__(self) -> str:
         via = f" via {self.jump.name}" if self.jump else ""

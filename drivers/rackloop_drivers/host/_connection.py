@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NameUnknown, NotConnected, ProtocolError
+from rackloop.errors import (
+    BadInput,
+    DeadlineExceeded,
+    LabError,
+    LoginRefused,
+    NameUnknown,
+    NotConnected,
+    ProtocolError,
+)
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._known_hosts import KnownHosts
 from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
@@ -31,6 +39,7 @@ _HUNG_S = 3.0
 # How long, and how often, a session is asked for again that the server has no room for.
 _PATIENCE_S = 2.0
 _PAUSE_S = 0.01
+_COMPLAINT_BYTES = 2000
 
 # Without a handler of its own, what paramiko notes of a lost connection would be printed on standard error.
 _NO_PRINT = logging.NullHandler()
@@ -69,9 +78,13 @@ class Connection:
         return channel
 
     def execute(self, channel: Channel, command: str, what: str, deadline: Deadline) -> None:
-        """Have the server's login shell run ``command``; ``what`` names it in messages."""
+        """Have the server's login shell run the simple ``command``, as root where the access has ``sudo``.
+
+        ``what`` names it in messages.
+        """
         from paramiko import SSHException
 
+        command = f"exec {'sudo -n -- ' if self._access.sudo else ''}{command}"
         with self._given_up_after(deadline) as end:
             try:
                 channel.exec_command(command)
@@ -132,7 +145,7 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
 
     Raises NotConnected where nothing answers, DeadlineExceeded where it answers too late, ProtocolError where it is
     no SSH server, HostKeyUnknown and HostKeyMismatch before anything is shown to it, LoginRefused, and BadInput
-    where a key, a secret or known_hosts cannot be read.
+    where a key, a secret or known_hosts cannot be read. With ``sudo`` LoginRefused is also that it is refused.
     """
     load_paramiko()
     logging.getLogger("paramiko").addHandler(_NO_PRINT)
@@ -142,8 +155,29 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
             undo.callback(jump.close)
         transport = _logged_in(access, jump, deadline)
         transport.set_keepalive(_CHATTER_S)
+        connection = Connection(access, transport, jump)
+        if access.sudo:
+            undo.callback(transport.close)
+            _require_root(access, connection, deadline)
         undo.pop_all()
-    return Connection(access, transport, jump)
+    return connection
+
+
+def _require_root(access: SshAccess, connection: Connection, deadline: Deadline) -> None:
+    """Raise LoginRefused where ``sudo`` does not let the account be root."""
+    what = f"{access}: sudo"
+    with contextlib.closing(connection.open_session(deadline)) as channel:
+        connection.execute(channel, "true", what, deadline)
+        if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
+            raise DeadlineExceeded(f"{what} did not answer in time; does it ask another machine for its rules?")
+        if channel.recv_exit_status() == 0:
+            return
+        channel.settimeout(max(deadline.remaining_s(), 0.001))
+        said = " ".join(channel.recv_stderr(_COMPLAINT_BYTES).decode(errors="replace").split())
+    raise LoginRefused(
+        f"{access}: {access.user} was let in, but may not be root there: {said or 'sudo does not say why'}; give it "
+        f"the line '{access.user} ALL=(root) NOPASSWD: ALL' in a file below /etc/sudoers.d, or log in as root"
+    )
 
 
 def _logged_in(access: SshAccess, jump: Connection | None, deadline: Deadline) -> Transport:

@@ -75,7 +75,7 @@ class Watchdog:
     """
 
     def __init__(self, server: str, connection: Connection, deadline: Deadline) -> None:
-        command = f"exec sh -c {shlex.quote(_WATCHDOG)} rackloop-watchdog {connection.label} {_TICK_S}"
+        command = f"sh -c {shlex.quote(_WATCHDOG)} rackloop-watchdog {connection.label} {_TICK_S}"
         self._connection = connection
         self._is_dismissed = threading.Event()
         self._channel: Channel = connection.open_session(deadline)

@@ -60,7 +60,7 @@ def wrapped(command: str, label: str) -> str:
 
     ``label`` is its RACKLOOP_COMMAND: the lab, the lease and the connection that it runs for, parted by slashes.
     """
-    return f"exec sh -c {shlex.quote(_OUTER)} rackloop {label} {shlex.quote(_INNER)} {command}"
+    return f"sh -c {shlex.quote(_OUTER)} rackloop {label} {shlex.quote(_INNER)} {command}"
 
 
 class Head:

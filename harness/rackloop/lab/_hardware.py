@@ -133,7 +133,7 @@ class Server(Description):
     known_hosts: File | None = None
     """The known_hosts file with the server's SSH key, relative to this file."""
     user: User = "root"
-    """The account to log in to."""
+    """The account to log in to; one other than root must be allowed `sudo -n`, by which its commands run as root."""
     password: SecretReference | None = None
     """Where the account's password is kept, if it has one."""
     key_file: File | None = None

@@ -137,6 +137,7 @@ def _accesses(hosts: Sequence[str], known_hosts: Path | None, key_file: Path | N
                 port=port,
                 user=user or "root",
                 key_file=key_file.absolute() if key_file else None,
+                sudo=user not in ("", "root"),
             )
         )
     return accesses
