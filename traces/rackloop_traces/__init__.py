@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rackloop_traces._lines import MalformedLine as MalformedLine
     from rackloop_traces._profile import TraceProfile as TraceProfile
     from rackloop_traces._recognise import FORMATS as FORMATS
+    from rackloop_traces._shipped import find_trace as find_trace
     from rackloop_traces._statistics import HeatMap as HeatMap
     from rackloop_traces._statistics import TraceMeter as TraceMeter
     from rackloop_traces._statistics_result import Gaps as Gaps

@@ -26,12 +26,15 @@ TargetArgument = Annotated[
 
 @trace_app.verb(
     "stat",
-    "rackloop trace stat trace.csv.gz",
+    "rackloop trace stat demo",
     "rackloop trace stat trace.csv.gz --out look",
     "rackloop trace stat alibaba.csv.zst --volume 12 --json > volume12.json",
 )
 def trace_stat(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst.")],
+    trace: Annotated[
+        str,
+        typer.Argument(metavar="TRACE", help="A block trace, plain or .gz or .zst, or the name of a shipped one."),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for trace.svg and statistics.json; else none.")
     ] = None,
@@ -61,7 +64,9 @@ def trace_stat(
     + "\n".join(f"  {form.name:<16} {form.title}{'' if form.write else ' (read only)'}" for form in FORMATS.values()),
 )
 def trace_convert(
-    trace: Annotated[Path, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst.")],
+    trace: Annotated[
+        str, typer.Argument(metavar="IN", help="A block trace, plain or .gz or .zst, or the name of a shipped one.")
+    ],
     out: TargetArgument,
     source: Annotated[str | None, typer.Option("--from", metavar="FMT", help="IN's format; else recognised.")] = None,
     target: Annotated[
@@ -98,7 +103,7 @@ def trace_make(
         str | None, typer.Option("--to", metavar="FMT", help="The format to write; else the one that OUT's name says.")
     ] = None,
     like: Annotated[
-        Path | None, typer.Option(metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON.")
+        str | None, typer.Option(metavar="TRACE", help="Take the statistics of this trace, or of stat's JSON.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Make it again; else one is chosen.")

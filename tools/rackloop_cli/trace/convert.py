@@ -11,13 +11,13 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.units import counted
 from rackloop_cli.shared.progress import counted_requests
 from rackloop_cli.trace.remarks import malformed_remarks
-from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, format_for, open_trace, write_trace
+from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, find_trace, format_for, open_trace, write_trace
 
 _SHOWN_RENAMES = 5
 
 
 def run(
-    path: Path,
+    name: str,
     out: Path,
     *,
     source: str | None,
@@ -33,7 +33,8 @@ def run(
     """
     if strict and max_malformed is not None:
         raise BadInput("--strict allows no malformed line and --max-malformed some: give one of them")
-    if out.exists() and path.exists() and out.samefile(path):
+    path = find_trace(name)
+    if out.exists() and out.samefile(path):
         raise BadInput(f"{out} is the trace itself: name another file to write")
     allowed = 0 if strict else MAX_MALFORMED if max_malformed is None else max_malformed
     form = format_for(out, target)
@@ -44,7 +45,7 @@ def run(
     written = write_trace(batches, out, form.name, origin=trace.origin)
     took_s = (clock.now_ns() - began_ns) / 1e9
     rate = written.requests / took_s
-    print(f"{trace.path}: {trace.format.title}, {_number(trace.requests, 'request')}")
+    print(f"{name}: {trace.format.title}, {_number(trace.requests, 'request')}")
     done = f"{_number(written.requests, 'request')} in {took_s:.1f} s, {rate:,.0f}/s"
     print(f"{written.path}: {written.format.title}, {done}")
     for line in _remarks(trace, written):

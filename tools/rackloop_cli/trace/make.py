@@ -17,6 +17,7 @@ from rackloop_traces import (
     Origin,
     TraceMeter,
     TraceProfile,
+    find_trace,
     open_trace,
     read_statistics,
     synthesize,
@@ -33,7 +34,7 @@ class SynthesisRequest:
 
     out: Path
     format: str | None = None
-    like: Path | None = None
+    like: str | None = None
     seed: int | None = None
     requests: int | None = None
     duration_s: float | None = None
@@ -67,19 +68,19 @@ def run(request: SynthesisRequest) -> int:
     return EXIT_PASS
 
 
-def _profile_like(like: Path, request: SynthesisRequest) -> TraceProfile:
+def _profile_like(name: str, request: SynthesisRequest) -> TraceProfile:
     if request.swing_percent is not None or request.period_s is not None:
         raise BadInput(
             "--swing-percent and --period are for traces that are not --like another, which has its own course"
         )
-    if like.suffix == ".json":
-        return TraceProfile.of(read_statistics(like))
-    trace = open_trace(like)
+    if name.endswith(".json"):
+        return TraceProfile.of(read_statistics(Path(name)))
+    trace = open_trace(find_trace(name))
     meter = TraceMeter()
     for frame in counted_requests(trace.batches()):
         meter.add(frame)
     if not meter.requests:
-        raise BadInput(f"{like} holds no request: nothing can be made like it")
+        raise BadInput(f"{name} holds no request: nothing can be made like it")
     statistics = meter.result(trace.doubts)
     for remark in (*malformed_remarks(trace.malformed), *(f"doubt: {doubt}" for doubt in statistics.doubts)):
         print(remark, file=sys.stderr)

@@ -1,0 +1,41 @@
+"""Traces are named alike by every verb: a file, or a sample that is shipped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS
+from rackloop_cli.main import main
+
+
+def test_a_shipped_trace_is_looked_at_by_its_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["trace", "stat", "demo", "--out", str(tmp_path / "look")]) == EXIT_PASS
+    assert capsys.readouterr().out.startswith("demo: ")
+    assert (tmp_path / "look" / "trace.svg").exists()
+    assert main(["trace", "stat", "demo", "--json"]) == EXIT_PASS
+    assert json.loads(capsys.readouterr().out)["requests"] > 0
+
+
+def test_a_shipped_trace_is_converted_and_made_anew_by_its_name(tmp_path: Path) -> None:
+    written = tmp_path / "demo.iolog"
+    assert main(["trace", "convert", "demo", str(written)]) == EXIT_PASS
+    assert written.stat().st_size > 0
+    twin = tmp_path / "twin.csv.gz"
+    assert main(["trace", "make", str(twin), "--to", "msr", "--like", "demo", "--requests", "100"]) == EXIT_PASS
+    assert twin.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["stat", "demoo"], ["convert", "demoo", "out.iolog"], ["make", "out.iolog", "--like", "demoo"]],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_an_unknown_trace_is_told_with_the_one_that_is_meant(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", *arguments]) == EXIT_BAD_INPUT
+    said = "rackloop: there is no trace 'demoo', neither a file nor one of those shipped; did you mean 'demo'?\n"
+    assert capsys.readouterr().err == said
