@@ -48,21 +48,34 @@ def run_of_two(display: RunDisplay, clock: VirtualClock) -> None:
         assert display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
 
 
-def test_a_pipe_gets_steps_and_tests_and_a_line_each_some_seconds(pipe: Pipe) -> None:
+def test_a_pipe_gets_steps_and_tests_and_a_line_each_half_minute(pipe: Pipe) -> None:
     clock = VirtualClock()
     with RunDisplay(clock, pipe.writing) as display:
         run_of_two(display, clock)
-        display.pytest_rackloop_event(TestFinished("a/one::one", "fail", "product", "broken", 30.0))
+        for done in range(31, 61):
+            clock.advance(1)
+            display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
+        display.pytest_rackloop_event(TestFinished("a/one::one", "fail", "product", "broken", 60.0))
     assert pipe.lines() == [
         "[0 s] 1/2 a/one, about 1 min 30 s left",
         "[0 s] starting lab mock, about 1 min 30 s left",
-        "[5 s] provisioning: pass",
-        "[5 s] 1/2 a/one, about 1 min 30 s left",
-        "[15 s] 1/2 a/one: 10 of 60 remaps, about 1 min 20 s left",
-        "[25 s] 1/2 a/one: 20 of 60 remaps, about 1 min 10 s left",
-        "[35 s] 1/2 a/one: 30 of 60 remaps, about 1 min left",
-        "[35 s] a/one: fail",
+        "[5 s] provisioning: pass, 5 s",
+        "[30 s] 1/2 a/one: 25 of 60 remaps, about 1 min 5 s left",
+        "[1 min] 1/2 a/one: 55 of 60 remaps, about 35 s left",
+        "[1 min 5 s] a/one: fail, 1 min",
     ]
+
+
+def test_a_step_within_a_test_does_not_begin_it_again(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        display.pytest_rackloop_expected({"a/one::one": 60.0})
+        display.pytest_rackloop_event(TestStarted("a/one::one", "do one"))
+        for step in ("leasing lab mock", "identifying the drives"):
+            display.pytest_rackloop_step(step)
+            display.pytest_rackloop_step("")
+        display.pytest_rackloop_event(TestFinished("a/one::one", "pass", None, None, 60.0))
+    assert [line for line in pipe.lines() if "1/1 a/one" in line] == ["[0 s] 1/1 a/one, about 1 min left"]
 
 
 def test_the_line_of_a_terminal_has_test_progress_time_and_estimate(pipe: Pipe) -> None:

@@ -20,7 +20,8 @@ from rackloop.units import format_duration
 from rackloop_cli.shared.interruption import require_uninterrupted
 from rackloop_reports.terminal import short_name
 
-_LINE_EVERY_S = 10.0
+# A run of a night stays readable in a file.
+_LINE_EVERY_S = 30.0
 _REFRESH_PER_S = 2
 # A share of a test that is done says how long it takes from here on; what happens before says little.
 _LEAST_SHARE = 0.1
@@ -160,7 +161,7 @@ class RunDisplay:
         if not what:
             # What was done before a test is none of its time.
             self._test_ns = self._clock.now_ns()
-        if what != was:
+        elif what != was:
             self._tell()
 
     def pytest_rackloop_event(self, event: Event) -> None:
@@ -199,7 +200,8 @@ class RunDisplay:
             if event.test == self._test:
                 self._test, self._part = None, ""
         if not self._is_live or event.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
-            self.say(f"{self._prefix()}{short_name(event.test)}: {event.verdict}")
+            took = "" if self._is_live else f", {format_duration(event.duration_s)}"
+            self.say(f"{self._prefix()}{short_name(event.test)}: {event.verdict}{took}")
 
     def _prefix(self) -> str:
         """The elapsed time, before each line of a pipe."""
@@ -208,7 +210,7 @@ class RunDisplay:
         return f"[{format_duration((self._clock.now_ns() - self._started_ns) // 10**9)}] "
 
     def _tell(self, *, now_and_then: bool = False) -> None:
-        """Print a line in a pipe: at once, or where the last one is some seconds old."""
+        """Print a line in a pipe: at once, or where the last one is half a minute old."""
         now_ns = self._clock.now_ns()
         if self._is_live or (now_and_then and now_ns - self._line_ns < _LINE_EVERY_S * 1e9):
             return
