@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 
 
 _CipherSuite = Annotated[int, whole(0, 17)]
+_NO_CERTIFICATE = (
+    "IPMI has no certificates: leave it out; cipher_suite: says how its sessions are protected, and driver: redfish "
+    "verifies certificates"
+)
 
 
 class IpmiBmcDriver(OverNetwork, BmcDriver):
     """A management controller that speaks IPMI."""
 
     is_simulated: ClassVar[bool] = True
+    instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
 
     cipher_suite: _CipherSuite = 17
     """The cipher suite to log in with: 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""

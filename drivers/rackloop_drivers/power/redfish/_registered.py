@@ -32,6 +32,9 @@ _SECURE = "https://"
 
 class _OverRedfish(OverTls):
     is_simulated: ClassVar[bool] = True
+    instead: ClassVar[Mapping[str, str]] = {
+        "cipher_suite": "Redfish speaks HTTPS, which agrees on ciphers by itself: leave it out (driver: ipmi has it)"
+    }
 
     def service(self, opening: Opening) -> RedfishService:
         """The service, logged out of in the end."""

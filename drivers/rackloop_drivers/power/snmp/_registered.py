@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from rackloop_drivers.power.snmp._codec import OutletMib
 
 
+_NO_CERTIFICATE = (
+    "SNMP with a community has no certificates: leave it out, and keep the unit on a network of its own; "
+    "driver: redfish verifies certificates"
+)
+
+
 class _SnmpPduDriver(OverNetwork, PduDriver):
     is_simulated: ClassVar[bool] = True
+    instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
 
     @abstractmethod
     def _dialect(self) -> tuple[Callable[[SnmpAgent, int], PowerPort], OutletMib]:

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -42,6 +42,9 @@ class Description(BaseModel):
 
     # Built when first used, and the parts of one kind of file together: no command reads every kind.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    instead: ClassVar[Mapping[str, str]] = {}
+    """What to do instead of giving a key that only others of its kind have."""
 
     @classmethod
     def chosen(cls, written: object) -> type[Description]:  # noqa: ARG003 - for those that choose
@@ -159,14 +162,11 @@ def _in_our_words(details: ErrorDetails, model: type[Description], data: Plain) 
     message = str(details["ctx"]["error"]) if kind == "value_error" else details["msg"]
     if path[-1:] == ("[key]",):
         return path[:-1], message, True
-    if kind == "missing":
-        return (
-            path,
-            "is missing: " + field_texts(_owner(model, path, data)).get(str(path[-1]), "it must be given"),
-            False,
-        )
-    if kind == "extra_forbidden":
-        return path, f"unknown key; {guess(str(path[-1]), _fields(_owner(model, path, data)))}", True
+    if kind in {"missing", "extra_forbidden"}:
+        owner, key = _owner(model, path, data), str(path[-1])
+        if kind == "missing":
+            return path, "is missing: " + field_texts(owner).get(key, "it must be given"), False
+        return path, f"unknown key; {owner.instead.get(key) or guess(key, _fields(owner))}", True
     if kind in _EXPECTED:
         return path, f"expected {_EXPECTED[kind]}, found {kind_of(details['input'])}", False
     if kind == "too_short":
