@@ -111,7 +111,9 @@ def test_plain_pytest_runs_it_on_the_mock_lab(rackloop: CommandLine) -> None:
     ("arguments", "said"),
     [
         (("smoke",), "--lab is missing: on which lab? `--lab mock` is the simulated one"),
-        (("smoke", "storm", "--lab", "mock"), "one plan or test file a run: 'storm' is one too many"),
+        (("smoke", "storm", "--lab", "mock"), "one plan, test file or folder a run: 'storm' is one too many"),
+        (("my_tests",), "no plan is named 'my_tests' in testplans and"),
+        (("mine/my_tests",), "there is no plan at mine/my_tests; check the path"),
         (("test_no.py",), "there is no test file test_no.py"),
         (("test_no.py", "--testplans", "."), "--testplans is for a plan, and test_no.py is a test file"),
     ],

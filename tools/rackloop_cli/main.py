@@ -143,6 +143,7 @@ def demo(
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --dry-run",
         "rackloop run plans/vendor.yaml --lab labs/rack7.yaml --testplans tests --out results --seed 42",
         "rackloop run my_tests/test_pull.py -x --pdb",
+        "rackloop run my_tests",
         "rackloop run smoke --lab mock -- --durations=3",
     ),
 )
@@ -151,7 +152,7 @@ def run(
         str,
         typer.Argument(
             metavar="PLAN",
-            help="A plan file, the name of a packaged one, or a test file, FILE.py[::TEST].",
+            help="A plan file, the name of a packaged one, a test file, FILE.py[::TEST], or a folder of test files.",
             autocompletion=complete_plan,
         ),
     ],
@@ -162,7 +163,7 @@ def run(
         str | None,
         typer.Option(
             metavar="LAB",
-            help="A lab description: a file, or the name of one; of a test file mock.",
+            help="A lab description: a file, or the name of one; of test files mock.",
             autocompletion=complete_lab,
         ),
     ] = None,
@@ -202,7 +203,7 @@ def run(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a plan, or a test file, on a lab.
+    """Run a plan, a test file, or a folder of them, on a lab.
 
     A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
     its --servers, is leased first.
@@ -214,7 +215,7 @@ def run(
 
     request = RunRequest(
         plan,
-        verb.lab_for(plan, lab),
+        verb.lab_for(plan, lab, testplans),
         out=out,
         testplans=testplans,
         settings=tuple(settings or ()),

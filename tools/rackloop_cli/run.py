@@ -33,7 +33,7 @@ from rackloop_cli.shared.interruption import interruptible_run
 from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.quiet_session import QuietSession
 from rackloop_cli.shared.run_display import RunDisplay
-from rackloop_fixtures import DEFAULT_LAB, PlannedSession, is_test_file, results_folder
+from rackloop_fixtures import DEFAULT_LAB, PlannedSession, has_own_tests, require_plan, results_folder
 from rackloop_labs.readiness import unready
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def run(
         )
 
 
-def lab_for(plan: str, lab: str | None) -> str:
-    """The lab to run ``plan`` on: the one that was chosen; a test file has a default."""
-    if lab is None and not is_test_file(plan):
+def lab_for(plan: str, lab: str | None, testplans: Path | None = None) -> str:
+    """The lab to run ``plan`` on: the one that was chosen; a test file, or a folder of them, has a default."""
+    if lab is None and not has_own_tests(plan):
+        require_plan(plan, testplans)
         raise BadInput(f"--lab is missing: on which lab? `--lab {DEFAULT_LAB}` is the simulated one")
     return lab or DEFAULT_LAB
 
@@ -96,7 +97,9 @@ def lab_for(plan: str, lab: str | None) -> str:
 def options_of_pytest(given: Sequence[str]) -> Sequence[str]:
     """The options given after ``--``. Raises BadInput where the first is none."""
     if given and not given[0].startswith("-"):
-        raise BadInput(f"one plan or test file a run: {given[0]!r} is one too many; options of pytest go after --")
+        raise BadInput(
+            f"one plan, test file or folder a run: {given[0]!r} is one too many; options of pytest go after --"
+        )
     return given
 
 
