@@ -175,9 +175,10 @@ def _dry_run(prepared: PreparedRun, arguments: list[str], *, as_json: bool = Fal
         return EXIT_BAD_INPUT if status == _USAGE_ERROR else EXIT_LAB_FAILED
     if as_json:
         tests = list(map(asdict, session.dry_run))
-        print_json(plan=prepared.plan.plan, lab=prepared.rack.name, kind=prepared.rack.kind, tests=tests)
+        about = {"plan": prepared.plan.plan, "lab": prepared.rack.name, "kind": prepared.rack.kind}
+        print_json(**about, servers=prepared.terms.servers or list(prepared.rack.servers), tests=tests)
         return EXIT_PASS
-    _print_dry_run(session.dry_run, prepared.plan, prepared.rack)
+    _print_dry_run(session.dry_run, prepared.plan, prepared.rack, prepared.terms.servers)
     if stops := unready(prepared.rack):
         print("the run would stop here:", *stops, sep="\n  ", file=sys.stderr)
     return EXIT_PASS
@@ -189,9 +190,11 @@ def _dry_session(prepared: PreparedRun, arguments: list[str]) -> tuple[PlannedSe
     return session, _pytest_main(arguments, session, QuietSession(lambda text: print(text, file=sys.stderr)))
 
 
-def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab) -> None:
+def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Sequence[str] = ()) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Plan {plan.plan} on lab {lab.name} ({lab.kind}): dry run, nothing was touched")
+    if servers:
+        console.print(f"Servers leased: {', '.join(servers)}")
     if plan.provision is not None:
         console.print(f"Servers are provisioned first: playbook {escape(str(plan.provision))}")
     for test in entries:

@@ -139,14 +139,7 @@ class PhyFilter:
         self._act(ports, deadline, lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id))
 
     def flap(
-        self,
-        ports: Collection[int],
-        down_s: float,
-        up_s: float,
-        count: int,
-        deadline: Deadline,
-        *,
-        request_id: int,
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
     ) -> None:
         """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart."""
         self._act(ports, deadline, lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id))

@@ -14,14 +14,7 @@ class PhyControl(Protocol):
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None: ...
     def flap(
-        self,
-        ports: Collection[int],
-        down_s: float,
-        up_s: float,
-        count: int,
-        deadline: Deadline,
-        *,
-        request_id: int,
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
     ) -> None: ...
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]: ...
 

@@ -89,7 +89,8 @@ class Provision:
 class Plan:
     """The tests to run, in order, and what a pass of them means.
 
-    ``seed`` is None where each run chooses its own, ``provision`` where servers are taken as they are.
+    ``seed`` is None where each run chooses its own, ``provision`` where servers are taken as they are. ``servers`` are
+    those to lease, by name or by ``tag:NAME``; all of the lab where there are none.
     """
 
     plan: str
@@ -98,6 +99,7 @@ class Plan:
     seed: int | None
     source: Path
     provision: Provision | None = None
+    servers: tuple[str, ...] = ()
 
 
 def find_testplans(chosen: str | Path | None = None) -> Path:
@@ -127,8 +129,8 @@ def load_plan(path_or_name: str | Path, testplans_root: Path | None = None) -> P
     if (total := sum(entry.repeats for entry in entries)) > MOST_TESTS:
         examined.report(("tests",), f"comes to {total:,} tests, repeats included; at most {MOST_TESTS:,} are allowed")
     provision = _provision(examined, path)
-    written_plan = examined.finish()
-    return Plan(written_plan.plan, written_plan.purpose, entries, written_plan.seed, path.absolute(), provision)
+    written = examined.finish()
+    return Plan(written.plan, written.purpose, entries, written.seed, path.absolute(), provision, written.servers)
 
 
 def _provision(examined: Examined[WrittenPlan], plan: Path) -> Provision | None:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from rackloop.faults.schedules import PlanSchedule
 from rackloop.lab import LabKind
 from rackloop.lab.yaml import Description, Name, Scalar, Seconds, Text, flag, matching, one_of, text_of, whole, wrong
-from rackloop.names import kind_of
+from rackloop.names import NAME, kind_of
 
 Statistic = float | Literal["max", "min", "mean"]
 
@@ -34,6 +34,9 @@ def _statistic(value: object, _info: ValidationInfo) -> Statistic:
             raise wrong(f"expected {expected}, found {kind_of(text)}")
 
 
+ServerChoice = Annotated[
+    str, matching(rf"(?:tag:)?{NAME.pattern}", "a server such as srv1, or a tag such as tag:nvme8")
+]
 Dotted = Annotated[str, matching(_DOTTED, "a dotted name such as remap.latency")]
 
 
@@ -134,5 +137,7 @@ class WrittenPlan(Description):
         None
     )
     """Whether the servers are provisioned before the first test: true, or how; false by default."""
+    servers: tuple[ServerChoice, ...] = ()
+    """The servers to lease, such as [srv1, tag:nvme8]: by name, or any with a tag; all by default."""
     tests: Annotated[tuple[WrittenEntry, ...], Field(min_length=1)]
     """The tests, in the order they run."""

@@ -93,6 +93,11 @@ def test_a_plan_says_what_to_run_and_what_to_reach(root: Path) -> None:
     )
 
 
+def test_a_plan_names_the_servers_it_needs_or_their_tags(root: Path) -> None:
+    assert load(PLAN, root).servers == ()
+    assert load(PLAN.replace("seed: 7", "servers: [srv1, tag:nvme8]"), root).servers == ("srv1", "tag:nvme8")
+
+
 def test_the_shipped_plan_fits_the_shipped_tests() -> None:
     plan = load_plan("smoke")
     assert [entry.file for entry in plan.tests] == [
@@ -110,6 +115,8 @@ def test_the_shipped_plan_fits_the_shipped_tests() -> None:
 WRONG = [
     ("plan: nightly", "paln: nightly", "1:1: paln: unknown key", ["did you mean 'plan'?"]),
     ("plan: nightly\n", "", "1:1: plan: is missing", ["results carry"]),
+    ("seed: 7", "servers: [srv1, 'tag:']", "3:17: servers[1]: expected a server such as srv1, or a tag", ["tag:nvme8"]),
+    ("seed: 7", "servers: srv1", "3:10: servers: expected a list", ["'srv1'"]),
     ("seed: 7", "seed: -1", "3:7: seed: expected a whole number from 0", ["'-1'"]),
     (
         "fabric/remap_latency",

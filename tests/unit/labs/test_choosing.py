@@ -55,11 +55,25 @@ def test_what_is_held_or_out_of_service_is_passed_over(lab: Lab) -> None:
         leases.release(lease)
 
 
+def test_within_a_lease_it_is_one_of_the_lease(lab: Lab) -> None:
+    with closing(open_lab_store(lab, LabState.of(lab.name), CLOCK)) as store:
+        leases = Leases(store, lab.name)
+        terms = LeaseTerms(servers=("srv1", "srv3"), purpose="by hand")
+        lease, _ = obtain(leases, terms.parts_of(lab, leases), terms)
+        assert chosen_servers(lab, ("tag:nvme8",)) == ("srv2",)
+        assert chosen_servers(lab, ("tag:nvme8",), within=lease.id) == ("srv3",)
+        with pytest.raises(BadInput, match=rf"lease {lease.id} has no server with the tag 'big'; srv2 would be one"):
+            chosen_servers(lab, ("tag:big",), within=lease.id)
+        with pytest.raises(BadInput, match="of srv2, srv3, srv4 each is wanted already, not in the lease or out"):
+            chosen_servers(lab, ("tag:nvme8", "tag:nvme8"), within=lease.id)
+        leases.release(lease)
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
         (("tag:nvme",), r"no server of lab tagged has the tag 'nvme'; did you mean 'nvme8'\?"),
-        (("tag:jbod", "tag:jbod"), "no further server with the tag 'jbod': srv1 have it"),
+        (("tag:jbod", "tag:jbod"), "no further server with the tag 'jbod': of srv1 each is wanted already or out"),
     ],
 )
 def test_a_tag_that_gives_none_is_refused(lab: Lab, wanted: tuple[str, ...], said: str) -> None:
