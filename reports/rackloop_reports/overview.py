@@ -51,7 +51,7 @@ border-radius:8px;border:1px solid #7a8796;background:#fff;color:#1d2430;cursor:
 [data-testid^=test-result-][data-testid$=-header]{flex-wrap:wrap}
 [data-testid^=test-result-][data-testid$=-header]>.paragraphs-text-m{flex:1 1 70%;word-break:normal;
 overflow-wrap:anywhere}
-#rl main{padding:12px}#rl h1{font-size:19px}
+#rl main{padding:12px}#rl h1{font-size:19px}#rl img{max-width:none;width:760px}
 #rl .tests,#rl .tests tbody,#rl .tests tr,#rl .tests td{display:block;border:0;padding:0}
 #rl .tests tr{border-bottom:1px solid var(--rl-line);padding:8px 0}#rl .tests tr:first-child{display:none}}
 @media print{#app,#rl-back,#allure-app-loader,#rl nav{display:none!important}#rl{--rl-bg:#fff;--rl-ink:#000}
@@ -176,8 +176,8 @@ def _plots(plots: Sequence[Plot]) -> str:
     if not plots:
         return ""
     shown = "".join(
-        f'<img alt="{escape(plot.name)}" src="data:{plot.media_type};base64,'
-        f'{base64.b64encode(plot.data).decode("ascii")}">'
+        f'<div class="wide"><img alt="{escape(plot.name)}" src="data:{plot.media_type};base64,'
+        f'{base64.b64encode(plot.data).decode("ascii")}"></div>'
         for plot in plots[:MOST_PLOTS]
     )
     more = len(plots) - MOST_PLOTS

@@ -16,11 +16,12 @@ from rackloop_reports.record import RunRecord, TestRecord, fault_records, sample
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_reports.plots import LimitLine, Replayed, Source, StackLatency, ThroughputPoint
+    from rackloop_reports.plots import Replayed, Source, StackLatency, ThroughputPoint
 
 # The measures that have a plot of their own; docs/reference/events.md says which labels they carry.
 LATENCY = "remap.latency"
 LATENESS = "replay.lateness"
+_RATIO = "throughput.ratio"
 THROUGHPUTS = {"throughput.steady": False, "throughput.switched": True}
 _ERASURE = {
     *("recovery.tried", "degraded.read_latency", "rebuild.time", "tail.latency", "codec.throughput"),
@@ -113,14 +114,16 @@ class RunPlots:
         remaps = [remap for test in tests for remap in test.remaps]
         acts = [act for test in tests for act in test.acts]
         series = [entry for test in tests for entry in test.series]
-        return plots.remap_timeline(remaps, acts, series, self._run.started_ns, source)
+        limits = plots.stall_limits(tests)
+        return plots.remap_timeline(remaps, acts, series, self._run.started_ns, source, limits)
 
     def _faults(self, tests: Sequence[TestRecord], source: Source) -> Figure:
         from rackloop_reports import plots
 
         faults = fault_records(phase for test in tests for phase in test.faults)
         series = [entry for test in tests for entry in test.series]
-        return plots.fault_timeline(faults, series, self._run.started_ns, self._run.ended_ns, source)
+        limits = plots.stall_limits(tests)
+        return plots.fault_timeline(faults, series, self._run.started_ns, self._run.ended_ns, source, limits)
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
@@ -145,47 +148,37 @@ def _distinct(tests: Iterable[TestRecord], name: str) -> Iterator[tuple[TestReco
 
 
 def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
-    from rackloop_reports.plots import StackLatency, in_paper_order
+    from rackloop_reports.plots import StackLatency, in_paper_order, limits_of
 
     found = list(_distinct(tests, LATENCY))
     seen = Counter(measured.labels["stack"] for _, measured in found)
     order = in_paper_order(set(seen))
     found.sort(key=lambda pair: order.index(pair[1].labels["stack"]))
     return [
-        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "", _limits(test, measured))
+        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "", limits_of(test, measured))
         for test, measured in found
         for stack in (measured.labels["stack"],)
     ]
 
 
-def _limits(test: TestRecord, measured: Measured) -> list[LimitLine]:
-    """The largest values that limits allow of what was measured, each with its statistic."""
-    from rackloop_reports.plots import LimitLine
-
-    alike = [one for one in test.measurements if one.name == measured.name and one.labels == measured.labels]
-    return [
-        LimitLine(one.quantile, float(one.limits["max"]))
-        for one in alike
-        if one.limits and one.limits.get("max") is not None
-    ]
-
-
 def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
-    from rackloop_reports.plots import ThroughputPoint
+    from rackloop_reports.plots import ThroughputPoint, limits_of
 
     points = []
     for name, is_switching in THROUGHPUTS.items():
-        for _, measured in _distinct(tests, name):
+        for test, measured in _distinct(tests, name):
             samples = samples_of(measured)
             median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
             block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
-            points.append(ThroughputPoint(block, is_switching, median, low, high, drive))
+            ratios = [one for one in test.measured(_RATIO) if one.labels == measured.labels] if is_switching else []
+            limits = limits_of(test, measured), [limit for one in ratios for limit in limits_of(test, one)]
+            points.append(ThroughputPoint(block, is_switching, median, low, high, drive, *limits))
     return points
 
 
 def _replays(test: TestRecord) -> list[Replayed]:
     """The replay of a test, where it had one: its lateness, and the series that were written with it."""
-    from rackloop_reports.plots import Replayed
+    from rackloop_reports.plots import Replayed, limits_of, stall_limits
 
     def points(ending: str) -> Sequence[tuple[int, float]]:
         return next((series.points for series in test.series if series.job.endswith(ending)), ())
@@ -197,7 +190,8 @@ def _replays(test: TestRecord) -> list[Replayed]:
             points(" replay"),
             samples_of(late),
             late.labels.get("seen_by", "fio"),
-            _limits(test, late),
+            limits_of(test, late),
+            stall_limits([test]),
         )
         for late in islice(test.measured(LATENESS), 1)
         if points(" planned") and points(" issued")

@@ -1,6 +1,8 @@
 """Plots of a run, each a function from its data to a figure."""
 
-from rackloop_reports.plots._style import LimitLine as LimitLine
+from rackloop_reports.plots._limits import LimitLine as LimitLine
+from rackloop_reports.plots._limits import limits_of as limits_of
+from rackloop_reports.plots._limits import stall_limits as stall_limits
 from rackloop_reports.plots._style import Source as Source
 from rackloop_reports.plots._style import encode as encode
 from rackloop_reports.plots._style import in_paper_order as in_paper_order
@@ -12,7 +14,6 @@ from rackloop_reports.plots.characterize import iops_matrix as iops_matrix
 from rackloop_reports.plots.characterize import latency_matrix as latency_matrix
 from rackloop_reports.plots.characterize import measurement_window as measurement_window
 from rackloop_reports.plots.characterize import steady_state_convergence as steady_state_convergence
-from rackloop_reports.plots.characterize import write_saturation as write_saturation
 from rackloop_reports.plots.drive_models import ModelCurve as ModelCurve
 from rackloop_reports.plots.drive_models import PublishedPoint as PublishedPoint
 from rackloop_reports.plots.drive_models import SimulatedDrive as SimulatedDrive
@@ -45,6 +46,7 @@ from rackloop_reports.plots.remaps import remap_timeline as remap_timeline
 from rackloop_reports.plots.remaps import stage_breakdown as stage_breakdown
 from rackloop_reports.plots.replay import Replayed as Replayed
 from rackloop_reports.plots.replay import replay_fidelity as replay_fidelity
+from rackloop_reports.plots.saturation import write_saturation as write_saturation
 from rackloop_reports.plots.schedules import schedule_timeline as schedule_timeline
 from rackloop_reports.plots.throughput import ThroughputPoint as ThroughputPoint
 from rackloop_reports.plots.throughput import figure_3 as figure_3

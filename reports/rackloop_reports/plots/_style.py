@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullFormatter
 
 from rackloop_reports.record import RunRecord
 
@@ -39,24 +39,30 @@ LIMIT_DASHES: _Dashes = (0, (2, 1.5))
 _PREFIXED = {
     "s": ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "us")),
     "B/s": ((1e9, 1e-9, "GB/s"), (1e6, 1e-6, "MB/s"), (1e3, 1e-3, "kB/s")),
-    "IOPS": ((1e4, 1e-3, "kIOPS"),),
+    "IOPS": ((1e6, 1e-6, "MIOPS"), (5e3, 1e-3, "kIOPS")),
 }
+# Fewer ticks of four digits than of two, and none of five.
+_TIMES = ((3 * 3600.0, 1 / 3600, "h"), (600.0, 1 / 60, "min"))
+_TIME_STEPS, _TIME_TICKS = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0), 9.0
+#: The hatches of bars that share axes, so that a print without colours can be read as well.
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---", "|||", "+++")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class LimitLine:
-    """A limit to be drawn: the statistic it is held against, such as ``p99``, and its value in SI units."""
+class LineLook(TypedDict):
+    """The colour and the dashes of a line."""
 
-    statistic: str
-    value: float
-
-
-class _LineLook(TypedDict):
     color: str
     linestyle: _Dashes
+
+
+class _BarLook(TypedDict):
+    facecolor: str
+    edgecolor: str
+    hatch: str
+    linewidth: float
 
 
 @dataclass(frozen=True)
@@ -114,21 +120,21 @@ def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = (), *, col
     figure.set_layout_engine("constrained", rect=(0.01, room, 0.98, 1 - room - 0.01))
 
 
-def line_look(place: int) -> _LineLook:
+def line_look(place: int) -> LineLook:
     """The colour and the dashes of line number ``place``: neighbours differ in both, and 32 lines in one."""
     dashes = LINES[(place + place // len(CYCLE)) % len(LINES)]
     return {"color": CYCLE[place % len(CYCLE)], "linestyle": dashes}
 
 
+def bar_look(place: int) -> _BarLook:
+    """The colour and the hatch of the bars of kind ``place``: neighbours differ in both, and 64 kinds in one."""
+    hatch = HATCHES[(place + place // len(CYCLE)) % len(HATCHES)]
+    return {"facecolor": CYCLE[place % len(CYCLE)], "edgecolor": "white", "hatch": hatch, "linewidth": 0.0}
+
+
 def put_legend_beside(axes: Axes, title: str = "", *, columns: int = 1) -> None:
     """A legend at the right of the axes, where it covers nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=8, title=title, ncols=columns)
-
-
-def draw_limit(axes: Axes, value: float, *, is_across: bool = True) -> None:
-    """The line of a limit over the whole width of the axes, or their height, named in the legend."""
-    draw = axes.axhline if is_across else axes.axvline
-    draw(value, color=RED, linewidth=1.4, linestyle=LIMIT_DASHES, zorder=3, label="limit")
 
 
 def fitting(unit: str, largest: float) -> tuple[float, str]:
@@ -137,6 +143,23 @@ def fitting(unit: str, largest: float) -> tuple[float, str]:
         if largest >= least:
             return factor, name
     return 1.0, unit
+
+
+def fitting_time(longest_s: float) -> tuple[float, str]:
+    """The factor and the name of the unit that an axis of times up to ``longest_s`` is best read in."""
+    return next(((factor, name) for least, factor, name in _TIMES if longest_s >= least), (1.0, "s"))
+
+
+def label_time(axes: Axes, what: str) -> None:
+    """Name an x axis in seconds, once all is drawn, and have its ticks in minutes or hours where it is long."""
+    low, high = axes.get_xlim()
+    factor, unit = fitting_time(high - low)
+    axes.set_xlabel(f"{what}, {unit}")
+    if unit == "s":
+        return
+    step = next((step for step in _TIME_STEPS if step >= (high - low) * factor / _TIME_TICKS), _TIME_STEPS[-1])
+    axes.xaxis.set_major_locator(MultipleLocator(step / factor))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:g}"))
 
 
 def stack_title(stack: str) -> str:

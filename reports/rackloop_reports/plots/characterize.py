@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rackloop.measurement import Criteria, SteadySpan, Window, attained, steady_spans
+from rackloop.measurement import Criteria, Window, attained
 from rackloop.record import RoundsMeasured
-from rackloop.units import format_quantity, parse_size
+from rackloop.units import format_quantity
+from rackloop_reports.plots._limits import LimitLine, draw_limits, mark_limit
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
     GREEN,
+    LIMIT_DASHES,
     ORANGE,
     RED,
     Source,
+    bar_look,
     blank,
+    fitting,
     line_look,
     make_y_logarithmic,
     put_caption,
@@ -28,30 +31,33 @@ from rackloop_reports.plots._style import (
     styled,
 )
 
-QUANTITIES = {"IOPS": "IOPS", "B/s": "Throughput, MB/s", "s": "Average latency, us"}
-_SCALES = {"IOPS": 1.0, "B/s": 1e-6, "s": 1e6}
-_GIB = 1 << 30
+_QUANTITIES = {"IOPS": "{}", "B/s": "Throughput, {}", "s": "Average latency, {}"}
+# Half the width of the mark of a limit, on the logarithmic axis of block sizes.
+_BESIDE = 1.25
 # Some rounds before the window, for the eye to compare it with.
 _ROUNDS_BEFORE = 2
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a matrix: what was measured at this block size and share of reads."""
+    """One figure of a matrix: what was measured at this block size and share of reads, and its limits."""
 
     block_bytes: int
     read_percent: int
     value: float
+    limits: Sequence[LimitLine] = ()
 
 
 @dataclass(frozen=True)
 class DemandPoint:
-    """IOPS and latency, in seconds, with this many I/Os outstanding."""
+    """IOPS and latency, in seconds, with this many I/Os outstanding; limits of the latter, and of the former."""
 
     outstanding: int
     iops: float
     average_s: float
     p99_s: float
+    limits: Sequence[LimitLine] = ()
+    iops_limits: Sequence[LimitLine] = ()
 
 
 def criteria_of(rounds: RoundsMeasured) -> Criteria | None:
@@ -63,16 +69,22 @@ def criteria_of(rounds: RoundsMeasured) -> Criteria | None:
 
 
 @styled
-def steady_state_convergence(series: Sequence[RoundsMeasured], source: Source) -> Figure:
-    """Each series round after round, on a logarithmic axis; what decided is drawn bold, its steady window shaded."""
+def steady_state_convergence(
+    series: Sequence[RoundsMeasured], source: Source, limits: Sequence[LimitLine] = ()
+) -> Figure:
+    """Each series round after round, on a logarithmic axis; what decided is drawn bold, its steady window shaded.
+
+    ``limits`` are of what decided.
+    """
     figure = blank(8.6, 4.9)
     axes = figure.subplots()
     make_y_logarithmic(axes)
     is_by_depth = len({rounds.labels.get("block") for rounds in series}) == 1
+    unit = series[0].unit
+    scale, shown_unit = fitting(unit, max(max(rounds.values) for rounds in series))
     for place, rounds in enumerate(series):
         criteria = criteria_of(rounds)
         numbers = range(1, len(rounds.values) + 1)
-        scale = _SCALES[rounds.unit]
         axes.plot(
             numbers,
             [value * scale for value in rounds.values],
@@ -85,34 +97,43 @@ def steady_state_convergence(series: Sequence[RoundsMeasured], source: Source) -
         if criteria and (window := attained(rounds.values, criteria)):
             axes.axvspan(window.first - 0.5, window.last + 0.5, color=GREEN, alpha=0.12, linewidth=0)
     _rounds_axis(axes, max(len(rounds.values) for rounds in series))
-    axes.set_ylabel(QUANTITIES[series[0].unit])
+    axes.set_ylabel(_QUANTITIES[unit].format(shown_unit))
+    draw_limits(axes, limits, scale)
     axes.set_title(source.title(f"Steady state convergence, reads/writes {series[0].labels['mix']}"))
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="outstanding" if is_by_depth else "block size")
-    put_caption(figure, source.caption(_criteria_words(series), "Shaded: the steady window." if axes.patches else ""))
+    put_caption(figure, source.caption(criteria_words(series), "Shaded: the steady window." if axes.patches else ""))
     return figure
 
 
 @styled
-def measurement_window(tracked: Sequence[RoundsMeasured], source: Source) -> Figure:
-    """The steady window of each series, or its last: average, the band it may range over, the line through it."""
+def measurement_window(
+    tracked: Sequence[RoundsMeasured], source: Source, limits: Sequence[Sequence[LimitLine]] = ()
+) -> Figure:
+    """The steady window of each series, or its last: average, the band it may range over, the line through it.
+
+    ``limits`` are those of each series.
+    """
     figure = blank(8.6 if len(tracked) == 1 else 11.5, 4.7)
-    for axes, rounds in zip(figure.subplots(1, len(tracked), squeeze=False).flat, tracked, strict=True):
+    drawn = figure.subplots(1, len(tracked), squeeze=False).flat
+    for axes, rounds, limited in zip(drawn, tracked, limits or [[]] * len(tracked), strict=True):
         _window(axes, rounds)
+        draw_limits(axes, limited, fitting(rounds.unit, max(rounds.values))[0])
     figure.suptitle(source.title("Steady state measurement window"), x=0.012, ha="left", fontweight="bold")
-    put_caption(figure, source.caption(_criteria_words(tracked)), _shown(figure.axes[0]))
+    put_caption(figure, source.caption(criteria_words(tracked)), shown(figure.axes[0]))
     return figure
 
 
-def _shown(axes: Axes) -> list[Artist]:
+def shown(axes: Axes) -> list[Artist]:
     """The entries of the axes' legend, for one below the figure."""
     return list(axes.get_legend_handles_labels()[0])
 
 
 def _window(axes: Axes, rounds: RoundsMeasured) -> None:
     criteria = criteria_of(rounds) or Criteria()
-    scale, count = _SCALES[rounds.unit], len(rounds.values)
+    count = len(rounds.values)
+    scale, shown_unit = fitting(rounds.unit, max(rounds.values))
     axes.set_title(f"{_name(rounds)}, reads/writes {rounds.labels['mix']}", fontsize=10)
-    axes.set_ylabel(QUANTITIES[rounds.unit])
+    axes.set_ylabel(_QUANTITIES[rounds.unit].format(shown_unit))
     axes.set_xlabel("Round")
     window = attained(rounds.values, criteria)
     if window is None and count < criteria.rounds:
@@ -157,20 +178,24 @@ def iops_matrix(cells: Sequence[Cell], source: Source, *, is_steady: bool = True
     right.set_xscale("log", base=2)
     make_y_logarithmic(right)
     blocks = sorted({cell.block_bytes for cell in cells})
+    scale, shown_unit = fitting("IOPS", max(cell.value for cell in cells))
     for place, reads in enumerate(sorted({cell.read_percent for cell in cells}, reverse=True)):
         chosen = sorted((cell.block_bytes, cell.value) for cell in cells if cell.read_percent == reads)
         right.plot(
             [block for block, _ in chosen],
-            [value for _, value in chosen],
+            [value * scale for _, value in chosen],
             marker="o",
             markersize=4,
             **line_look(place),
             label=_mix(reads),
         )
+    for cell in cells:
+        for limit in cell.limits:
+            mark_limit(right, limit, scale, (cell.block_bytes / _BESIDE, cell.block_bytes * _BESIDE))
     right.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], rotation=30, ha="right")
     right.minorticks_off()
     right.set_xlabel("Block size")
-    right.set_ylabel("IOPS")
+    right.set_ylabel(shown_unit)
     put_legend_beside(right, "reads/writes")
     figure.suptitle(source.title(f"Random IOPS {_state(is_steady=is_steady)}"), x=0.012, ha="left", fontweight="bold")
     put_caption(figure, source.caption(f"Averages over {_window_words(is_steady=is_steady)}."))
@@ -211,11 +236,27 @@ def _table(axes: Axes, cells: Sequence[Cell], word: Callable[[float], str], *, i
             is_dark = logs[row, column] > middle + 0.5 * (np.nanmax(logs) - middle)
             color = "white" if is_dark and np.nanmax(logs) > np.nanmin(logs) else BLACK
             axes.text(column, row, word(float(value)), ha="center", va="center", fontsize=8.5, color=color)
+    for cell in (cell for cell in cells if cell.limits):
+        place = (mixes.index(cell.read_percent), blocks.index(cell.block_bytes))
+        _frame(axes, place, [limit.bound for limit in cell.limits])
     axes.set_xticks(range(len(mixes)), [_mix(reads) for reads in mixes])
     axes.set_yticks(range(len(blocks)), [format_quantity(block, "B") for block in blocks])
     axes.set_xlabel("Reads/writes, %")
     axes.set_ylabel("Block size")
     axes.grid(visible=False)
+
+
+def _frame(axes: Axes, place: tuple[int, int], bounds: Sequence[str]) -> None:
+    """Frame a cell of a table as a limit is drawn, with its bounds at the bottom."""
+    from matplotlib.patches import Rectangle
+
+    column, row = place
+    corner = (column - 0.47, row - 0.47)
+    # White below the dashes: the ground may be as dark as they are.
+    axes.add_patch(Rectangle(corner, 0.94, 0.94, fill=False, edgecolor="white", linewidth=2.4))
+    axes.add_patch(Rectangle(corner, 0.94, 0.94, fill=False, edgecolor=RED, linewidth=1.6, linestyle=LIMIT_DASHES))
+    ground = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
+    axes.text(column, row + 0.42, "\n".join(bounds), ha="center", va="bottom", fontsize=6, color=RED, bbox=ground)
 
 
 @styled
@@ -224,64 +265,25 @@ def bandwidth_bars(cells: Sequence[Cell], source: Source, *, is_steady: bool = T
     figure = blank(8.6, 4.2)
     axes = figure.subplots()
     blocks = sorted({cell.block_bytes for cell in cells})
-    for shift, reads, name, color in ((-0.2, 100, "reads", BLUE), (0.2, 0, "writes", ORANGE)):
-        chosen = {cell.block_bytes: cell.value / 1e6 for cell in cells if cell.read_percent == reads}
-        places = [place + shift for place, block in enumerate(blocks) if block in chosen]
-        bars = axes.bar(places, [chosen[block] for block in blocks if block in chosen], 0.36, color=color, label=name)
-        axes.bar_label(bars, fmt="%.0f", fontsize=9, padding=2)
+    scale, shown_unit = fitting("B/s", max(cell.value for cell in cells))
+    for number, (shift, reads, name) in enumerate(((-0.2, 100, "reads"), (0.2, 0, "writes"))):
+        chosen = {cell.block_bytes: cell for cell in cells if cell.read_percent == reads}
+        places = {block: place + shift for place, block in enumerate(blocks) if block in chosen}
+        heights = [chosen[block].value * scale for block in places]
+        bars = axes.bar(list(places.values()), heights, 0.36, **bar_look(number), label=name)
+        axes.bar_label(bars, [f"{height:.3g}" for height in heights], fontsize=9, padding=2)
+        for block, place in places.items():
+            for limit in chosen[block].limits:
+                mark_limit(axes, limit, scale, (place - 0.19, place + 0.19))
     axes.set_xticks(range(len(blocks)), [format_quantity(block, "B") for block in blocks])
     axes.set_xlabel("Block size")
-    axes.set_ylabel("Throughput, MB/s")
+    axes.set_ylabel(f"Throughput, {shown_unit}")
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+    put_legend_beside(axes)
     axes.set_title(source.title(f"Sequential throughput {_state(is_steady=is_steady)}"))
     put_caption(figure, source.caption(f"Averages over {_window_words(is_steady=is_steady)}."))
     return figure
-
-
-@styled
-def write_saturation(iops: RoundsMeasured, longest: RoundsMeasured | None, source: Source) -> Figure:
-    """IOPS of random writes to a new drive over time and over what was written; the longest latency over time."""
-    figure = blank(11.5, 6.2)
-    over_time, over_bytes, stalls = figure.subplot_mosaic([["time", "bytes"], ["stalls", "bytes"]]).values()
-    criteria = criteria_of(iops) or Criteria()
-    spans = steady_spans(iops.values, criteria)
-    times_s = [iops.round_s * number for number in range(1, len(iops.values) + 1)]
-    block = parse_size(iops.labels["block"])
-    written = [total / _GIB for total in accumulate(value * iops.round_s * block for value in iops.values)]
-    for axes, along, what in ((over_time, times_s, "Time, s"), (over_bytes, written, "Written, GiB")):
-        _saturating(axes, along, iops.values, spans)
-        axes.set_xlabel(what)
-        axes.set_ylabel("IOPS")
-        axes.set_ylim(bottom=0)
-    if longest is not None:
-        times_s = [longest.round_s * number for number in range(1, len(longest.values) + 1)]
-        stalls.plot(times_s, [value * 1e3 for value in longest.values], color=RED, linewidth=1.2)
-        make_y_logarithmic(stalls)
-    stalls.set_xlabel("Time, s")
-    stalls.set_ylabel("Longest latency, ms")
-    stalls.sharex(over_time)
-    figure.suptitle(
-        source.title(f"Write saturation, {iops.labels['block']} random writes to a purged drive"),
-        x=0.012,
-        ha="left",
-        fontweight="bold",
-    )
-    put_caption(figure, source.caption(f"Rounds of {iops.round_s:g} s.", _criteria_words([iops])), _shown(over_bytes))
-    return figure
-
-
-def _saturating(axes: Axes, along: Sequence[float], values: Sequence[float], spans: Sequence[SteadySpan]) -> None:
-    axes.plot(along, values, color=BLUE, linewidth=1.4, label="IOPS of a round")
-    for number, span in enumerate(spans):
-        end = along[(span.left or len(values)) - 1]
-        label = "steady" if number == 0 else "_nolegend_"
-        axes.axvspan(along[span.attained.first - 1], end, color=GREEN, alpha=0.12, linewidth=0, label=label)
-        axes.hlines(span.attained.average, along[span.attained.first - 1], end, color=BLACK, linewidth=1)
-    if spans and spans[0].left is not None:
-        left_at = along[spans[0].left - 1]
-        axes.axvline(left_at, color=ORANGE, linestyle=(0, (4, 3)), label="end of FOB (fresh out of box) state")
 
 
 @styled
@@ -291,16 +293,20 @@ def demand_curve(points: Sequence[DemandPoint], workload: str, source: Source, *
     axes = figure.subplots()
     make_y_logarithmic(axes)
     chosen = sorted(points, key=lambda point: point.outstanding)
-    iops = [point.iops for point in chosen]
-    axes.plot(iops, [point.average_s * 1e6 for point in chosen], color=BLUE, marker="o", label="average")
-    axes.plot(iops, [point.p99_s * 1e6 for point in chosen], color=ORANGE, marker="s", markersize=4, label="p99")
+    per_iops, iops_unit = fitting("IOPS", max(point.iops for point in chosen))
+    per_s, latency_unit = fitting("s", max(point.p99_s for point in chosen))
+    iops = [point.iops * per_iops for point in chosen]
+    axes.plot(iops, [point.average_s * per_s for point in chosen], **line_look(0), marker="o", label="average")
+    axes.plot(iops, [point.p99_s * per_s for point in chosen], **line_look(1), marker="s", markersize=4, label="p99")
     for point in chosen:
-        place = (point.iops, point.average_s * 1e6)
+        place = (point.iops * per_iops, point.average_s * per_s)
         axes.annotate(f"{point.outstanding}", place, (6, -11), textcoords="offset points", fontsize=8.5)
     axes.set_xlim(left=0)
     axes.margins(y=0.15)
-    axes.set_xlabel("IOPS")
-    axes.set_ylabel("Latency, us")
+    axes.set_xlabel(iops_unit)
+    axes.set_ylabel(f"Latency, {latency_unit}")
+    draw_limits(axes, [limit for point in chosen for limit in point.limits], per_s)
+    draw_limits(axes, [limit for point in chosen for limit in point.iops_limits], per_iops, is_across=False)
     put_legend_beside(axes)
     axes.set_title(source.title(f"Demand curve, {workload}" + ("" if is_steady else ", NOT STEADY")))
     put_caption(figure, source.caption("The number at a point is how many I/Os were outstanding."))
@@ -331,7 +337,8 @@ def _rounds_axis(axes: Axes, rounds: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _criteria_words(series: Sequence[RoundsMeasured]) -> str:
+def criteria_words(series: Sequence[RoundsMeasured]) -> str:
+    """The criteria of steady state in a sentence; empty where none of the series was judged by them."""
     criteria = next((found for found in map(criteria_of, series) if found), None)
     if criteria is None:
         return ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
 from rackloop.record import RoundsMeasured
 from rackloop.units import parse_size
+from rackloop_reports.plots._limits import LimitLine, limits_of
 from rackloop_reports.plots._style import Source
 from rackloop_reports.plots.characterize import (
     Cell,
@@ -19,8 +20,8 @@ from rackloop_reports.plots.characterize import (
     latency_matrix,
     measurement_window,
     steady_state_convergence,
-    write_saturation,
 )
+from rackloop_reports.plots.saturation import write_saturation
 from rackloop_reports.record import TestRecord, samples_of
 
 IOPS, LATENCY, LONGEST, BANDWIDTH = "steady.iops", "steady.latency", "steady.longest", "steady.bandwidth"
@@ -29,6 +30,8 @@ DEMAND_IOPS, DEMAND_LATENCY = "demand.iops", "demand.latency"
 UNSTEADY_IOPS, UNSTEADY_LATENCY, UNSTEADY_LONGEST = "unsteady.iops", "unsteady.latency", "unsteady.longest"
 UNSTEADY_BANDWIDTH = "unsteady.bandwidth"
 _SATURATION, _SATURATION_LONGEST = "saturation.iops", "saturation.longest"
+_SATURATED = (_SATURATION, "saturation.fresh", "saturation.last", "saturation.steady")
+_NO_LABELS: Mapping[str, str] = {}
 
 Drawing = tuple[str, Callable[[], Figure]]
 
@@ -43,8 +46,8 @@ def characterize_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]
     if latency and not by_depth:
         stalls = LONGEST if is_calm else UNSTEADY_LONGEST
         panels = [
-            ("Average", _cells(test, latency, _mean)),
-            ("99 %", _cells(test, latency, lambda samples: samples.quantile(0.99))),
+            ("Average", _cells(test, latency, _mean, ("mean", "p50"))),
+            ("99 %", _cells(test, latency, lambda samples: samples.quantile(0.99), ("p99", "p99.9", "p95", "max"))),
             ("Longest", _cells(test, stalls, lambda samples: samples.maximum)),
         ]
         drawn = [panel for panel in panels if panel[1]]
@@ -60,14 +63,21 @@ def characterize_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]
         yield "Demand curve", lambda: demand_curve(points, workload, source, is_steady=not by_depth)
     if saturation := _rounds(test, _SATURATION):
         longest = next(iter(_rounds(test, _SATURATION_LONGEST)), None)
-        yield "Write saturation", lambda: write_saturation(saturation[0], longest, source)
+        yield (
+            "Write saturation",
+            lambda: write_saturation(
+                saturation[0], longest, source, _limits(test, _SATURATED), _limits(test, [_SATURATION_LONGEST])
+            ),
+        )
     series = [rounds for rounds in test.rounds if rounds.name.startswith("rounds.") and rounds.values]
     tracked = [rounds for rounds in series if rounds.criteria is not None]
     if tracked:
         mixes = {rounds.labels["mix"] for rounds in tracked}
         alike = [rounds for rounds in series if rounds.labels["mix"] in mixes]
-        yield "Steady state measurement window", lambda: measurement_window(tracked, source)
-        yield "Steady state convergence", lambda: steady_state_convergence(alike, source)
+        limits = [_limits(test, _of_rounds(rounds), rounds.labels) for rounds in tracked]
+        decided = [limit for found in limits for limit in found]
+        yield "Steady state measurement window", lambda: measurement_window(tracked, source, limits)
+        yield "Steady state convergence", lambda: steady_state_convergence(alike, source, decided)
 
 
 def _figures(test: TestRecord, steady: str, unsteady: str) -> tuple[str, bool]:
@@ -86,10 +96,35 @@ def _taken(test: TestRecord, name: str) -> Iterator[tuple[Mapping[str, str], Dis
     return ((measured.labels, samples_of(measured)) for measured in test.measured(name, ("block", "mix")))
 
 
-def _cells(test: TestRecord, name: str, statistic: Callable[[Distribution], float]) -> list[Cell]:
+def _of_rounds(rounds: RoundsMeasured) -> list[str]:
+    """The measures of what was measured in rounds, such as ``steady.iops`` of ``rounds.iops``."""
+    quantity = rounds.name.partition(".")[2]
+    return [f"{state}.{quantity}" for state in ("steady", "unsteady", "demand")]
+
+
+def _limits(test: TestRecord, names: Iterable[str], labels: Mapping[str, str] = _NO_LABELS) -> list[LimitLine]:
+    """The limits of the measures of these names whose labels are not others than ``labels``."""
     return [
-        Cell(parse_size(labels["block"]), int(labels["mix"].partition("/")[0]), statistic(samples))
-        for labels, samples in _taken(test, name)
+        limit
+        for name in names
+        for measured in test.measured(name)
+        if all(labels.get(key, value) == value for key, value in measured.labels.items())
+        for limit in limits_of(test, measured, name if name in _SATURATED else "")
+    ]
+
+
+def _cells(
+    test: TestRecord, name: str, statistic: Callable[[Distribution], float], limited: Collection[str] = ()
+) -> list[Cell]:
+    """The figures of a matrix, each with its limits; where there are ``limited`` statistics, with those alone."""
+    return [
+        Cell(
+            parse_size(measured.labels["block"]),
+            int(measured.labels["mix"].partition("/")[0]),
+            statistic(samples_of(measured)),
+            [limit for limit in limits_of(test, measured) if not limited or limit.statistic in limited],
+        )
+        for measured in test.measured(name, ("block", "mix"))
     ]
 
 
@@ -97,7 +132,14 @@ def _demand(test: TestRecord) -> list[DemandPoint]:
     names = (DEMAND_LATENCY, DEMAND_IOPS) if any(_taken(test, DEMAND_IOPS)) else (UNSTEADY_LATENCY, UNSTEADY_IOPS)
     latency = {labels.get("outstanding"): samples for labels, samples in _taken(test, names[0])}
     return [
-        DemandPoint(int(depth), samples.mean, latency[depth].mean, latency[depth].quantile(0.99))
+        DemandPoint(
+            int(depth),
+            samples.mean,
+            latency[depth].mean,
+            latency[depth].quantile(0.99),
+            _limits(test, names[:1], labels),
+            _limits(test, names[1:], labels),
+        )
         for labels, samples in _taken(test, names[1])
         if (depth := labels.get("outstanding")) is not None and depth in latency
     ]

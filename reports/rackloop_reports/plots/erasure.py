@@ -10,17 +10,19 @@ from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
 from rackloop.units import counted, format_quantity
+from rackloop_reports.plots._limits import LimitLine, draw_limits, mark_limit
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
-    CYCLE,
     GREEN,
     ORANGE,
     RED,
     Source,
+    bar_look,
     blank,
     line_look,
     put_caption,
+    put_legend_beside,
     styled,
 )
 
@@ -53,6 +55,7 @@ class StateLatency:
 
     state: str
     samples: Distribution
+    limits: Sequence[LimitLine] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class RebuildBar:
     way: str
     seconds: float
     tenants: Distribution | None = None
+    limits: Sequence[LimitLine] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class TailCurve:
     panel: str
     name: str
     points: Sequence[tuple[float, float | None, float, float | None]] = field(default_factory=tuple)
+    limits: Sequence[LimitLine] = ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class GroupedBar:
     group: str
     name: str
     value: float
+    limits: Sequence[LimitLine] = ()
 
 
 @styled
@@ -151,6 +157,7 @@ def degraded_reads(states: Sequence[StateLatency], source: Source) -> Figure:
         axes.step(x, y, where="post", **look, label=words)
         axes.plot([high * 1e3], [share], marker="D", markersize=4, color=look["color"])
     axes.set_ylim(0, 1.05)
+    draw_limits(axes, [limit for entry in states for limit in entry.limits], 1e3, is_across=False)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("Read latency, ms")
     axes.set_ylabel("Share of reads at or below")
@@ -167,6 +174,9 @@ def rebuild_times(bars: Sequence[RebuildBar], source: Source) -> Figure:
     figure = blank(11.5 if has_tenants else 6.4, 1.6 + 0.5 * len(bars))
     left, *rest = figure.subplots(1, 2 if has_tenants else 1, squeeze=False).flat
     _across(left, [(bar.seconds, f"{bar.seconds:.3g} s") for bar in bars], "Rebuild, s", BLUE)
+    for place, bar in enumerate(bars):
+        for limit in bar.limits:
+            mark_limit(left, limit, 1.0, (place + 0.45, place - 0.45), is_across=False)
     left.set_yticks(range(len(bars)), [bar.way for bar in bars])
     for axes in rest:
         _across(axes, [_waits(bar.tenants) for bar in bars], "Tenants' reads meanwhile, median, ms", ORANGE)
@@ -208,7 +218,7 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
     for axes, panel in zip(drawn.flat, panels, strict=False):
         for curve in (curve for curve in curves if curve.panel == panel):
             number = names.index(curve.name)
-            _tail(axes, curve, CYCLE[number % len(CYCLE)], _ASIDE**number)
+            _tail(axes, curve, number, _ASIDE**number)
         axes.set_title(panel, fontsize=10)
         axes.set_xscale("log")
     tried = sorted({probability for curve in curves for probability, *_ in curve.points})
@@ -216,6 +226,8 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
     drawn.flat[0].set_xticks([], minor=True)
     # The panels share their axis: set before all are drawn, it would end at the first one's.
     drawn.flat[0].set_ylim(bottom=0)
+    for axes, panel in zip(drawn.flat, panels, strict=False):
+        draw_limits(axes, [limit for curve in curves if curve.panel == panel for limit in curve.limits], 1.0)
     for axes in drawn[:, 0]:
         axes.set_ylabel("Time of a read, s")
     for axes in drawn[-1, :]:
@@ -227,7 +239,7 @@ def tail_curves(curves: Sequence[TailCurve], source: Source) -> Figure:
     return figure
 
 
-def _tail(axes: Axes, curve: TailCurve, color: str, aside: float) -> None:
+def _tail(axes: Axes, curve: TailCurve, number: int, aside: float) -> None:
     points = sorted(curve.points)
     values = [value for _, _, value, _ in points]
     below = [value - low if low is not None else 0.0 for _, low, value, _ in points]
@@ -236,7 +248,7 @@ def _tail(axes: Axes, curve: TailCurve, color: str, aside: float) -> None:
         [probability * aside for probability, *_ in points],
         values,
         [below, above],
-        color=color,
+        **line_look(number),
         marker="o",
         markersize=4,
         capsize=3,
@@ -252,6 +264,7 @@ def codec_throughput(bars: Sequence[GroupedBar], source: Source) -> Figure:
         source.title("Codec"),
         ("Code: user sectors + redundancy sectors", "Throughput, GB/s"),
         source.caption("Medians on one core of the machine that the harness runs on."),
+        1e-9,
     )
 
 
@@ -263,10 +276,11 @@ def update_latency(bars: Sequence[GroupedBar], source: Source) -> Figure:
         source.title("Updates of part of a codeword"),
         ("Code, and sectors updated", "Latency, ms"),
         source.caption("Medians, until data and redundancy are on the drive; nothing was in a cache."),
+        1e3,
     )
 
 
-def _grouped(bars: Sequence[GroupedBar], title: str, labels: tuple[str, str], caption: str) -> Figure:
+def _grouped(bars: Sequence[GroupedBar], title: str, labels: tuple[str, str], caption: str, factor: float) -> Figure:
     groups = list(dict.fromkeys(bar.group for bar in bars))
     names = list(dict.fromkeys(bar.name for bar in bars))
     figure = blank(max(6.4, 2.0 + 1.1 * len(groups)), 4.4)
@@ -275,14 +289,17 @@ def _grouped(bars: Sequence[GroupedBar], title: str, labels: tuple[str, str], ca
     for number, name in enumerate(names):
         found = {bar.group: bar.value for bar in bars if bar.name == name}
         places = [groups.index(group) + (number - (len(names) - 1) / 2) * width for group in found]
-        drawn = axes.bar(places, list(found.values()), width * 0.92, color=CYCLE[number % len(CYCLE)], label=name)
+        drawn = axes.bar(places, list(found.values()), width * 0.92, **bar_look(number), label=name)
         axes.bar_label(drawn, fmt="%.2g", fontsize=8, padding=2)
+        for place, group in zip(places, found, strict=True):
+            for limit in (limit for bar in bars if (bar.group, bar.name) == (group, name) for limit in bar.limits):
+                mark_limit(axes, limit, factor, (place - width / 2, place + width / 2))
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
     axes.margins(y=0.15)
     axes.grid(visible=False, axis="x")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8.5)
+    put_legend_beside(axes)
     axes.set_title(title)
     put_caption(figure, caption)
     return figure

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
+from rackloop_reports.plots._limits import LimitLine, limits_of
 from rackloop_reports.plots._style import Source
 from rackloop_reports.plots.erasure import (
     GroupedBar,
@@ -71,6 +72,11 @@ def _taken(test: TestRecord, name: str) -> Iterator[tuple[Mapping[str, str], Dis
     return ((measured.labels, samples_of(measured)) for measured in found)
 
 
+def _limits(test: TestRecord, name: str, labels: Mapping[str, str]) -> list[LimitLine]:
+    """The limits of what was measured under this name with these labels."""
+    return [limit for one in test.measured(name) if one.labels == labels for limit in limits_of(test, one)]
+
+
 def _same(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(labels.items()))
 
@@ -100,7 +106,9 @@ def _damage_words(labels: Mapping[str, str]) -> str:
 
 def _states(test: TestRecord) -> list[StateLatency]:
     return [
-        StateLatency(", ".join(filter(None, (labels["when"], _said(labels, {"when"})))), samples)
+        StateLatency(
+            ", ".join(filter(None, (labels["when"], _said(labels, {"when"})))), samples, _limits(test, READS, labels)
+        )
         for labels, samples in _taken(test, READS)
     ]
 
@@ -112,7 +120,7 @@ def _rebuilds(test: TestRecord) -> list[RebuildBar]:
         if (labels["when"], labels["request"]) == ("rebuilding", "read")
     }
     return [
-        RebuildBar(way or "rebuild", samples.quantile(0.5), waited.get(way))
+        RebuildBar(way or "rebuild", samples.quantile(0.5), waited.get(way), _limits(test, REBUILD, labels))
         for labels, samples in _taken(test, REBUILD)
         for way in (_said(labels, _ASIDE),)
     ]
@@ -125,23 +133,30 @@ def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
 
 def _tails(test: TestRecord) -> list[TailCurve]:
     curves: dict[tuple[str, str], list[tuple[float, float | None, float, float | None]]] = {}
+    limits: dict[tuple[str, str], list[LimitLine]] = {}
     for labels, samples in _taken(test, TAIL):
         low, high = samples.quantile_ci95(0.5)
         panel = f"{int(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
         point = (float(labels["ph"]), low, samples.quantile(0.5), high)
         curves.setdefault((panel, labels["read"]), []).append(point)
-    return [TailCurve(panel, read, points) for (panel, read), points in curves.items()]
+        limits.setdefault((panel, labels["read"]), []).extend(_limits(test, TAIL, labels))
+    return [TailCurve(panel, read, points, limits[panel, read]) for (panel, read), points in curves.items()]
 
 
 def _updates(test: TestRecord) -> list[GroupedBar]:
     return [
-        GroupedBar(f"{labels['code']},\n{labels['updated']}", labels["method"], samples.quantile(0.5) * 1e3)
+        GroupedBar(
+            f"{labels['code']},\n{labels['updated']}",
+            labels["method"],
+            samples.quantile(0.5) * 1e3,
+            _limits(test, UPDATE, labels),
+        )
         for labels, samples in _taken(test, UPDATE)
     ]
 
 
 def _throughputs(test: TestRecord) -> list[GroupedBar]:
     return [
-        GroupedBar(labels["code"], labels["act"], samples.quantile(0.5) / 1e9)
+        GroupedBar(labels["code"], labels["act"], samples.quantile(0.5) / 1e9, _limits(test, CODEC, labels))
         for labels, samples in _taken(test, CODEC)
     ]

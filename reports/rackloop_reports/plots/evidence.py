@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from rackloop.record import EvidenceGathered
-from rackloop_reports.plots._style import CYCLE, GREY, Source, blank, put_caption, styled
+from rackloop_reports.plots._style import CYCLE, GREY, Source, blank, label_time, put_caption, styled
 
 _LANE_IN = 0.34
 
@@ -37,7 +37,7 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
         axes.text(_seconds(edge_ns, evidence), -0.72, what, color=GREY, fontsize=8, ha="center", va="bottom")
     axes.set_yticks(range(len(lanes)), [f"{name} ({len(evidence.lanes[name])})" for name in lanes])
     axes.set_ylim(len(lanes) - 0.4, -0.75)
-    axes.set_xlabel("Time since the test began, s")
+    label_time(axes, "Time since the test began")
     axes.set_title(source.title("What was written down, on one time base"), pad=16)
     put_caption(
         figure,

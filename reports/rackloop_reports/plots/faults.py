@@ -10,7 +10,8 @@ from matplotlib.patches import Patch
 
 from rackloop.record import IoSeries
 from rackloop.units import counted
-from rackloop_reports.plots._style import BLACK, CYCLE, Source, blank, put_caption, styled
+from rackloop_reports.plots._limits import LimitLine
+from rackloop_reports.plots._style import BLACK, Source, bar_look, blank, label_time, put_caption, styled
 from rackloop_reports.plots.remaps import io_panels
 from rackloop_reports.record import FaultRecord
 
@@ -22,11 +23,17 @@ _LEAST_SHARE = 0.002
 
 @styled
 def fault_timeline(
-    faults: Sequence[FaultRecord], series: Sequence[IoSeries], start_ns: int, end_ns: int, source: Source
+    faults: Sequence[FaultRecord],
+    series: Sequence[IoSeries],
+    start_ns: int,
+    end_ns: int,
+    source: Source,
+    limits: Sequence[LimitLine] = (),
 ) -> Figure:
     """A lane for each target with a bar for each fault, from its command until it was undone; I/O on the same axis.
 
-    A line marks the first observed effect. A fault whose end was not observed lasts to the end of the run.
+    A line marks the first observed effect. A fault whose end was not observed lasts to the end of the run. ``limits``
+    are of stalls.
     """
     stood = [fault for fault in faults if fault.is_acknowledged]
     targets = list(dict.fromkeys(fault.target for fault in stood))
@@ -43,15 +50,15 @@ def fault_timeline(
             row, left = lanes.index(fault.target), (fault.began_ns - start_ns) / 1e9
             lasts_s = ((fault.healed_ns or end_ns) - fault.began_ns) / 1e9
             # A fault of milliseconds is seen all the same.
-            axes.barh(row, max(lasts_s, least_s), 0.62, left=left, color=_color(kinds, fault.kind), alpha=0.85)
+            axes.barh(row, max(lasts_s, least_s), 0.62, left=left, **bar_look(kinds.index(fault.kind)), alpha=0.85)
             if fault.effect is not None:
                 seen_s = (fault.effect.at_ns - start_ns) / 1e9
                 axes.plot([seen_s, seen_s], [row - 0.38, row + 0.38], color=BLACK, linewidth=1.2)
     axes.set_yticks(range(len(lanes)), lanes)
     axes.invert_yaxis()
     axes.set_title(source.title("Faults and I/O"))
-    io_panels(list(whole[1:]), series, start_ns)
-    whole[-1].set_xlabel("Time since the run started, s")
+    io_panels(list(whole[1:]), series, start_ns, limits)
+    label_time(whole[-1], "Time since the run started")
     hidden = len(targets) - len(lanes)
     put_caption(
         figure,
@@ -61,12 +68,8 @@ def fault_timeline(
             + ", from the command until it was undone and read back."
         ),
         [
-            *(Patch(color=_color(kinds, kind), label=kind) for kind in kinds),
+            *(Patch(**bar_look(place), label=kind) for place, kind in enumerate(kinds)),
             Line2D([], [], color=BLACK, marker="|", markersize=8, linestyle="none", label="first effect seen"),
         ],
     )
     return figure
-
-
-def _color(kinds: list[str], kind: str) -> str:
-    return CYCLE[kinds.index(kind) % len(CYCLE)]

@@ -12,16 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rackloop.measurement import Distribution, Interval
+from rackloop_reports.plots._limits import LimitLine, draw_limits
 from rackloop_reports.plots._style import (
     BLACK,
     CYCLE,
     GREY,
     LIMIT_DASHES,
     RED,
-    LimitLine,
     Source,
     blank,
-    draw_limit,
     make_y_logarithmic,
     milliseconds,
     put_caption,
@@ -63,7 +62,11 @@ def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
     for place, entry in enumerate(stacks):
         _measured_bar(axes, place, entry)
         for limit in entry.limits:
-            axes.hlines(limit.value * 1e3, place - 0.42, place + 0.02, color=RED, linewidth=2, linestyle=LIMIT_DASHES)
+            value_ms = limit.value * 1e3
+            axes.hlines(value_ms, place - 0.42, place + 0.02, color=RED, linewidth=2, linestyle=LIMIT_DASHES)
+            said = (place - 0.43, value_ms)
+            ground = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+            axes.annotate(limit.bound, said, ha="right", va="center", color=RED, fontsize=7, bbox=ground)
         paper_s = PAPER_LATENCY_S.get(entry.stack)
         if paper_s is not None:
             axes.bar(place + 0.2, paper_s * 1e3, 0.34, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
@@ -78,18 +81,18 @@ def figure_2(stacks: Sequence[StackLatency], source: Source) -> Figure:
             )
     axes.axhline(PAPER_MOUNT_S * 1e3, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0.5)
     axes.set_xticks(range(len(stacks)), [entry.title for entry in stacks])
-    axes.set_xlim(-0.6, len(stacks) - 0.4)
+    axes.set_xlim(-0.8 if any(entry.limits for entry in stacks) else -0.6, len(stacks) - 0.4)
     lowest = min([0.001, *(entry.samples.minimum for entry in stacks if entry.samples.minimum > 0)])
     limits_s = [limit.value for entry in stacks for limit in entry.limits]
     highest = max([0.2, *limits_s, *(entry.samples.quantile(0.99) for entry in stacks)])
     axes.set_ylim(lowest * 1e3 / 3, highest * 1e3 * 2.4)
     axes.set_ylabel("Remap latency, ms")
     axes.set_title(source.title("Remap latency by driver stack"))
-    limited = any(entry.limits for entry in stacks)
+    limited = list(dict.fromkeys(limit.statistic for entry in stacks for limit in entry.limits))
     put_caption(
         figure,
         source.caption(_counts(stacks), "Intervals from order statistics; log scale."),
-        _figure_2_legend(is_limited=limited),
+        _figure_2_legend(limited),
     )
     return figure
 
@@ -141,14 +144,14 @@ def _bars(value_ms: float, interval: Interval) -> list[list[float]]:
     return [[below], [above]]
 
 
-def _figure_2_legend(*, is_limited: bool) -> list[Artist]:
+def _figure_2_legend(limited: Sequence[str]) -> list[Artist]:
     from matplotlib.patches import Patch
 
-    limit = Line2D([], [], color=RED, linewidth=2, linestyle=LIMIT_DASHES, label="limit of p99")
+    limit = Line2D([], [], color=RED, linewidth=2, linestyle=LIMIT_DASHES, label=f"limit of {', '.join(limited)}")
     return [
         Patch(color=CYCLE[0], label="median, 95 % interval"),
         Line2D([], [], color=CYCLE[1], marker="D", linestyle="none", label="p99, 95 % interval"),
-        *([limit] if is_limited else []),
+        *([limit] if limited else []),
         Patch(facecolor="white", edgecolor=GREY, hatch="////", label="paper, Figure 2"),
         Line2D([], [], color=GREY, linestyle=(0, (4, 3)), label="paper, NTFS mount"),
     ]
@@ -210,20 +213,8 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
             va="center",
             fontsize=8.5,
         )
-    for limit in entry.limits:
-        draw_limit(axes, limit.value * 1e3, is_across=False)
-        axes.annotate(
-            f"limit of {limit.statistic}",
-            (limit.value * 1e3, 0.02),
-            (-3, 0),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="bottom",
-            color=RED,
-            fontsize=8,
-        )
     axes.set_ylim(0, 1.08)
     axes.margins(x=0.12)
+    draw_limits(axes, entry.limits, 1e3, is_across=False)
     axes.set_title(entry.title, fontsize=10)
     axes.set_xlabel("Remap latency, ms")

@@ -16,13 +16,14 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
-    CYCLE,
     GREEN,
     GREY,
+    LINES,
     ORANGE,
     PURPLE,
     RED,
     SKY,
+    bar_look,
     blank,
     line_look,
     put_caption,
@@ -159,9 +160,7 @@ def bar_sheet(panels: Sequence[BarPanel], title: str, y_label: str, caption: str
         drawn[row, 0].set_ylabel(y_label)
     figure.suptitle(title, x=0.012, ha="left", fontweight="bold")
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
-    put_caption(
-        figure, caption, [Patch(color=color, label=name) for color, name in zip(cycle(CYCLE), names, strict=False)]
-    )
+    put_caption(figure, caption, [Patch(**bar_look(number), label=name) for number, name in enumerate(names)])
     return figure
 
 
@@ -178,7 +177,8 @@ def _latencies(axes: Axes, cell: TailCell) -> None:
         # A line needs two points to be seen.
         alone = "_" if len(points) == 1 else ""
         sectors, model = [point.sectors for point in points], [point.model_s for point in points]
-        axes.plot(sectors, model, color=color, linewidth=1.4, marker=alone, markersize=22)
+        dashes = LINES[0] if color == _WITHOUT else LINES[1]
+        axes.plot(sectors, model, color=color, linestyle=dashes, linewidth=1.4, marker=alone, markersize=22)
         _estimates(axes, [(point.sectors, point.trials) for point in points], color, "o", filled=False)
         _estimates(axes, [(point.sectors, point.measured) for point in points], color, "x", filled=True)
     axes.set_ylim(bottom=0)
@@ -215,7 +215,7 @@ def _reductions(axes: Axes, cells: Sequence[TailCell]) -> None:
             [1 - coded.model_s / plain.model_s for plain, coded in pairs],
             color=color,
             linewidth=1.4,
-            linestyle="--",
+            linestyle=LINES[number % len(LINES)],
             marker="_" if len(pairs) == 1 else "",
             markersize=22,
         )
@@ -236,14 +236,15 @@ def _tail_legend(cells: Sequence[TailCell]) -> list[Line2D]:
     points = [point for cell in cells for point in (*cell.without, *cell.coded)]
     legend = [
         Line2D([], [], color=_WITHOUT, label="drive retries"),
-        Line2D([], [], color=_WITH, label="local erasure code"),
+        Line2D([], [], color=_WITH, linestyle=LINES[1], label="local erasure code"),
     ]
     if any(point.trials for point in points):
         legend.append(_marker("o", GREY, "white", "Monte Carlo"))
     if any(point.measured for point in points):
         legend.append(_marker("x", BLACK, BLACK, "drive model"))
-    for color, retry_s in zip(cycle(_RETRY_COLORS), sorted({cell.retry_s for cell in cells}), strict=False):
-        legend.append(Line2D([], [], color=color, linestyle="--", label=f"cut, {retry_s * 1e3:g} ms"))
+    for number, retry_s in enumerate(sorted({cell.retry_s for cell in cells})):
+        color, dashes = _RETRY_COLORS[number % len(_RETRY_COLORS)], LINES[number % len(LINES)]
+        legend.append(Line2D([], [], color=color, linestyle=dashes, label=f"cut, {retry_s * 1e3:g} ms"))
     if any(cell.published for cell in cells):
         published = _diamond([], [])
         published.set_label("paper")
@@ -261,9 +262,9 @@ def _diamond(x: Sequence[float], y: Sequence[float]) -> Line2D:
 
 def _bars(axes: Axes, panel: BarPanel) -> None:
     width = _BAR_SHARE / len(panel.series)
-    for number, (color, values) in enumerate(zip(cycle(CYCLE), panel.series.values(), strict=False)):
+    for number, values in enumerate(panel.series.values()):
         offset = (number + 0.5) * width - _BAR_SHARE / 2
-        axes.bar([place + offset for place in range(len(panel.groups))], values, width * 0.94, color=color)
+        axes.bar([place + offset for place in range(len(panel.groups))], values, width * 0.94, **bar_look(number))
     names = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in panel.groups]
     axes.set_xticks(range(len(names)), names)
     if max(map(len, names)) * len(names) > 50:

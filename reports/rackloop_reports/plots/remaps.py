@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from rackloop.record import IoSeries, RemapSeen
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal
 from rackloop.units import counted
+from rackloop_reports.plots._limits import LimitLine, draw_limits
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
@@ -28,6 +29,7 @@ from rackloop_reports.plots._style import (
     blank,
     fitting,
     in_paper_order,
+    label_time,
     line_look,
     milliseconds,
     put_caption,
@@ -125,10 +127,15 @@ def _piece_handles() -> list[Patch]:
 
 @styled
 def remap_timeline(
-    remaps: Sequence[RemapSeen], acts: Sequence[Act], series: Sequence[IoSeries], start_ns: int, source: Source
+    remaps: Sequence[RemapSeen],
+    acts: Sequence[Act],
+    series: Sequence[IoSeries],
+    start_ns: int,
+    source: Source,
+    limits: Sequence[LimitLine] = (),
 ) -> Figure:
     """Every remap on the lane of its server port, with map changes and PHY drops; I/O below on the same time axis;
-    at the bottom, for each stack, the slowest remap with its neighbours."""  # noqa: D205, D209
+    at the bottom, for each stack, the slowest remap with its neighbours. ``limits`` are of stalls."""  # noqa: D205, D209
     lanes = sorted({(remap.server, remap.port) for remap in remaps})[:_LANES_AT_MOST]
     stacks = in_paper_order({remap.stack for remap in remaps})[:_DETAILS_AT_MOST]
     io_axes = len({entry.quantity for entry in series})
@@ -145,9 +152,9 @@ def remap_timeline(
             _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
     _lanes(whole[0], remaps, lanes, start_ns)
     _marks(whole[0], acts, start_ns, len(lanes))
-    io_panels(list(whole[1:]), series, start_ns)
+    io_panels(list(whole[1:]), series, start_ns, limits)
     whole[0].set_title(source.title("Remaps and I/O"))
-    whole[-1].set_xlabel("Time since the run started, s")
+    label_time(whole[-1], "Time since the run started")
     hidden = len({(remap.server, remap.port) for remap in remaps}) - len(lanes)
     put_caption(
         figure,
@@ -216,8 +223,10 @@ def _mark_handles() -> list[Line2D]:
     ]
 
 
-def io_panels(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int) -> None:
-    """Each quantity of the series on a panel of its own, on the time since ``origin_ns``."""
+def io_panels(
+    panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int, limits: Sequence[LimitLine] = ()
+) -> None:
+    """Each quantity of the series on a panel of its own, on the time since ``origin_ns``, times with their limits."""
     quantities = sorted({(entry.quantity, entry.unit) for entry in series})
     for axes, (quantity, unit) in zip(panels, quantities, strict=True):
         chosen = [entry for entry in series if entry.quantity == quantity]
@@ -235,6 +244,7 @@ def io_panels(panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int
         put_legend_beside(axes, columns=1 + (len(chosen) - 1) // _LEGEND_ROWS)
         axes.margins(y=0.1)
         axes.set_ylim(bottom=0)
+        draw_limits(axes, [limit for limit in limits if limit.unit == unit], scale)
 
 
 def _detail(axes: Axes, remaps: Sequence[RemapSeen], stack: str) -> None:

@@ -7,22 +7,24 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from rackloop.measurement import Distribution
+from rackloop_reports.plots._limits import LimitLine, draw_limits
 from rackloop_reports.plots._style import (
     BLUE,
     GREY,
-    LIMIT_DASHES,
     ORANGE,
-    RED,
-    LimitLine,
     Source,
     blank,
+    fitting,
+    label_time,
     milliseconds,
     put_caption,
     styled,
 )
 
+_ROOM_FOR_WORDS = 8.0
 Points = Sequence[tuple[int, float]]
 
 
@@ -30,7 +32,8 @@ Points = Sequence[tuple[int, float]]
 class Replayed:
     """One replay: rates as planned and as issued in requests a second, the longest latencies in seconds, over time.
 
-    ``lateness_s`` is how late each request reached the drive, by the stamps of ``seen_by``.
+    ``lateness_s`` is how late each request reached the drive, by the stamps of ``seen_by``; ``limits`` are of it, and
+    ``latency_limits`` of the longest latencies.
     """
 
     planned: Points
@@ -39,6 +42,7 @@ class Replayed:
     lateness_s: Distribution
     seen_by: str
     limits: Sequence[LimitLine] = ()
+    latency_limits: Sequence[LimitLine] = ()
 
 
 @styled
@@ -52,14 +56,13 @@ def replay_fidelity(replayed: Replayed, source: Source) -> Figure:
     _over_time(rate, replayed.issued, begin_ns, BLUE, "issued")
     rate.set_ylabel("Requests per second")
     rate.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
-    _over_time(longest, [(t_ns, value * 1e3) for t_ns, value in replayed.longest_s], begin_ns, ORANGE, "")
-    longest.set_ylabel("Longest latency, ms")
-    longest.set_xlabel("Time since the first request, s")
+    factor, unit = fitting("s", max((value for _, value in replayed.longest_s), default=1.0))
+    _over_time(longest, [(t_ns, value * factor) for t_ns, value in replayed.longest_s], begin_ns, ORANGE, "")
+    longest.set_ylabel(f"Longest latency, {unit}")
+    draw_limits(longest, replayed.latency_limits, factor)
+    label_time(longest, "Time since the first request")
     _distribution(late, replayed.lateness_s)
-    for limit in replayed.limits:
-        late.axvline(limit.value * 1e3, color=RED, linewidth=1.4, linestyle=LIMIT_DASHES)
-        words = f"limit of {limit.statistic}: {milliseconds(limit.value)}"
-        late.annotate(words, (limit.value * 1e3, 0.03), (-4, 0), textcoords="offset points", ha="right", color=RED)
+    draw_limits(late, replayed.limits, 1e3, is_across=False)
     figure.suptitle(source.title("Replay of a trace"), x=0.012, ha="left", fontweight="bold")
     put_caption(
         figure,
@@ -94,9 +97,16 @@ def _distribution(axes: Axes, lateness_s: Distribution) -> None:
         value_s = lateness_s.quantile(share)
         axes.plot([value_s * 1e3], [share], marker="o", color=ORANGE, linestyle="none", markersize=5)
         axes.annotate(
-            f"{name} {milliseconds(value_s)}", (value_s * 1e3, share), (-8, -12), textcoords="offset points", ha="right"
+            f"{name} {milliseconds(value_s)}",
+            (value_s * 1e3, share),
+            (8, -12),
+            textcoords="offset points",
+            fontsize=8.5,
         )
     axes.set_xscale("symlog", linthresh=0.1)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    # The words stand at the right of their points.
+    axes.set_xlim(right=axes.get_xlim()[1] * _ROOM_FOR_WORDS)
     axes.set_ylim(0, 1.05)
     axes.set_xlabel("Lateness, ms")
     axes.set_ylabel("Share of requests")

@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 
 from rackloop.faults.schedules import Schedule
 from rackloop.units import counted
-from rackloop_reports.plots._style import CYCLE, blank, put_caption, styled
+from rackloop_reports.plots._style import bar_look, blank, label_time, put_caption, styled
 
 _LANE_IN = 0.3
 _LEAST_SHARE = 0.003
@@ -30,13 +30,13 @@ def schedule_timeline(schedule: Schedule, title: str) -> Figure:
             max(step.lasts_s, least_s),
             0.62,
             left=step.at_s,
-            color=_color(kinds, step.fault.kind),
+            **bar_look(kinds.index(step.fault.kind)),
             alpha=0.85,
         )
     axes.set_yticks(range(len(targets)), targets)
     axes.invert_yaxis()
     axes.set_xlim(left=0)
-    axes.set_xlabel("Time since the schedule began, s")
+    label_time(axes, "Time since the schedule began")
     axes.set_title(f"Faults of {title}")
     most = schedule.most
     bound = f"{counted(most.faults, 'fault')}, {counted(most.drives, 'drive')}, {counted(most.servers, 'server')}"
@@ -45,10 +45,6 @@ def schedule_timeline(schedule: Schedule, title: str) -> Figure:
         figure,
         f"{counted(len(steps), 'fault')} in {schedule.lasts_s:g} s, at most {bound} at once.{seed} As planned, not as "
         "played.",
-        [Patch(color=_color(kinds, kind), label=kind) for kind in kinds],
+        [Patch(**bar_look(place), label=kind) for place, kind in enumerate(kinds)],
     )
     return figure
-
-
-def _color(kinds: list[str], kind: str) -> str:
-    return CYCLE[kinds.index(kind) % len(CYCLE)]

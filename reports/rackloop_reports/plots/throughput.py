@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rackloop.units import format_quantity
+from rackloop_reports.plots._limits import LimitLine, mark_limit
 from rackloop_reports.plots._style import (
     BLUE,
     GREY,
@@ -35,6 +36,8 @@ class _Look(TypedDict):
 SWITCH_S = 1e-3
 BASE_S = 1e-3
 BANDWIDTH = 280e6
+# Half the width of the mark of a limit, on the logarithmic axis of block sizes.
+_BESIDE = 1.5
 # Broad and pale, below what was measured: it stays visible where the two agree.
 _DERIVED: _Look = {"linewidth": 6.0, "alpha": 0.3, "solid_capstyle": "round", "zorder": 1.5}
 
@@ -44,7 +47,7 @@ class ThroughputPoint:
     """Median throughput of reads of one block size, in B/s, with or without a switch before each.
 
     ``low`` and ``high`` bound it at 95 %; None where there are too few reads to. ``drive`` is the kind of drive, empty
-    where nothing says it.
+    where nothing says it. ``ratio_limits``, of a point with switches, are limits of its share of the point without.
     """
 
     block_bytes: int
@@ -53,6 +56,8 @@ class ThroughputPoint:
     low: float | None
     high: float | None
     drive: str = ""
+    limits: Sequence[LimitLine] = ()
+    ratio_limits: Sequence[LimitLine] = ()
 
 
 def derived_throughput(block_bytes: float, *, is_switching: bool) -> float:
@@ -114,6 +119,9 @@ def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence
             color=color,
             label=f"paper (derived), {name}",
         )
+        for point in chosen:
+            for limit in point.limits:
+                mark_limit(axes, limit, 1e-6, (point.block_bytes / _BESIDE, point.block_bytes * _BESIDE))
 
 
 def _errors(points: Sequence[ThroughputPoint]) -> list[list[float]]:
@@ -130,6 +138,9 @@ def _ratio(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int])
     derived = [derived_throughput(b, is_switching=True) / derived_throughput(b, is_switching=False) for b in between]
     axes.plot(between, derived, **_DERIVED, color=GREY, label="paper (derived)")
     axes.set_ylim(0, 1.08)
+    for point in points:
+        for limit in point.ratio_limits:
+            mark_limit(axes, limit, 1.0, (point.block_bytes / _BESIDE, point.block_bytes * _BESIDE))
     axes.set_xlabel("Block size of a read")
     axes.set_xticks(blocks, [format_quantity(block, "B") for block in blocks], minor=False)
     axes.tick_params(axis="x", rotation=45 if len(blocks) > 5 else 0)

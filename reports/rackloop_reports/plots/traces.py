@@ -17,8 +17,10 @@ from rackloop_reports.plots._style import (
     BLUE,
     GREEN,
     GREY,
+    LINES,
     ORANGE,
     PURPLE,
+    LineLook,
     blank,
     put_caption,
     put_legend_beside,
@@ -33,6 +35,7 @@ Floats: TypeAlias = NDArray[np.float64]
 # Ink that the heat map does not share, so that the eye does not look for reads in it.
 _HEAT = "viridis_r"
 _COLORS = {"read": BLUE, "write": ORANGE, "trim": PURPLE, "flush": GREEN}
+_DASHES = {"read": LINES[0], "write": LINES[1], "trim": LINES[2], "flush": LINES[3]}
 _NAMES = {"read": "reads", "write": "writes", "trim": "trims", "flush": "flushes"}
 _MOST_STEPS = 480
 _SIZE_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
@@ -125,7 +128,8 @@ def _sizes(axes: Axes, statistics: Statistics) -> None:
     seen = {op: found.sizes for op, found in statistics.ops.items() if found.sizes and op != "flush"}
     for op, sizes in seen.items():
         values, counts = np.asarray(sizes).T
-        _steps(axes, values, np.cumsum(counts) / counts.sum(), color=_COLORS[op], label=_NAMES[op])
+        look = LineLook(color=_COLORS[op], linestyle=_DASHES[op])
+        _steps(axes, values, np.cumsum(counts) / counts.sum(), look, label=_NAMES[op])
     if seen:
         put_legend_beside(axes)
     else:
@@ -139,12 +143,17 @@ def _sizes(axes: Axes, statistics: Statistics) -> None:
 
 def _gaps(axes: Axes, statistics: Statistics) -> None:
     arrivals = statistics.arrivals
-    kinds = (("all", arrivals.gaps, GREY), ("reads", arrivals.read_gaps, BLUE), ("writes", arrivals.write_gaps, ORANGE))
-    for name, gaps, color in kinds:
+    kinds = (
+        ("all", arrivals.gaps, LineLook(color=GREY, linestyle=LINES[2])),
+        ("reads", arrivals.read_gaps, LineLook(color=BLUE, linestyle=LINES[0])),
+        ("writes", arrivals.write_gaps, LineLook(color=ORANGE, linestyle=LINES[1])),
+    )
+    for name, gaps, look in kinds:
         points = [] if gaps is None else [(us / 1e6, share) for us, share in gaps.curve_us if us > 0]
         if gaps is not None and points:
             together = f", {gaps.zero_share:.0%} at once" if gaps.zero_share >= 0.005 else ""
-            _steps(axes, *np.asarray(points).T, first=gaps.zero_share, color=color, label=f"{name}{together}")
+            values, shares = np.asarray(points).T
+            _steps(axes, values, shares, look, first=gaps.zero_share, label=f"{name}{together}")
     if axes.lines:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_quantity(value, "s")))
@@ -232,13 +241,13 @@ def _share_axis(axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def _steps(axes: Axes, values: Floats, shares: Floats, *, color: str, label: str, first: float = 0.0) -> None:
+def _steps(axes: Axes, values: Floats, shares: Floats, look: LineLook, *, label: str, first: float = 0.0) -> None:
     """A cumulative distribution in percent that begins at ``first`` with its least value."""
     axes.step(
         np.concatenate((values[:1], values)),
         np.concatenate(([first], shares)) * 100,
         where="post",
-        color=color,
+        **look,
         label=label,
     )
 

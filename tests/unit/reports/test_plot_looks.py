@@ -13,7 +13,7 @@ from rackloop.measurement import Distribution
 from rackloop.record import IoSeries
 from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import LimitLine, Source, StackLatency, figure_2, latency_ecdf
-from rackloop_reports.plots._style import LINES, RED, fitting, line_look
+from rackloop_reports.plots._style import LINES, RED, bar_look, fitting, label_time, line_look
 from rackloop_reports.plots.remaps import io_panels, remap_timeline
 from rackloop_reports.record import read_run
 from tests.unit.reports.example_stream import smoke_run
@@ -30,9 +30,41 @@ def test_neighbouring_lines_differ_in_colour_and_dashes_and_32_in_one_of_them() 
     assert {str(look["linestyle"]) for look in looks} == {str(dashes) for dashes in LINES}
 
 
+def test_neighbouring_bars_differ_in_colour_and_hatch_and_64_in_one_of_them() -> None:
+    looks = [bar_look(place) for place in range(64)]
+    assert len({str(look) for look in looks}) == 64
+    for one, next_ in itertools.pairwise(looks):
+        assert one["facecolor"] != next_["facecolor"]
+        assert one["hatch"] != next_["hatch"]
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "label", "ticks"),
+    [
+        (300, "Time, s", {"0", "100", "300"}),
+        (3600, "Time, min", {"0", "10", "60"}),
+        (86_400, "Time, h", {"0", "5", "20"}),
+    ],
+)
+def test_long_times_are_in_minutes_and_hours(longest_s: float, label: str, ticks: set[str]) -> None:
+    axes = Figure().subplots()
+    axes.plot([0, longest_s], [0, 1])
+    label_time(axes, "Time")
+    assert axes.get_xlabel() == label
+    shown = axes.xaxis.get_major_formatter().format_ticks(list(axes.get_xticks()))
+    assert ticks <= set(shown)
+
+
 @pytest.mark.parametrize(
     ("unit", "largest", "name"),
-    [("s", 2.0, "s"), ("s", 0.2, "ms"), ("s", 2e-5, "us"), ("B/s", 2e9, "GB/s"), ("B/s", 9e3, "kB/s"), ("1", 5.0, "1")],
+    [
+        ("s", 2.0, "s"),
+        ("s", 0.2, "ms"),
+        ("s", 2e-5, "us"),
+        ("B/s", 2e9, "GB/s"),
+        ("B/s", 9e3, "kB/s"),
+        ("IOPS", 2e6, "MIOPS"),
+    ],
 )
 def test_units_fit_what_is_shown(unit: str, largest: float, name: str) -> None:
     assert fitting(unit, largest)[1] == name

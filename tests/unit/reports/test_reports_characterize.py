@@ -106,11 +106,12 @@ def test_saturation_is_shown_over_time_and_over_what_was_written() -> None:
     iops = rounds([300.0] * 12 + [150.0] + [50.0] * 9, name="saturation.iops", judged=True)
     longest = rounds([0.001] * 22, name="saturation.longest", unit="s")
     over_time, over_bytes, stalls = write_saturation(iops, longest, SOURCE).axes
-    assert np.asarray(over_time.lines[0].get_xdata())[-1] == 22 * 60
+    assert np.asarray(over_time.lines[0].get_xdata())[-1] == 22
+    assert over_time.get_xlabel() == "Time, min"
     total = (12 * 300 + 150 + 9 * 50) * 60 * 4096 / (1 << 30)
     assert np.asarray(over_bytes.lines[0].get_xdata())[-1] == pytest.approx(total)
     assert over_time.lines[-1].get_label() == "end of FOB (fresh out of box) state"
-    assert set(np.asarray(over_time.lines[-1].get_xdata())) == {13 * 60}
+    assert set(np.asarray(over_time.lines[-1].get_xdata())) == {13}
     assert len(over_time.patches) == 2
     assert stalls.get_ylabel() == "Longest latency, ms"
 
@@ -119,7 +120,29 @@ def test_the_demand_curve_says_how_much_was_outstanding() -> None:
     points = [DemandPoint(depth, 1000.0 * depth, 1e-3, 2e-3) for depth in (4, 1, 2)]
     (axes,) = demand_curve(points, "4 KiB, reads/writes 0/100", SOURCE).axes
     assert [text.get_text() for text in axes.texts] == ["1", "2", "4"]
-    assert list(np.asarray(axes.lines[1].get_ydata())) == pytest.approx([2000.0] * 3)
+    assert list(np.asarray(axes.lines[1].get_ydata())) == pytest.approx([2.0] * 3)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("IOPS", "Latency, ms")
+
+
+@pytest.mark.parametrize(("iops", "label"), [(800.0, "IOPS"), (90_000.0, "kIOPS"), (3_500_000.0, "MIOPS")])
+def test_axes_have_units_that_fit(iops: float, label: str) -> None:
+    fast = [rounds([iops] * 6, judged=True)]
+    (window,) = measurement_window(fast, SOURCE).axes
+    (convergence,) = steady_state_convergence(fast, SOURCE).axes
+    _, curves = iops_matrix([Cell(4096, 0, iops), Cell(8192, 0, iops / 2)], SOURCE).axes
+    over_time, over_bytes, _ = write_saturation(fast[0], None, SOURCE).axes
+    assert {axes.get_ylabel() for axes in (window, convergence, curves, over_time, over_bytes)} == {label}
+    for axes in (window, convergence, curves, over_time, over_bytes):
+        assert max(axes.get_ylim()) < 10_000
+
+
+def test_a_day_of_writing_is_shown_in_hours_and_tebibytes() -> None:
+    day = RoundsMeasured(
+        "c/t::t", "saturation.iops", {"block": "4 KiB", "mix": "0/100"}, "IOPS", [1e5] * 1440, 60.0, PTS
+    )
+    over_time, over_bytes, _ = write_saturation(day, None, SOURCE).axes
+    assert (over_time.get_xlabel(), over_bytes.get_xlabel()) == ("Time, h", "Written, TiB")
+    assert np.asarray(over_time.lines[0].get_xdata())[-1] == pytest.approx(24)
 
 
 @pytest.fixture
