@@ -120,3 +120,24 @@ def test_plain_pytest_runs_it_on_the_mock_lab(rackloop: CommandLine) -> None:
 )
 def test_what_cannot_be_run_is_refused(rackloop: CommandLine, arguments: tuple[str, ...], said: str) -> None:
     rackloop("run", *arguments).refused(2, said)
+
+
+def test_workers_have_racks_of_their_own_and_a_plan_with_servers_does_not(rackloop: CommandLine) -> None:
+    (rackloop.directory / "picky.yaml").write_text(
+        "plan: picky\npurpose: It has its server.\nservers: [srv1]\ntests: [{test: fabric/identity}]\n"
+    )
+    ended = rackloop("run", "picky.yaml", "--lab", "mock", "--dry-run")
+    assert ended.status == 0, ended
+    assert "Servers leased: srv1\n" in ended.out
+    said = "-n 2 makes a rack for each worker, and plan picky has servers: leave -n out"
+    rackloop("run", "picky.yaml", "--lab", "mock", "-n", "2").refused(2, said)
+
+
+def test_a_folder_of_tests_runs_on_the_mock_lab(rackloop: CommandLine) -> None:
+    for name in ("test_one.py", "deep/test_two.py"):
+        path = rackloop.directory / "my_tests" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("def test_it(lab): assert lab.name == 'mock'\n")
+    ended = rackloop("run", "my_tests", "--out", "out")
+    assert ended.status == 0, ended
+    assert set(Results(rackloop.directory / "out").tests()) == {"one::it", "deep/two::it"}

@@ -65,6 +65,10 @@ def run(
         raise BadInput(f"-n {workers} needs as many racks, and lab {lab.name} is one: leave -n out")
     if workers > 1 and (terms.servers or terms.within or steal):
         raise BadInput(f"-n {workers} makes a rack for each worker: leave --servers, --lease and --steal out")
+    if workers > 1 and prepared.plan.servers:
+        raise BadInput(
+            f"-n {workers} makes a rack for each worker, and plan {prepared.plan.plan} has servers: leave -n out"
+        )
     arguments = _pytest_arguments(prepared, pytest_options)
     if request.dry_run:
         return _dry_run(prepared, arguments, as_json=as_json)
