@@ -58,7 +58,7 @@ class Command:
     @property
     def is_whole(self) -> bool:
         """Whether it is run for what it does: one that takes minutes is not where these were not asked for."""
-        return self.run_as().removesuffix(_UNRENDERED) == self.line
+        return self.run_as() in {self.line, self.line + _UNRENDERED}
 
     def run_as(self) -> str:
         """The line as it is run: shortened where it takes minutes and these were not asked for."""

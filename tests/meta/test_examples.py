@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from sybil import Document
 
-from tests.console_examples import commands_of, find_files
+from tests.console_examples import WHOLE, commands_of, find_files
 from tests.meta.tree import ROOT, check, files, parsed, shown
 
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -117,6 +118,17 @@ def test_what_a_command_says_is_compared_but_for_what_varies() -> None:
 def test_a_command_that_takes_minutes_is_only_planned() -> None:
     (run,) = commands_of("$ ./rackloop run smoke --lab mock    # a comment\n")
     assert run.run_as() == "./rackloop run smoke --lab mock --dry-run"
+
+
+@pytest.mark.parametrize("asked", [None, "1"])
+def test_a_command_without_a_report_of_its_own_accord_is_compared(
+    asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(WHOLE, raising=False)
+    if asked:
+        monkeypatch.setenv(WHOLE, asked)
+    (command,) = commands_of("$ ./rackloop run my_tests/test_it.py --no-report\nFAIL it\n")
+    assert command.is_whole
 
 
 def test_a_block_that_is_a_file_is_found() -> None:
