@@ -39,7 +39,8 @@ TOOLS = (
 )
 PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
-    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "snmpget", "pgrep", "pg_ctlcluster"),
+    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "sudo"),
+    *("snmpget", "pgrep", "pg_ctlcluster"),
 )
 
 PYTHON = """#!/bin/bash
