@@ -65,6 +65,7 @@ def test_a_server_is_reached_as_it_is_described(tmp_path: Path) -> None:
         Path("/keys/operator"),
         password=EnvironmentSecret("OPERATOR"),
         jump=gate,
+        sudo=True,
     )
     assert (accesses["v6"].host, accesses["v6"].port) == ("fe80::1", 22022)
     assert (accesses["bare"].host, accesses["bare"].port) == ("fe80::2", 22)
