@@ -12,7 +12,7 @@ from rackloop.native import find_binary
 from rackloop_drivers.host import LocalExecutor
 from tests.deadlines import CLOCK
 
-SUBCOMMANDS = ["write", "verify", "remap", "watch", "swap", "bench"]
+SUBCOMMANDS = ["write", "verify", "remap", "watch", "swap", "hold", "uevents", "bench"]
 CONFIG = '{"targets":[]}\n'
 
 

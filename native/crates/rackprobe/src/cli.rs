@@ -67,6 +67,12 @@ pub enum Command {
         {\"op\":\"check\"} with {\"event\":\"checked\",\"reasons\":[...]}, and holds until standard input ends."
     )]
     Hold(HoldArgs),
+    /// Stamp every device event of this machine: the kernel's, and udev's once a device has its names
+    #[command(
+        after_help = "Example: rackprobe uevents --subsystem block --subsystem nvme --subsystem pci\n\
+        It ends with {\"op\":\"quit\"} or with the end of standard input."
+    )]
+    Uevents(UeventsArgs),
     /// Measure generation and verification of identified sectors on a memory buffer, on one core
     #[command(after_help = "Example: rackprobe bench --bytes 64MiB --rounds 20")]
     Bench(BenchArgs),
@@ -346,6 +352,14 @@ pub struct HoldArgs {
     /// The NGUID it must have, or its EUI-64
     #[arg(long)]
     pub nguid: Option<String>,
+}
+
+/// `uevents`.
+#[derive(Debug, Args)]
+pub struct UeventsArgs {
+    /// Events of this subsystem; may be given several times, without it those of all
+    #[arg(long, value_name = "NAME")]
+    pub subsystem: Vec<String>,
 }
 
 /// `bench`.

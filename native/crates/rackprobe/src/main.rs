@@ -12,11 +12,13 @@ mod hold;
 mod io;
 mod lines;
 mod record;
+mod relate;
 mod remap;
 mod swap;
 mod tally;
 mod target;
 mod uevent;
+mod uevents;
 mod watch;
 
 use std::process::ExitCode;
@@ -53,6 +55,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Watch(args) => watch::run(args)?,
         Command::Swap(args) => swap::run(args)?,
         Command::Hold(args) => hold::run(args)?,
+        Command::Uevents(args) => uevents::run(args)?,
         Command::Bench(args) => lines::emit(&bench::run(args)?),
     }
     Ok(0)

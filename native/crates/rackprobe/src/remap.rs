@@ -16,6 +16,7 @@ use crate::cli::RemapArgs;
 use crate::clock::now_ns;
 use crate::failure::Failure;
 use crate::lines::{commands, emit};
+use crate::relate;
 use crate::uevent::{self, Arrivals, Device};
 
 fn default_poll_us() -> u64 {
@@ -84,6 +85,9 @@ enum RemapCommand {
         expect: Expect,
         timeout_ms: u64,
     },
+    Clock {
+        id: u64,
+    },
     Quit {},
 }
 
@@ -111,6 +115,10 @@ pub fn run(args: &RemapArgs) -> Result<(), Failure> {
         let (id, refused) = match command {
             Err(message) => (None, Err(message)),
             Ok(RemapCommand::Quit {}) => break,
+            Ok(RemapCommand::Clock { id }) => {
+                relate::answer(id);
+                continue;
+            }
             Ok(RemapCommand::Arm {
                 id,
                 target,
@@ -179,7 +187,8 @@ fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>
         workers.insert(name, Worker { arms, is_armed });
     }
     let names: Vec<_> = config.targets.iter().map(|target| &target.name).collect();
-    emit(&json!({"event": "ready", "t_ns": now_ns(), "targets": names}));
+    let ready = json!({"event": "ready", "t_ns": now_ns(), "targets": names});
+    emit(&relate::identified(ready));
     Ok(workers)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use kobject_uevent::{ActionType, UEvent};
 use rustix::net::{
-    bind, netlink, recv, socket_with, AddressFamily, RecvFlags, SocketFlags, SocketType,
+    bind, netlink, recv, socket_with, sockopt, AddressFamily, RecvFlags, SocketFlags, SocketType,
 };
 use serde_json::json;
 
@@ -15,9 +15,13 @@ use crate::failure::Failure;
 use crate::lines::emit;
 
 /// The multicast group of events straight from the kernel, before udev has looked at them.
-const KERNEL_GROUP: u32 = 1;
-/// The kernel's messages are at most 2 KiB of variables and a path.
-const MESSAGE_BYTES: usize = 8 << 10;
+pub const KERNEL_GROUP: u32 = 1;
+/// The group of udev's events, sent once its rules have given a device its names.
+pub const UDEV_GROUP: u32 = 2;
+/// The kernel's messages are at most 2 KiB of variables and a path; udev adds its properties.
+pub const MESSAGE_BYTES: usize = 16 << 10;
+/// Room for the events of a whole machine that comes up; the kernel gives less where it must.
+const ROOM_BYTES: usize = 4 << 20;
 
 /// A selection of a block device: by name (`nvme0n1`), or by a part of its path in the device tree (a PCI address),
 /// which stays the same where names change from one attach to the next.
@@ -93,7 +97,7 @@ impl Arrivals {
 /// # Errors
 /// [`Failure::Target`] if the kernel refuses the socket (in most containers).
 pub fn listen(devices: Vec<Device>) -> Result<Arrivals, Failure> {
-    let socket = open().map_err(|error| {
+    let socket = open(KERNEL_GROUP).map_err(|error| {
         Failure::Target(format!(
             "the kernel's device events cannot be had here ({error}): leave out --uevents, or run on the host itself"
         ))
@@ -125,7 +129,8 @@ pub fn listen(devices: Vec<Device>) -> Result<Arrivals, Failure> {
     Ok(arrivals)
 }
 
-fn open() -> Result<OwnedFd, rustix::io::Errno> {
+/// A socket that hears these groups.
+pub fn open(groups: u32) -> Result<OwnedFd, rustix::io::Errno> {
     let protocol = Some(netlink::KOBJECT_UEVENT);
     let socket = socket_with(
         AddressFamily::NETLINK,
@@ -133,7 +138,8 @@ fn open() -> Result<OwnedFd, rustix::io::Errno> {
         SocketFlags::CLOEXEC,
         protocol,
     )?;
-    bind(&socket, &netlink::SocketAddrNetlink::new(0, KERNEL_GROUP))?;
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, ROOM_BYTES);
+    bind(&socket, &netlink::SocketAddrNetlink::new(0, groups))?;
     Ok(socket)
 }
 

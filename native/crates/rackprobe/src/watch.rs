@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::io::{Access, Broken, Done, Request};
 use crate::lines::{commands, emit};
 use crate::record::Record;
+use crate::relate;
 use crate::tally::Tally;
 use crate::target::Target;
 
@@ -25,6 +26,7 @@ const LOOK_NS: u64 = 10 * NS_PER_MS;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 enum WatchCommand {
+    Clock { id: u64 },
     Quit {},
 }
 
@@ -73,7 +75,9 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         interval: Record::new(),
         interval_end_ns: start_ns + args.interval_ms * NS_PER_MS,
     };
-    emit(&json!({"event": "ready", "t_ns": start_ns}));
+    emit(&relate::identified(
+        json!({"event": "ready", "t_ns": start_ns}),
+    ));
     let ended = watch.go_on();
     let end_ns = now_ns();
     let mut result = watch.whole.fields();
@@ -87,7 +91,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
 }
 
-/// A flag that `quit` and the end of standard input set: a watch does not outlive its parent.
+/// A flag that `quit` and the end of standard input set: a watch does not outlive its parent. Clock readings are answered.
 fn stop_on_quit() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -95,6 +99,7 @@ fn stop_on_quit() -> Arc<AtomicBool> {
         for command in commands::<WatchCommand>() {
             match command {
                 Ok(WatchCommand::Quit {}) => break,
+                Ok(WatchCommand::Clock { id }) => relate::answer(id),
                 Err(message) => emit(&json!({"event": "error", "id": null, "message": message})),
             }
         }
