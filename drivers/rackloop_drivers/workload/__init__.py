@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload._rackprobe_sessions import ProbeTarget as ProbeTarget
     from rackloop_drivers.workload._rackprobe_sessions import RemapSession as RemapSession
     from rackloop_drivers.workload._rackprobe_sessions import SwapSession as SwapSession
-    from rackloop_drivers.workload._rackprobe_sessions import Watch as Watch
+    from rackloop_drivers.workload._rackprobe_uevents import DeviceEvent as DeviceEvent
+    from rackloop_drivers.workload._rackprobe_uevents import DeviceEvents as DeviceEvents
+    from rackloop_drivers.workload._rackprobe_watch import Watch as Watch
     from rackloop_drivers.workload._replay import FioReplay as FioReplay
     from rackloop_drivers.workload._replay import ReplayResult as ReplayResult
     from rackloop_drivers.workload._replay import RunningReplay as RunningReplay

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rackloop.abilities import BlockDevice, Executor, Host, WritableDrive
@@ -20,13 +20,10 @@ from rackloop_drivers.workload._rackprobe_results import (
     build,
     parse_line,
 )
-from rackloop_drivers.workload._rackprobe_sessions import (
-    ProbeTarget,
-    RemapSession,
-    SwapSession,
-    Watch,
-    raise_failure,
-)
+from rackloop_drivers.workload._rackprobe_session import raise_failure
+from rackloop_drivers.workload._rackprobe_sessions import ProbeTarget, RemapSession, SwapSession
+from rackloop_drivers.workload._rackprobe_uevents import DeviceEvent, DeviceEvents
+from rackloop_drivers.workload._rackprobe_watch import Watch
 
 SECTOR_BYTES = 4096
 
@@ -38,11 +35,12 @@ class RackProbe:
 
     ``binary`` is its path there; without one, the program of this machine is used, which a
     :class:`~rackloop.abilities.Host` is given first. A device's ``probe_target`` is opened there. Addresses (``lba``)
-    count sectors of 4 KiB; stamps are CLOCK_MONOTONIC of the machine that runs the probe.
+    count sectors of 4 KiB. The probe stamps with CLOCK_MONOTONIC of the machine that it runs on; results have these
+    stamps on the run's ``clock``, and how far they may be off.
 
     Every call raises BadInput where the probe refuses what it is given, LabError where the target fails,
-    ToolError where the probe is missing or breaks, DeadlineExceeded where it does not end in time, and
-    ProtocolError where it is of another version.
+    ToolError where the probe is missing or breaks, DeadlineExceeded where it does not end in time, ClockUnknown where
+    the machine's clock cannot be related to the run's, and ProtocolError where the probe is of another version.
     """
 
     def __init__(self, executor: Executor, clock: Clock, binary: str | None = None) -> None:
@@ -153,6 +151,22 @@ class RackProbe:
             *permission,
         ]
         return Watch(self._executor, self._clock, argv, deadline)
+
+    def device_events(
+        self,
+        take: Callable[[DeviceEvent], None],
+        ended: Callable[[str], None],
+        deadline: Deadline,
+        *,
+        subsystems: Sequence[str] = (),
+    ) -> DeviceEvents:
+        """Stamp the device events of these subsystems, or of all; ``take`` is called with each as it comes.
+
+        ``ended`` is called with the reason where they end before they are closed. Raises LabError where the kernel
+        gives none.
+        """
+        argv = [self._program(deadline), "uevents", *(f"--subsystem={name}" for name in subsystems)]
+        return DeviceEvents(self._executor, self._clock, argv, deadline, take=take, ended=ended)
 
     def swap_session(
         self,

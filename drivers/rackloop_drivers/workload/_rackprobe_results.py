@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from rackloop.errors import ProtocolError
 from rackloop.measurement import Distribution
+from rackloop_drivers.host_clock import HostClock
 
 Event = dict[str, Any]
 _T = TypeVar("_T")
@@ -91,13 +92,14 @@ class Verification:
 
 @dataclass(frozen=True)
 class VerifiedRead:
-    """The first read after an arm that brought back the expected drive's sector. Stamps are CLOCK_MONOTONIC.
+    """The first read after an arm that brought back the expected drive's sector. Stamps are the run's clock's.
 
     ``t_ns`` is its completion, ``submit_ns`` when that read was sent, ``first_try_submit_ns`` when the first of the
     arm's reads was; ``last_old_ns`` the completion of the last read that still came from another drive, ``gap_ns``
     the time from then to ``t_ns``; ``online_ns`` when the kernel announced the device, where uevents were asked for.
     ``waited_ns`` is how long the probe was ready and had no core while that read was away, None where the kernel keeps
     no account of it; ``idle_ns`` how long it had not asked: from the return of the read before to ``submit_ns``.
+    Each stamp may be off by ``clock_error_ns``, as is known of the host's clock; durations are the host's own.
     """
 
     id: int
@@ -114,11 +116,12 @@ class VerifiedRead:
     online_ns: int | None
     waited_ns: int | None
     idle_ns: int | None
+    clock_error_ns: int = 0
 
 
 @dataclass(frozen=True)
 class GaveUp:
-    """An arm whose drive did not answer in time, and what its reads brought back instead."""
+    """An arm whose drive did not answer in time, and what its reads brought back instead; stamps as of a read."""
 
     id: int
     armed_ns: int
@@ -129,11 +132,15 @@ class GaveUp:
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
     last_old_ns: int | None
+    clock_error_ns: int = 0
 
 
 @dataclass(frozen=True)
 class WatchInterval:
-    """A part of a watch: what completed in it. ``max_*`` tell of its longest I/O; zero where nothing completed."""
+    """A part of a watch: what completed in it. ``max_*`` tell of its longest I/O; zero where nothing completed.
+
+    Stamps are the run's clock's, each off by ``clock_error_ns`` at most, as is known of the host's clock.
+    """
 
     t_ns: int
     completed: int
@@ -151,11 +158,15 @@ class WatchInterval:
     p999_us: float
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
+    clock_error_ns: int = 0
 
 
 @dataclass(frozen=True)
 class WatchResult:
-    """A whole watch. ``lost`` I/Os were submitted and never completed; ``bins_ns`` are latencies with their counts."""
+    """A whole watch. ``lost`` I/Os were submitted and never completed; ``bins_ns`` are latencies with their counts.
+
+    Stamps are as of an interval.
+    """
 
     start_ns: int
     t_ns: int
@@ -176,6 +187,7 @@ class WatchResult:
     bins_ns: tuple[tuple[int, int], ...]
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
+    clock_error_ns: int = 0
 
     def latency_us(self) -> Distribution:
         """The latencies in microseconds. Raises ValueError when no I/O completed."""
@@ -205,6 +217,25 @@ class SwapResult:
     elapsed_ns: int
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
+
+
+STAMPS: Mapping[type, tuple[str, ...]] = {
+    VerifiedRead: ("armed_ns", "t_ns", "first_try_submit_ns", "submit_ns", "last_old_ns", "online_ns"),
+    GaveUp: ("armed_ns", "t_ns", "last_old_ns"),
+    WatchInterval: ("t_ns", "max_submit_ns", "max_complete_ns"),
+    WatchResult: ("start_ns", "t_ns", "max_submit_ns", "max_complete_ns"),
+}
+"""The fields of each result that are stamps of the host's clock. Nothing was stamped where one is zero or None."""
+
+
+def on_clock(event: Event, stamps: Sequence[str], clock: HostClock) -> Event:
+    """``event`` with its ``stamps`` on the run's clock, and the largest error of them as its ``clock_error_ns``.
+
+    Raises ClockUnknown where the host's ``clock`` cannot be related to the run's.
+    """
+    moments = {name: clock.moment(event[name]) for name in stamps if event.get(name)}
+    error_ns = max((moment.error_ns for moment in moments.values()), default=0)
+    return {**event, **{name: moment.at_ns for name, moment in moments.items()}, "clock_error_ns": error_ns}
 
 
 def parse_line(line: str) -> Event:
@@ -249,5 +280,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "offenders": _offenders,
     "unreadable": _unreadable,
     "torn_generations": tuple,
+    "devlinks": tuple,
     "bins_ns": _bins,
 }

@@ -1,17 +1,13 @@
-"""Sessions with a running rackprobe: remap, watch, swap."""
+"""Sessions with a running rackprobe: remap and swap."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
-from typing import NoReturn, Self
 
-from rackloop.abilities import Completed, Executor, Process
+from rackloop.abilities import Executor
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, ProtocolError, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,
@@ -19,15 +15,9 @@ from rackloop_drivers.workload._rackprobe_results import (
     SwapRead,
     SwapResult,
     VerifiedRead,
-    WatchInterval,
-    WatchResult,
     build,
-    parse_line,
 )
-
-_END_GRACE_S = 5.0
-_BAD_INPUT = 2
-_TARGET_FAILED = 3
+from rackloop_drivers.workload._rackprobe_session import ProbeSession
 
 
 @dataclass(frozen=True)
@@ -45,66 +35,7 @@ class ProbeTarget:
     devpath: str | None = None
 
 
-def raise_failure(completed: Completed) -> NoReturn:
-    """Raise what a rackprobe that ended without its result means: BadInput, LabError or ToolError."""
-    said = completed.stderr.strip() or "it said nothing"
-    if completed.status == _BAD_INPUT:
-        raise BadInput(said)
-    if completed.status == _TARGET_FAILED:
-        raise LabError(said)
-    raise ToolError(f"{completed.argv[0]} ended with status {completed.status}: {said}")
-
-
-class _Session:
-    """A running rackprobe. One thread at a time; leaving the ``with`` block ends it."""
-
-    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
-        self._clock = clock
-        self._process: Process = executor.start(argv)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the probe at once; what was not asked for is lost. Closing twice does nothing."""
-        self._process.kill()
-
-    def _quit(self) -> None:
-        """Ask the probe to end. One that has ended by itself needs no telling."""
-        with contextlib.suppress(ToolError):
-            self._process.write_line(json.dumps({"op": "quit"}))
-
-    def _say(self, command: dict[str, object]) -> None:
-        try:
-            self._process.write_line(json.dumps(command))
-        except ToolError:
-            self._fail()
-
-    def _next_event(self, deadline: Deadline) -> Event:
-        line = self._process.read_line(deadline)
-        if line is None:
-            self._fail()
-        event = parse_line(line)
-        if event.get("event") == "error":
-            raise BadInput(f"rackprobe refused a command: {event.get('message')}")
-        return event
-
-    def _expect_event(self, name: str, deadline: Deadline) -> Event:
-        event = self._next_event(deadline)
-        if event.get("event") != name:
-            raise ProtocolError(f"rackprobe should have said {name!r}, but said {event}")
-        return event
-
-    def _fail(self) -> NoReturn:
-        raise_failure(self._process.wait(Deadline.after(self._clock, _END_GRACE_S)))
-
-
-class RemapSession(_Session):
+class RemapSession(ProbeSession):
     """Waits for drives on many targets at once. Made by :meth:`RackProbe.remap_session`.
 
     ``uevents`` are the kernel's events of the named devices so far, as ``(t_ns, action, devname)``.
@@ -123,12 +54,12 @@ class RemapSession(_Session):
     ) -> None:
         super().__init__(executor, clock, argv)
         self._next_id = 1
-        self._outcomes: dict[int, VerifiedRead | GaveUp] = {}
+        self._outcomes: dict[int, tuple[type[VerifiedRead | GaveUp], Event]] = {}
         self._armed: set[int] = set()
         self.uevents: list[tuple[int, str, str]] = []
         try:
             self._say({"targets": [asdict(target) for target in targets], "poll_us": poll_us, "spin": spin})
-            self._expect_event("ready", deadline)
+            self._ready(deadline)
         except BaseException:
             self._process.kill()
             raise
@@ -148,6 +79,8 @@ class RemapSession(_Session):
         self._next_id += 1
         timeout_ms = round(timeout_s * 1000)
         expect = expected.as_json()
+        if not self._is_related():
+            self._ask_clock()
         self._say({"op": "arm", "id": arm_id, "target": target, "expect": expect, "timeout_ms": timeout_ms})
         return arm_id
 
@@ -157,12 +90,12 @@ class RemapSession(_Session):
             self._take(deadline)
 
     def wait(self, arm_id: int, deadline: Deadline) -> VerifiedRead | GaveUp:
-        """The end of an arm. Raises DeadlineExceeded when nothing has yet."""
+        """The end of an arm. Raises DeadlineExceeded when nothing has yet, ClockUnknown as :class:`HostClock` does."""
         while arm_id not in self._outcomes:
             if arm_id not in self._armed:
                 raise BadInput(f"there is no arm {arm_id} to wait for: it was never made, or was waited for before")
             self._take(deadline)
-        return self._taken(arm_id)
+        return self._taken(arm_id, deadline)
 
     def wait_any(self, deadline: Deadline) -> tuple[int, VerifiedRead | GaveUp]:
         """The id of an arm of which something has become, and what. Raises DeadlineExceeded when of none has."""
@@ -171,11 +104,12 @@ class RemapSession(_Session):
                 raise BadInput("there is no arm to wait for")
             self._take(deadline)
         arm_id = next(iter(self._outcomes))
-        return arm_id, self._taken(arm_id)
+        return arm_id, self._taken(arm_id, deadline)
 
-    def _taken(self, arm_id: int) -> VerifiedRead | GaveUp:
+    def _taken(self, arm_id: int, deadline: Deadline) -> VerifiedRead | GaveUp:
+        self._relate_again(deadline)
         self._armed.remove(arm_id)
-        return self._outcomes.pop(arm_id)
+        return self._related(*self._outcomes.pop(arm_id))
 
     def wait_verified(self, arm_id: int, deadline: Deadline) -> VerifiedRead:
         """The read that brought the expected drive back. Raises DeadlineExceeded when the probe gave up."""
@@ -191,61 +125,20 @@ class RemapSession(_Session):
             case "armed":
                 self._armed.add(event["id"])
             case "verified":
-                self._outcomes[event["id"]] = build(VerifiedRead, event)
+                self._outcomes[event["id"]] = VerifiedRead, event
             case "gave_up":
-                self._outcomes[event["id"]] = build(GaveUp, event)
+                self._outcomes[event["id"]] = GaveUp, event
             case "uevent":
                 self.uevents.append((event["t_ns"], event["action"], event["devname"]))
             case _:
                 raise ProtocolError(f"rackprobe said {event}, which was not asked for")
 
 
-class Watch(_Session):
-    """Watches the I/O of a mapping that stays. Made by :meth:`RackProbe.watch`.
+class SwapSession(ProbeSession):
+    """Reads a block, waits until the next drive is there, reads the next. Made by :meth:`RackProbe.swap_session`.
 
-    ``intervals`` are the intervals heard of so far.
+    Its stamps are the host's own: one may be subtracted from another, and from nothing else.
     """
-
-    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str], deadline: Deadline) -> None:
-        super().__init__(executor, clock, argv)
-        self.intervals: list[WatchInterval] = []
-        self._result: WatchResult | None = None
-        try:
-            self.started_ns = int(self._expect_event("ready", deadline)["t_ns"])
-        except BaseException:
-            self._process.kill()
-            raise
-
-    def next_interval(self, deadline: Deadline) -> WatchInterval | None:
-        """The next interval; None when the watch is over. Raises DeadlineExceeded when none ends in time."""
-        if self._result is not None:
-            return None
-        event = self._next_event(deadline)
-        if event.get("event") == "result":
-            self._result = build(WatchResult, event)
-            return None
-        interval = build(WatchInterval, event)
-        self.intervals.append(interval)
-        return interval
-
-    def result(self, deadline: Deadline, *, stop: bool = True) -> WatchResult:
-        """The result of the watch, after ending it; with ``stop=False`` it runs out its duration first.
-
-        Raises LabError when the target failed while it was watched.
-        """
-        if stop:
-            self._quit()
-        while self.next_interval(deadline) is not None:
-            pass
-        completed = self._process.wait(deadline)
-        if completed.status != 0:
-            raise_failure(completed)
-        assert self._result is not None  # noqa: S101 - next_interval returns None only with a result
-        return self._result
-
-
-class SwapSession(_Session):
-    """Reads a block, waits until the next drive is there, reads the next. Made by :meth:`RackProbe.swap_session`."""
 
     def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str], deadline: Deadline) -> None:
         super().__init__(executor, clock, argv)

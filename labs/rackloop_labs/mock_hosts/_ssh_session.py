@@ -13,6 +13,7 @@ from typing import IO
 
 import asyncssh
 
+from rackloop_drivers.host_clock import own_boot_id
 from rackloop_labs.mock_hosts._rootfs import HOME, SEARCH_PATH
 from rackloop_labs.mock_hosts._sandbox import Sandbox, send
 from rackloop_labs.mock_hosts._streams import Channel, CommandInput, CommandOutput
@@ -196,6 +197,8 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
             "SSH_CLIENT": f"{host} {port} {own_port}",
             "SSH_CONNECTION": f"{host} {port} {own_host} {own_port}",
             "USER": "root",
+            # The boot id in its /proc is its own, its clock is this kernel's.
+            "RACKLOOP_KERNEL": own_boot_id() or "",
         }
         if self._terminal is not None:
             environment |= {"SSH_TTY": self._terminal.name, "TERM": self._channel.get_terminal_type() or "dumb"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -94,3 +95,36 @@ def test_of_a_real_rack_only_harness_and_probe_can_be_held_to_be_late() -> None:
 def test_a_driver_and_a_kernel_that_say_nothing_leave_nothing_to_correct() -> None:
     stages = remap_stages(Applied(7, 0, 900 * US), [], read(5 * MS, 4 * MS))
     assert timeline(stages).latency_error_s == 0
+
+
+@pytest.mark.parametrize("off_ns", [-MS, 0, MS])
+def test_what_is_not_known_of_a_servers_clock_is_in_its_stage(off_ns: int) -> None:
+    true_ns = 5 * MS
+    seen = replace(read(true_ns + off_ns, 4 * MS + off_ns, waited_ns=US, idle_ns=0), clock_error_ns=MS)
+    stage = remap_stages(APPLIED, [], seen)[-1]
+    assert stage.at_ns - stage.error_ns <= true_ns <= stage.at_ns
+    assert stage.error_ns == 2 * MS + US
+
+
+def test_an_answer_that_the_servers_clock_may_have_been_seen_before_is_that_to_its_read() -> None:
+    log = logged()
+    early = replace(read(log[-1].at_ns - 2 * MS, 300 * US), clock_error_ns=3 * MS)
+    stages = remap_stages(APPLIED, log, early)
+    assert [stage.name for stage in stages][-2:] == ["answered", "verified"]
+    assert stages[-1].at_ns - stages[-1].error_ns == stages[-2].at_ns
+
+
+def test_a_kernel_tells_no_stage_behind_the_read_that_it_led_to() -> None:
+    log = [
+        Stage("link", 2 * MS, "kernel", MS),
+        Stage("online", 6 * MS, "kernel", 2 * MS),
+        Stage("named", 9 * MS, "kernel", MS),
+    ]
+    seen = timeline(remap_stages(APPLIED, log, read(5 * MS, 4 * MS)))
+    assert seen.stages[1:] == (
+        Stage("link", 2 * MS, "kernel", MS),
+        Stage("online", 5 * MS, "kernel", MS),
+        Stage("verified", 5 * MS, "rackprobe", 0),
+    )
+    # What is not known of when they were takes nothing from what the remap took.
+    assert seen.latency_error_s == pytest.approx(30e-6)

@@ -1,0 +1,168 @@
+"""A running rackprobe: commands to it, events from it, and the relation of its host's clock to the run's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from types import TracebackType
+from typing import NoReturn, Self, TypeVar
+
+from rackloop.abilities import Completed, Executor, Process
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, ProtocolError, ToolError
+from rackloop_drivers.host_clock import Exchange, HostClock, own_clock_id
+from rackloop_drivers.host_tools import name_of
+from rackloop_drivers.workload._rackprobe_results import STAMPS, Event, build, on_clock, parse_line
+
+_T = TypeVar("_T")
+_END_GRACE_S = 5.0
+# A few tell the offset better than one; more tell little more.
+_EXCHANGES = 8
+# So long a look at the host's clock is good for; also at one's own: a host that was resumed may have another.
+_AGAIN_S = 1.0
+_STARTED = 0
+_BAD_INPUT = 2
+_TARGET_FAILED = 3
+
+
+def raise_failure(completed: Completed) -> NoReturn:
+    """Raise what a rackprobe that ended without its result means: BadInput, LabError or ToolError."""
+    said = completed.stderr.strip() or "it said nothing"
+    if completed.status == _BAD_INPUT:
+        raise BadInput(said)
+    if completed.status == _TARGET_FAILED:
+        raise LabError(said)
+    raise ToolError(f"{completed.argv[0]} ended with status {completed.status}: {said}")
+
+
+@dataclass(frozen=True)
+class _ClockSaid:
+    """The probe's part in an exchange."""
+
+    t_ns: int
+    boot_id: str | None
+    clock_id: str | None
+
+
+class ProbeSession:
+    """A running rackprobe. One thread at a time; leaving the ``with`` block ends it.
+
+    ``host_clock`` relates the clock that it stamps with to the run's, by exchanges between its commands and events.
+    """
+
+    def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
+        self._clock = clock
+        self.host_clock = HostClock(name_of(executor), own_clock_id())
+        self._exchange_numbers = count(1)
+        # What the probe says first answers what started it.
+        self._sent_ns: dict[int, int] = {_STARTED: clock.now_ns()}
+        self._process: Process = executor.start(argv)
+        self._unread: deque[Event] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the probe at once; what was not asked for is lost. Closing twice does nothing."""
+        self._process.kill()
+
+    def _quit(self) -> None:
+        """Ask the probe to end. One that has ended by itself needs no telling."""
+        with contextlib.suppress(ToolError):
+            self._process.write_line(json.dumps({"op": "quit"}))
+
+    def _say(self, command: dict[str, object]) -> None:
+        try:
+            self._process.write_line(json.dumps(command))
+        except ToolError:
+            self._fail()
+
+    def _next_event(self, deadline: Deadline) -> Event:
+        while not self._unread:
+            if not self._read(deadline):
+                self._fail()
+        event = self._unread.popleft()
+        if event.get("event") == "error":
+            raise BadInput(f"rackprobe refused a command: {event.get('message')}")
+        return event
+
+    def _read(self, deadline: Deadline) -> bool:
+        """Take the next line: the answer to an exchange, or an event that is kept; False at the end of them."""
+        line = self._process.read_line(deadline)
+        received_ns = self._clock.now_ns()
+        if line is None:
+            return False
+        event = parse_line(line)
+        if event.get("event") == "clock":
+            self._take_exchange(event["id"], event, received_ns)
+        else:
+            self._unread.append(event)
+        return True
+
+    def _ready(self, deadline: Deadline) -> Event:
+        """Wait until the probe is ready, and relate the host's clock to the run's; its event."""
+        event = self._expect_event("ready", deadline)
+        self._take_exchange(_STARTED, event, self._clock.now_ns())
+        self._relate(deadline)
+        return event
+
+    def _take_exchange(self, number: int, event: Event, received_ns: int) -> None:
+        said = build(_ClockSaid, event)
+        self.host_clock.add(Exchange(self._sent_ns.pop(number), said.t_ns, received_ns, said.boot_id, said.clock_id))
+
+    def _ask_clock(self) -> int:
+        """Begin an exchange; its answer is taken as it comes. A probe that has ended is not asked."""
+        number = next(self._exchange_numbers)
+        self._sent_ns[number] = self._clock.now_ns()
+        with contextlib.suppress(ToolError):
+            self._process.write_line(json.dumps({"op": "clock", "id": number}))
+        return number
+
+    def _relate(self, deadline: Deadline, exchanges: int = _EXCHANGES) -> None:
+        """Look at the host's clock so often, keeping what else it says meanwhile; once where it is the run's own."""
+        for _ in range(exchanges):
+            number = self._ask_clock()
+            while number in self._sent_ns:
+                if not self._read(deadline):
+                    return
+            if self.host_clock.is_own:
+                return
+
+    def _followed(self) -> Iterator[Event]:
+        """The probe's events as they come; its host's clock is looked at every second. For a thread of its own."""
+        while True:
+            with contextlib.suppress(DeadlineExceeded):
+                yield self._next_event(Deadline.after(self._clock, _AGAIN_S))
+            if not self._is_related() and not self._sent_ns:
+                self._ask_clock()
+
+    def _is_related(self) -> bool:
+        """Whether the host's clock was looked at within the last second."""
+        return self.host_clock.is_fresh(self._clock.now_ns(), round(_AGAIN_S * 1e9))
+
+    def _relate_again(self, deadline: Deadline) -> None:
+        """Look at the host's clock once more; at one that is the run's own now and then."""
+        if not (self.host_clock.is_own and self._is_related()):
+            self._relate(deadline, exchanges=2)
+
+    def _related(self, kind: type[_T], event: Event) -> _T:
+        """The value that ``event`` describes, its stamps on the run's clock. Raises ClockUnknown where they cannot."""
+        return build(kind, on_clock(event, STAMPS[kind], self.host_clock))
+
+    def _expect_event(self, name: str, deadline: Deadline) -> Event:
+        event = self._next_event(deadline)
+        if event.get("event") != name:
+            raise ProtocolError(f"rackprobe should have said {name!r}, but said {event}")
+        return event
+
+    def _fail(self) -> NoReturn:
+        raise_failure(self._process.wait(Deadline.after(self._clock, _END_GRACE_S)))
