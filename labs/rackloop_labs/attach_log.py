@@ -1,70 +1,24 @@
-"""The log of drives attaching to server ports: the switch's trigger to the first answered read, and detachments."""
+"""The log of drives that come to server ports and go: what tells of it differs, what it tells does not."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
-from threading import Condition, Thread
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Collection
+from typing import Protocol
 
+from rackloop.abilities import Applied
 from rackloop.clock import Deadline
 from rackloop.record import Stage
-from rackloop_drivers.rackd import TruthStream
-
-_SWITCH = "switch"
-_RACKD = "rackd"
-_ATTACHED = frozenset({"phy_up", "online", "answered"})
-_KEPT_GENERATIONS = 4096
-_LOSSES = frozenset({"phy_down", "offline", "io_error", "crashed", "held_timeout"})
-_KEPT_LOSSES = 65_536
-# An answer's record leaves rackd behind the answer itself; a fault of the drive's may keep it from coming at all.
-_ANSWERED_WITHIN_S = 1.0
 
 
-class AttachLog:
-    """Follows the truth log of a simulated rack. A context manager; safe to ask from several threads.
+class AttachLog(Protocol):
+    """Drives coming and going, from when it is opened. Safe to ask from several threads."""
 
-    The stamps are rackd's own, and the error of each is how late rackd was with it: the simulated drive and switch had
-    nothing to do with that.
-    """
-
-    def __init__(self, records: TruthStream) -> None:
-        self._records = records
-        self._changed = Condition()
-        self._executed: dict[int, list[Stage]] = {}
-        self._attached: dict[tuple[int, int], dict[str, Stage]] = {}
-        self._losses: deque[Mapping[str, Any]] = deque(maxlen=_KEPT_LOSSES)
-        self._reader = Thread(target=self._follow, name="attach log", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._reader.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._records.close()
-        self._reader.join()
-
-    def stages(self, generation: int, switch_port: int, deadline: Deadline, *, until: str = "online") -> list[Stage]:
-        """The stages of the circuit that ``generation`` gave to a server's ``switch_port``, in order of time.
+    def stages(self, applied: Applied, switch_port: int, deadline: Deadline, *, until: str = "online") -> list[Stage]:
+        """The stages of the circuit that a map change gave to a server's ``switch_port``, in order of time.
 
         Waits until the drive is online, or for another stage, or until the deadline; a stage not seen is absent.
-        They are ``received`` (the switch had the trigger), ``executed``, ``phy_up``, ``online`` and ``answered``: the
-        first read of the drive's first sectors was, before anything else that was asked of it there.
         """
-
-        def is_there(stage: str) -> bool:
-            return stage in self._attached.get((generation, switch_port), {})
-
-        with self._changed:
-            self._changed.wait_for(lambda: is_there("online"), timeout=deadline.remaining_s())
-            if until == "answered" and is_there("online"):
-                left_s = deadline.sooner(_ANSWERED_WITHIN_S).remaining_s()
-                self._changed.wait_for(lambda: is_there("answered"), timeout=left_s)
-            seen = [*self._executed.get(generation, ()), *self._attached.get((generation, switch_port), {}).values()]
-        return sorted(seen, key=lambda stage: stage.at_ns)
+        ...
 
     def first_loss(
         self, events: Collection[str], places: Collection[tuple[str, str]], drives: Collection[str], since_ns: int
@@ -72,59 +26,6 @@ class AttachLog:
         """The first of ``events`` since a moment that was of one of these server ports or drives; None where none was.
 
         They are ``phy_down`` and ``offline`` of a port, ``io_error`` and ``crashed`` of a drive, and ``held_timeout``,
-        which no place is known of. The last 65,536 are remembered.
+        which no place is known of. A log knows of some of them only.
         """
-        with self._changed:
-            losses = tuple(self._losses)
-        for record in losses:
-            if record["t_ns"] >= since_ns and record["event"] in events and _is_at(record, places, drives):
-                return _stage(record)
-        return None
-
-    def _follow(self) -> None:
-        for record in self._records:
-            self._take(record)
-
-    def _take(self, record: Mapping[str, Any]) -> None:
-        name: str = record["event"]
-        generation: int = record.get("generation", 0)
-        with self._changed:
-            if name in _LOSSES:
-                self._losses.append(record)
-            elif name == "executed":
-                self._executed[generation] = _of_the_switch(record)
-                self._forget_before(generation - _KEPT_GENERATIONS)
-            elif name in _ATTACHED and not (name == "answered" and _is_of_another(record)):
-                self._attached.setdefault((generation, record["switch_port"]), {})[name] = _stage(record)
-            self._changed.notify_all()
-
-    def _forget_before(self, generation: int) -> None:
-        if self._executed.pop(generation, None) is not None:
-            gone: Iterable[tuple[int, int]] = [key for key in self._attached if key[0] == generation]
-            for key in gone:
-                del self._attached[key]
-
-
-def _stage(record: Mapping[str, Any], name: str | None = None) -> Stage:
-    """A record as a stage; what was not due at a moment of its own happened when it was stamped."""
-    t_ns: int = record["t_ns"]
-    due_ns = record.get("due_ns")
-    return Stage(name or record["event"], t_ns, _RACKD, 0 if due_ns is None else max(0, t_ns - due_ns))
-
-
-def _of_the_switch(record: Mapping[str, Any]) -> list[Stage]:
-    """A map change that was executed, and the trigger's coming where the switch has said when that was."""
-    executed, asked_ns = _stage(record), record.get("due_ns")
-    return [executed] if asked_ns is None else [Stage("received", asked_ns, _SWITCH, 0), executed]
-
-
-def _is_of_another(record: Mapping[str, Any]) -> bool:
-    """Whether an answer is to something else than the read of an identified sector, which lie at a drive's start."""
-    return (record.get("kind"), record.get("offset")) != ("read", 0)
-
-
-def _is_at(record: Mapping[str, Any], places: Collection[tuple[str, str]], drives: Collection[str]) -> bool:
-    """Whether a record is of one of these places: a link's where its server port is, a request's where its drive is."""
-    if record["event"] in {"phy_down", "offline"}:
-        return (record.get("server"), record.get("port")) in places
-    return record.get("drive") in drives or record["event"] == "held_timeout"
+        ...

@@ -28,7 +28,8 @@ class Bench(Protocol):
     by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
     management controller keeps one, ``consoles`` the serial consoles of the servers that have one, and ``secrets`` what
     must not stand in a log of them. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
-    drives coming and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
+    drives coming to its servers, or to those named, and going; ``announce`` tells servers that the drives behind these
+    switch ports are about to change.
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
     ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing. ``is_new`` says that the rack was
@@ -52,7 +53,7 @@ class Bench(Protocol):
     @property
     def consoles(self) -> Mapping[str, Console]: ...  # noqa: D102
     def secrets(self) -> tuple[str, ...]: ...  # noqa: D102
-    def attach_log(self) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
+    def attach_log(self, servers: Collection[str] | None = None) -> AbstractContextManager[AttachLog]: ...  # noqa: D102
     def announce(self, switch_ports: Collection[int]) -> None: ...  # noqa: D102
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]: ...  # noqa: D102
     def lateness_s(self) -> float | None: ...  # noqa: D102

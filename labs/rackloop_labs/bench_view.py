@@ -84,8 +84,9 @@ class BenchView:
     def secrets(self) -> tuple[str, ...]:  # noqa: D102
         return self._whole.secrets()
 
-    def attach_log(self) -> AbstractContextManager[AttachLog]:  # noqa: D102
-        return self._used().attach_log()
+    def attach_log(self, servers: Collection[str] | None = None) -> AbstractContextManager[AttachLog]:
+        """The log of its own servers, or of those named."""
+        return self._used().attach_log(tuple(self._lab.servers) if servers is None else servers)
 
     def announce(self, switch_ports: Collection[int]) -> None:  # noqa: D102
         self._used().announce(switch_ports)

@@ -22,7 +22,6 @@ from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
 from rackloop_labs._fixed_cabling import host_breakables, host_registers, numbered
-from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
@@ -32,6 +31,7 @@ from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
+from rackloop_labs.truth_log import TruthLog
 
 # On a busy machine it takes its time; one that ends instead is noticed at once.
 _UP_S = 60.0
@@ -195,9 +195,9 @@ class MockBench:
         """The passwords of servers and controllers."""
         return self._consoles.secrets()
 
-    def attach_log(self) -> AttachLog:
+    def attach_log(self, servers: Collection[str] | None = None) -> TruthLog:  # noqa: ARG002 - it tells of all
         """The truth of the simulated rack: when it acted, when PHYs trained, when drives came online."""
-        return AttachLog(self.rackd.subscribe())
+        return TruthLog(self.rackd.subscribe())
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Tell the servers that the drives behind these ports are about to change (COMRESET on notice)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Console, DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
@@ -17,16 +17,21 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs._fixed_cabling import host_breakables, host_registers
-from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
+from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
+
+if TYPE_CHECKING:
+    from rackloop_drivers.workload import DeviceEvent, DeviceEvents
 
 _CONNECT_S = 10.0
 _SURVEY_S = 60.0
+# The probe is brought to a server on the first use.
+_PROBE_S = 30.0
 
 
 class PhysicalBench:
@@ -107,9 +112,15 @@ class PhysicalBench:
         """The passwords of servers and controllers."""
         return self._consoles.secrets()
 
-    def attach_log(self) -> AbstractContextManager[AttachLog]:
-        """Not supported yet."""
-        raise NotSupported("drives coming online on a physical server cannot be followed yet")
+    def attach_log(self, servers: Collection[str] | None = None) -> UeventLog:
+        """The log of drives that come and go, by the kernels of its servers, or of those named."""
+        return UeventLog(self.lab, self._hosts if servers is None else servers, self._follow)
+
+    def _follow(self, server: str, take: Callable[[DeviceEvent], None], ended: Callable[[str], None]) -> DeviceEvents:
+        from rackloop_drivers.workload import RackProbe
+
+        probe = RackProbe(self.host(server), self.clock)
+        return probe.device_events(take, ended, Deadline.after(self.clock, _PROBE_S), subsystems=SUBSYSTEMS)
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Not supported yet."""

@@ -181,9 +181,7 @@ class Remapping:
         (server, port), applied = flight.place, flight.applied
         lab = self._bench.lab
         until = "answered" if isinstance(outcome, workload.VerifiedRead) else "executed"
-        logged = self._attach_log.stages(
-            applied.generation, lab.switch_port(server, port), self._deadline(), until=until
-        )
+        logged = self._attach_log.stages(applied, lab.switch_port(server, port), self._deadline(), until=until)
         acted_ns = next((stage.at_ns for stage in logged if stage.name == "executed"), applied.acknowledged_ns)
         took_s = (outcome.t_ns - acted_ns) / 1e9
         if isinstance(outcome, workload.GaveUp) or took_s > _COMES_WITHIN_S:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from rackloop.abilities import Applied
 from rackloop.clock import Deadline
 from rackloop.record import Stage
-from rackloop_labs.attach_log import AttachLog
+from rackloop_labs.truth_log import TruthLog
 from tests.deadlines import CLOCK
 from tests.nbd_wire import READ
 from tests.rack_session import SLOW_S, Rack, Start
+
+
+def of(generation: int) -> Applied:
+    """The map change of a generation."""
+    return Applied(generation, 0, 0)
 
 
 @pytest.fixture
@@ -18,9 +24,9 @@ def rack(start: Start) -> Rack:
 
 
 def test_it_has_the_stages_of_each_circuit_in_order_of_time(rack: Rack) -> None:
-    with AttachLog(rack.control.subscribe()) as log:
+    with TruthLog(rack.control.subscribe()) as log:
         generation = rack.map((1, 101), full=True)
-        stages = log.stages(generation, 1, Deadline.after(CLOCK, SLOW_S))
+        stages = log.stages(of(generation), 1, Deadline.after(CLOCK, SLOW_S))
     assert [stage.name for stage in stages] == ["executed", "phy_up", "online"]
     assert [stage.at_ns for stage in stages] == sorted(stage.at_ns for stage in stages)
     truth = [record for record in rack.records_until_settled() if record.get("generation") == generation]
@@ -31,29 +37,29 @@ def test_it_has_the_stages_of_each_circuit_in_order_of_time(rack: Rack) -> None:
 
 
 def test_a_circuit_nobody_made_has_no_stages(rack: Rack) -> None:
-    with AttachLog(rack.control.subscribe()) as log:
-        assert log.stages(999, 1, Deadline.after(CLOCK, 0)) == []
+    with TruthLog(rack.control.subscribe()) as log:
+        assert log.stages(of(999), 1, Deadline.after(CLOCK, 0)) == []
 
 
 def test_old_circuits_are_forgotten_and_young_ones_kept(rack: Rack) -> None:
-    with AttachLog(rack.control.subscribe()) as log:
+    with TruthLog(rack.control.subscribe()) as log:
         old = rack.map((1, 101), full=True)
-        assert log.stages(old, 1, Deadline.after(CLOCK, SLOW_S))
+        assert log.stages(of(old), 1, Deadline.after(CLOCK, SLOW_S))
         for _ in range(4200):
             rack.ask("map", pairs=[(1, 101)], full=False)
         rack.ask("open", ports=[1])
         young = rack.map((1, 101))
-        assert log.stages(young, 1, Deadline.after(CLOCK, SLOW_S))[-1].name == "online"
-        assert log.stages(old, 1, Deadline.after(CLOCK, 0)) == []
+        assert log.stages(of(young), 1, Deadline.after(CLOCK, SLOW_S))[-1].name == "online"
+        assert log.stages(of(old), 1, Deadline.after(CLOCK, 0)) == []
 
 
-def seen_of(rack: Rack, log: AttachLog, generation: int, *, until: str = "online") -> dict[str, Stage]:
-    stages = log.stages(generation, 1, Deadline.after(CLOCK, SLOW_S), until=until)
+def seen_of(rack: Rack, log: TruthLog, generation: int, *, until: str = "online") -> dict[str, Stage]:
+    stages = log.stages(of(generation), 1, Deadline.after(CLOCK, SLOW_S), until=until)
     return {stage.name: stage for stage in stages}
 
 
 def test_each_stage_says_how_late_rackd_was_with_it(rack: Rack) -> None:
-    with AttachLog(rack.control.subscribe()) as log:
+    with TruthLog(rack.control.subscribe()) as log:
         asked_ns = CLOCK.now_ns()
         generation = rack.map((1, 101), asked_ns=asked_ns)
         seen = seen_of(rack, log, generation)
@@ -70,7 +76,7 @@ def test_each_stage_says_how_late_rackd_was_with_it(rack: Rack) -> None:
 
 def test_the_first_answer_is_due_by_the_drive_and_not_by_who_was_late(rack: Rack) -> None:
     rack.ask("fault", drive="d01", fault={"kind": "slow", "extra_us": 3000})
-    with AttachLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
+    with TruthLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
         wire.send(READ, 0, 512)
         rack.wait_held(1)
         generation = rack.map((1, 101))
@@ -99,7 +105,7 @@ def test_of_a_drive_that_hung_no_first_answer_is_told(rack: Rack) -> None:
 
 
 def test_an_answer_to_something_else_is_not_that_to_the_identified_sector(rack: Rack) -> None:
-    with AttachLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
+    with TruthLog(rack.control.subscribe()) as log, rack.open_export("srv1.p0") as wire:
         generation = rack.map((1, 101))
         wire.read(8192, 512)
         rack.wait_for("answered", generation=generation)

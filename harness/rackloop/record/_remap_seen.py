@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from rackloop.errors import LabError
 
-# How late the simulated PHY's training was seen delays nothing: the drive is due by the model's own time.
-_HOLDS_UP_NOTHING = "phy_up"
+# How late a simulated PHY's training was seen delays nothing, nor what is not known of the moment a kernel told.
+_HOLDS_UP_NOTHING = frozenset({"phy_up", "kernel"})
 _BY_SIMULATION = "rackd"
 
 
@@ -27,9 +27,9 @@ class Stage:
 class RemapSeen:
     """The timeline of one drive coming to one server port.
 
-    Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``online``, ``answered``, ``verified``; one
-    that was not seen is absent. The error of each is what the measuring machine may have added since the stage before:
-    the true time is in [time - error, time].
+    Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``link``, ``device``, ``online``, ``named``,
+    ``answered``, ``verified``; one not seen is absent. The error of each is what the measuring machine may have added
+    since the stage before: the true time is in [time - error, time].
     """
 
     kind: ClassVar[str] = "remap.seen"
@@ -90,4 +90,4 @@ class RemapSeen:
 
     def _error_ns(self, *, behind: str | None = None) -> int:
         stages = [stage for stage in self.stages if behind is None or stage.at_ns > self.at_ns(behind)]
-        return sum(stage.error_ns for stage in stages if stage.name != _HOLDS_UP_NOTHING)
+        return sum(stage.error_ns for stage in stages if _HOLDS_UP_NOTHING.isdisjoint((stage.name, stage.clock)))

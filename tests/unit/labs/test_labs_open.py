@@ -52,9 +52,11 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
             "slot:node2/p0/0": {"device_off", "removed"},
             "slot:node2/p0/1": {"device_off", "removed"},
         }
-        for refused in (bench.attach_log, lambda: bench.announce([1])):
-            with pytest.raises(NotSupported, match="physical server"):
-                refused()
+        with pytest.raises(NotSupported, match="physical server"):
+            bench.announce([1])
+        # Its servers have no paths, so that there is nothing to follow, and none is asked.
+        with bench.attach_log() as log:
+            assert log.first_loss({"offline"}, {("node1", "p0")}, set(), 0) is None
 
 
 def test_servers_of_a_physical_lab_are_reached_when_they_are_asked(state: LabState) -> None:

@@ -88,9 +88,9 @@ class Rack:
         reads = sum(self.verdicts.values())
         return GaveUp(number, 0, int(gives_up_ns), "no read verified in time", reads, 0, self.verdicts, (), None)
 
-    def stages(self, generation: int, _port: int, _deadline: object, *, until: str) -> list[Stage]:
+    def stages(self, applied: Applied, _port: int, _deadline: object, *, until: str) -> list[Stage]:
         assert until in {"answered", "executed"}
-        return [Stage("executed", self.clock.now_ns(), "rackd", 0)] if generation else []
+        return [Stage("executed", self.clock.now_ns(), "rackd", 0)] if applied.generation else []
 
     def write(self, _event: RemapSeen) -> None:
         """The remapping keeps its timelines as well."""

@@ -1,0 +1,176 @@
+"""Drives coming and going, by the events of their servers' kernels as they were recorded on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Timer
+
+import pytest
+
+from rackloop.abilities import Applied
+from rackloop.errors import LabError, NotConnected
+from rackloop.lab import Lab, load_lab
+from rackloop.record import Stage
+from rackloop_drivers.host_clock import ClockUnknown, Exchange, HostClock, Moment
+from rackloop_drivers.workload import DeviceEvent
+from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
+from tests.deadlines import soon
+from tests.meta.tree import ROOT
+
+RECORDED = ROOT / "native" / "crates" / "rackprobe" / "src" / "testdata" / "uevents-nvme-replug.txt"
+S = 1_000_000_000
+MS = 1_000_000
+AHEAD_NS = 5_000 * S
+# The drive went at 100.571636 s and came by another slot at 104.775709 s.
+OLD, NEW = "pci-0000:01:00.0", "pci-0000:02:00.0"
+NOW = Applied(7, 104 * S, 104 * S + MS)
+
+
+def recorded() -> Iterator[DeviceEvent]:
+    """The events of a pulled NVMe drive that was plugged in elsewhere, and udev's of its disk 30 ms behind each."""
+    for block in RECORDED.read_text().split("\n\n"):
+        head, *lines = block.splitlines() or [""]
+        if not head.startswith("KERNEL["):
+            continue
+        told = dict(line.split("=", 1) for line in lines)
+        event = DeviceEvent(
+            t_ns=AHEAD_NS + round(float(head[7 : head.index("]")]) * S),
+            source="kernel",
+            action=told["ACTION"],
+            subsystem=told["SUBSYSTEM"],
+            devpath=told["DEVPATH"],
+            devtype=told.get("DEVTYPE"),
+            devname=told.get("DEVNAME"),
+            devlinks=(),
+            seqnum=int(told["SEQNUM"]),
+        )
+        yield event
+        if event.devtype == "disk":
+            address = event.devpath.split("/")[4]
+            links = ("/dev/disk/by-id/nvme-x", f"/dev/disk/by-path/pci-{address}-nvme-1")
+            yield replace(event, t_ns=event.t_ns + 30 * MS, source="udev", devlinks=links)
+
+
+class Server:
+    """The events of one server, whose clock is known to 1 ms."""
+
+    def __init__(self) -> None:
+        self.clock = HostClock("srv1")
+        for at_ns in range(99 * S, 110 * S, S):
+            self.clock.add(Exchange(at_ns - MS, AHEAD_NS + at_ns, at_ns + MS, "b", "c"))
+        self.take: Callable[[DeviceEvent], None] = print
+        self.ended: Callable[[str], None] = print
+        self.is_closed = False
+
+    def moment(self, event: DeviceEvent) -> Moment:
+        return self.clock.moment(event.t_ns)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def tell(self) -> None:
+        for event in recorded():
+            if event.subsystem in SUBSYSTEMS:
+                self.take(event)
+
+
+@pytest.fixture
+def lab() -> Lab:
+    lab = load_lab("mock")
+    servers = {
+        name: server.model_copy(update={"paths": {"p0": OLD, "p1": NEW} if name == "srv1" else {}})
+        for name, server in lab.servers.items()
+    }
+    return lab.model_copy(update={"servers": servers})
+
+
+@contextmanager
+def following(lab: Lab, server: Server) -> Iterator[UeventLog]:
+    def follow(name: str, take: Callable[[DeviceEvent], None], ended: Callable[[str], None]) -> Server:
+        assert name == "srv1", "the others have no paths to tell ports by"
+        server.take, server.ended = take, ended
+        return server
+
+    with UeventLog(lab, lab.servers, follow) as log:
+        yield log
+    assert server.is_closed
+
+
+def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the_clock(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        server.tell()
+        stages = log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+    assert [stage.name for stage in stages] == ["link", "device", "online", "named"]
+    seconds = {"link": 104.607165, "device": 104.630750, "online": 104.775709, "named": 104.805709}
+    for stage in stages:
+        true_ns = round(seconds[stage.name] * S)
+        assert stage.clock == "kernel"
+        assert stage.at_ns - stage.error_ns <= true_ns <= stage.at_ns
+        assert stage.error_ns < 3 * MS
+
+
+def test_a_log_waits_for_a_drive_that_is_still_to_come(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        later = Timer(0.0, server.tell)
+        later.start()
+        assert log.stages(NOW, lab.switch_port("srv1", "p1"), soon())[-1].name == "named"
+        later.join()
+
+
+def test_what_came_before_the_command_or_to_another_port_is_not_told(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        server.tell()
+        none = soon(0)
+        assert log.stages(Applied(8, 105 * S, 105 * S), lab.switch_port("srv1", "p1"), none) == []
+        assert log.stages(NOW, lab.switch_port("srv1", "p0"), none) == []
+        assert log.stages(NOW, lab.switch_port("srv2", "p0"), none) == []
+
+
+def test_a_drive_that_goes_is_lost_at_its_port(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        server.tell()
+
+        def first(place: tuple[str, str], since_ns: int, event: str = "offline") -> Stage | None:
+            return log.first_loss({event}, {place}, set(), since_ns)
+
+        lost = first(("srv1", "p0"), 100 * S)
+        assert lost is not None
+        assert (lost.name, lost.clock) == ("offline", "kernel")
+        assert lost.at_ns - lost.error_ns <= 100_571_636_000 <= lost.at_ns
+        assert first(("srv1", "p0"), 101 * S) is None
+        assert first(("srv1", "p1"), 0) is None
+        assert first(("srv2", "p0"), 0) is None
+        assert first(("srv1", "p0"), 0, "io_error") is None
+
+
+def test_a_clock_that_jumped_tells_no_stages(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        server.tell()
+        server.clock.add(Exchange(110 * S, AHEAD_NS + 111 * S, 110 * S + MS, "b", "c"))
+        with pytest.raises(ClockUnknown, match="the clock of srv1 jumped"):
+            log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+
+
+def test_events_that_ended_are_not_taken_for_a_drive_that_did_not_come(lab: Lab) -> None:
+    server = Server()
+    with following(lab, server) as log:
+        server.ended("the connection was lost")
+        with pytest.raises(LabError, match="the device events of srv1 are not known: the connection was lost"):
+            log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+
+
+def test_a_server_that_cannot_be_followed_is_named_when_it_is_asked_about(lab: Lab) -> None:
+    def refuse(name: str, _take: object, _ended: object) -> Server:
+        raise NotConnected(f"{name} does not answer")
+
+    with UeventLog(lab, lab.servers, refuse) as log:
+        assert log.stages(NOW, lab.switch_port("srv2", "p0"), soon(0)) == []
+        with pytest.raises(LabError, match="not known: srv1 does not answer"):
+            log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
