@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import Console, DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Stack
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import NOBODY, SshHost
+from rackloop_drivers.host_tools import tell_of_switch
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs._fixed_cabling import host_breakables, host_registers
 from rackloop_labs.bench import named_host, release_lock
@@ -123,8 +124,19 @@ class PhysicalBench:
         return probe.device_events(take, ended, Deadline.after(self.clock, _PROBE_S), subsystems=SUBSYSTEMS)
 
     def announce(self, switch_ports: Collection[int]) -> None:
-        """Not supported yet."""
-        raise NotSupported(f"physical servers cannot be told yet that {len(switch_ports)} drives are about to change")
+        """Tell the servers that take a drive by COMRESET on notice; the others notice by themselves.
+
+        Raises NotSupported where the rack has no switch, or the description gives such a port no path.
+        """
+        if not self.lab.has_switch:
+            raise NotSupported(f"lab {self.lab.name} has no switch, so that no drive of its servers can be switched")
+        told: dict[str, list[str]] = {}
+        for name, server in self.lab.servers.items():
+            for port, number in server.ports.items():
+                if number in switch_ports and server.stack is Stack.COMRESET:
+                    told.setdefault(name, []).append(self._path(name, port))
+        for name, paths in told.items():
+            tell_of_switch(self.host(name), paths, Deadline.after(self.clock, _CONNECT_S))
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
         """Not supported: a real drive keeps no record of its requests."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.errors import BadInput, GuardRefused, LabError
-from rackloop.lab import Lab, LabState, load_lab, once_online
+from rackloop.abilities import Applied
+from rackloop.errors import BadInput, GuardRefused, LabError, NotSupported
+from rackloop.lab import Lab, LabState, Stack, load_lab, once_online
 from rackloop.portmap import Open
 from rackloop.safety import Guard, heal
 from rackloop.safety.leases import HeldLease, LeaseTerms, _shared_store, leased
@@ -121,6 +122,48 @@ def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, 
         held.leases.release(held.lease)
         [lost] = refused(lab, held, bench, "srv1")
         assert "is over: released" in lost
+
+
+def on_notice(lab: Lab) -> Lab:
+    """The same rack, with a server that takes its drives by COMRESET on notice; its second port has no path."""
+    srv1 = lab.servers["srv1"]
+    paths = {port: path for port, path in srv1.paths.items() if port != "p1"}
+    told = srv1.model_copy(update={"stack": Stack.COMRESET, "paths": paths})
+    return lab.model_copy(update={"servers": {**lab.servers, "srv1": told}})
+
+
+def test_a_server_that_is_told_of_a_switch_looks_for_the_drive_by_itself(lab: Lab) -> None:
+    told = on_notice(lab)
+    with open_lab(told, CLOCK, LabState.of(lab.name), None) as bench:
+        host, drive = bench.host("srv1"), bench.drive("srv1", "p0")
+        serial = once_online(drive, soon(60)).serial
+
+        def seen() -> bool:
+            return serial in host.run(["lsblk", "-dno", "SERIAL"], soon(60)).stdout.split()
+
+        name = host.run(["lsblk", "-dno", "NAME,SERIAL"], soon(60)).stdout.partition(serial)[0].split()[-1]
+        host.run(["sh", "-c", f"echo 1 >/sys/block/{name}/device/delete"], soon(60))
+        assert not seen()
+        # The others' stacks find out by themselves.
+        bench.announce([told.switch_port("srv2", "p0")])
+        assert not seen()
+        bench.announce([told.switch_port("srv1", "p0")])
+        assert soon(60).poll(seen, every_s=0.05)
+        with pytest.raises(NotSupported, match=r"srv1\.p1: add paths: to srv1"):
+            bench.announce([told.switch_port("srv1", "p1")])
+
+
+def test_the_attach_log_of_servers_names_one_that_cannot_be_followed(lab: Lab) -> None:
+    port = lab.switch_port("srv1", "p0")
+    nowhere = lab.servers["srv2"].model_copy(update={"ssh": "127.0.0.1:9"})
+    half = lab.model_copy(update={"servers": {**lab.servers, "srv2": nowhere}})
+    now = Applied(1, CLOCK.now_ns(), CLOCK.now_ns())
+    with open_lab(half, CLOCK, LabState.of(lab.name), None) as bench, bench.attach_log(["srv1", "srv2"]) as log:
+        # A simulated server's kernel tells nothing of drives: nothing came, and that is known.
+        assert log.stages(now, port, soon(0)) == []
+        assert log.first_loss({"offline"}, {("srv1", "p0")}, set(), 0) is None
+        with pytest.raises(LabError, match="the device events of srv2 are not known: "):
+            log.stages(now, lab.switch_port("srv2", "p0"), soon(60))
 
 
 HOLDERS = "grep -l ^rackprobe /proc/[0-9]*/comm 2>/dev/null | cut -d/ -f3"

@@ -52,7 +52,7 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
             "slot:node2/p0/0": {"device_off", "removed"},
             "slot:node2/p0/1": {"device_off", "removed"},
         }
-        with pytest.raises(NotSupported, match="physical server"):
+        with pytest.raises(NotSupported, match="has no switch, so that no drive"):
             bench.announce([1])
         # Its servers have no paths, so that there is nothing to follow, and none is asked.
         with bench.attach_log() as log:
