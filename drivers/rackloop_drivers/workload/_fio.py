@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
+from rackloop_drivers.workload._fio_clock import WallReading, error_since, wall_reading
 from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
@@ -102,12 +103,10 @@ class FioWork(Protocol):
 
 @dataclass(frozen=True)
 class _Start:
-    """The process of fio, and one moment on the host's wall clock and the run's, that off by at most ``error_s``."""
+    """The process of fio, and the moment of its start."""
 
     pid: int
-    unix_s: float
-    started_ns: int
-    error_s: float
+    wall: WallReading
     said: str
 
 
@@ -181,11 +180,13 @@ class Fio:
         after_ns = self._clock.now_ns()
         pid, _, rest = (line or "").partition(" ")
         unix_ns, _, said = rest.partition(" ")
-        if not (pid.isdigit() and unix_ns.isdigit()):
+        try:
+            wall = wall_reading(unix_ns, before_ns, after_ns)
+        except BaseException:
             process.kill()
-            raise ToolError(f"'date +%s%N' where fio runs printed {unix_ns!r}, not nanoseconds: install GNU coreutils")
-        start = _Start(int(pid), int(unix_ns) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9, said)
-        return RunningFio(self._executor, process, run, name, folder, start)
+            raise
+        start = _Start(int(pid), wall, said)
+        return RunningFio(self._executor, self._clock, process, run, name, folder, start)
 
 
 class RunningFio:
@@ -195,14 +196,23 @@ class RunningFio:
     """
 
     def __init__(
-        self, executor: Executor, process: Process, run: FioWork, name: str, folder: str, start: _Start
+        self,
+        executor: Executor,
+        clock: Clock,
+        process: Process,
+        run: FioWork,
+        name: str,
+        folder: str,
+        start: _Start,
     ) -> None:
         self._executor = executor
+        self._clock = clock
         self._process = process
         self._run = run
         self._name = name
         self._folder = folder
         self._start = start
+        self._error_s = start.wall.error_s
         self._reported = 0
         self._last_report: dict[str, Any] | None = None
         self._is_stopped = False
@@ -220,7 +230,7 @@ class RunningFio:
     @property
     def started_ns(self) -> int:
         """The start of fio, on the run's clock."""
-        return self._start.started_ns
+        return self._start.wall.run_ns
 
     @property
     def said(self) -> str:
@@ -230,7 +240,7 @@ class RunningFio:
     @property
     def began_unix_s(self) -> float:
         """The start of fio, on the wall clock of its host."""
-        return self._start.unix_s
+        return self._start.wall.unix_s
 
     def shell(self, script: str, deadline: Deadline) -> Completed:
         """Run a shell script in the folder that fio runs in; ``$1`` is the run's name, ``$2`` the process to signal."""
@@ -283,9 +293,14 @@ class RunningFio:
         return self.wait(deadline)
 
     def wait(self, deadline: Deadline) -> FioResult:
-        """Wait for fio to end. Raises DeadlineExceeded, and leaves it running, when that is not in time."""
+        """Wait for fio to end. Raises DeadlineExceeded, and leaves it running, when that is not in time.
+
+        Raises ClockUnknown where there are series and the host's wall clock was set while it ran.
+        """
         if self._final is None:
             ended = self._process.wait(deadline)
+            if self._run.interval_s is not None:
+                self._error_s = error_since(self._start.wall, self._executor, self._clock, deadline)
             self.logs, printed = self._collect(deadline)
             tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)
@@ -295,7 +310,7 @@ class RunningFio:
             self._final = replace(
                 result,
                 verify_err=verify_errors(ended.stderr, jobs),
-                failed=failed_by(reports, self._start.unix_s),
+                failed=failed_by(reports, self._start.wall.unix_s),
             )
             # What is left for want of time goes with the folder.
             with suppress(DeadlineExceeded):
@@ -354,7 +369,7 @@ class RunningFio:
                 latencies.append(parse_latency_log(logs[name]))
             elif of_job == number:
                 histograms.append(parse_histogram_log(logs[name]))
-        began_s = self._start.unix_s
+        began_s = self._start.wall.unix_s
         transfers = {
             direction: replace(
                 transfer,
@@ -367,7 +382,7 @@ class RunningFio:
         return replace(job, transfers=transfers)
 
     def _result(self, jobs: tuple[FioJobResult, ...]) -> FioResult:
-        return FioResult(jobs, self._start.started_ns, self._start.error_s + _LOG_ERROR_S)
+        return FioResult(jobs, self._start.wall.run_ns, self._error_s + _LOG_ERROR_S)
 
 
 def _last_text(printed: str) -> str:
