@@ -27,7 +27,9 @@ _STYLE = (
     ".m :is(th,td):is(:nth-child(2),:nth-child(5)){display:none}}"
     "details>summary{cursor:pointer;padding:4px 0}</style>"
 )
-STAGES = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
+# The last three are those of a server's kernel: behind the others, so that columns keep their places.
+_ON_ANY_RACK = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
+STAGES = (*_ON_ANY_RACK, "link", "device", "named")
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None, run_dir: Path | None = None) -> str:
