@@ -21,11 +21,13 @@ from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs import _daemon
 from rackloop_labs._daemon import Leash
-from rackloop_labs._fixed_cabling import host_breakables, host_registers, numbered
+from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
+from rackloop_labs.discovery import with_paths
 from rackloop_labs.fabric import open_fabric
+from rackloop_labs.host_breakables import host_breakables, host_registers
 from rackloop_labs.labd_control import LabdControl
 from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
@@ -148,17 +150,18 @@ class MockBench:
         self._consoles = RackConsoles(lab, clock, self.power.controllers, endpoints)
         powered = [*map(Part.server, lab.servers), *map(Part.drive, lab.drives)]
         powered += [Part(PartKind.SWITCH)] if lab.has_switch else []
-        by_host = {} if lab.has_switch else host_breakables(lab, self._hosts)
+        live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None
+        by_host = host_breakables(with_paths(lab), self._hosts, live)
         parts = mock_breakables(lab, self.rackd, labd)
         self.equipment = Equipment(
             fabric=fabric,
             phy=phy,
             # A server without a controller and an outlet is switched in the simulation itself.
             power={target: RackdPowerPort(self.rackd, target) for target in map(str, powered)} | self.power.ports,
-            switch_power=str(Part(PartKind.SWITCH)) if lab.has_switch else None,
+            switch_power=self.power.switch or (str(Part(PartKind.SWITCH)) if lab.has_switch else None),
             breakable={**parts, **by_host},
             registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
-            server_registers=host_registers(self._hosts, by_host) if by_host else (),
+            server_registers=host_registers(self._hosts, by_host),
         )
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from rackloop.errors import NotSupported
-from rackloop.faults import FaultSpec, RequiredPart, kind_of_fault
+from collections.abc import Iterator
+
+from rackloop.errors import BadInput, NotSupported
+from rackloop.faults import FaultKind, FaultSpec, RequiredPart, kind_of_fault
 from rackloop.faults.schedules import Unsupported
-from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, parts_of
+from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, feeds_switch, parts_of
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.mock_faults.breakables import KINDS
 
@@ -41,6 +43,36 @@ def unsupported_in(rack: Lab, leased: Lab | None = None) -> Unsupported:
     return unsupported
 
 
+def never_in(rack: Lab, kind: FaultKind) -> str | None:
+    """The reason why no part of ``rack`` can have faults of this kind, by its description; None where one may.
+
+    A kind that has to be told more than its target may be there.
+    """
+    if any(parameter.is_required for parameter in kind.parameters.values()):
+        return None
+    unsupported = unsupported_in(rack)
+    for target in _targets(rack):
+        if target.kind not in kind.targets:
+            continue
+        try:
+            if unsupported(FaultSpec(kind.name, target.name or str(target))) is None:
+                return None
+        except BadInput:
+            # Of a drive that no server port has, for one, this is no fault.
+            continue
+    return f"no part of the rack {rack.name} can have the fault {kind.name}"
+
+
+def _targets(rack: Lab) -> Iterator[Part]:
+    """The parts that faults may be of, as tests name them."""
+    yield from map(Part.server, rack.servers)
+    yield from map(Part.drive, rack.drives)
+    yield from (Part.port(server, port) for server, described in rack.servers.items() for port in described.ports)
+    yield from (Part.outlet(name, number) for name, pdu in rack.pdus.items() for number in range(1, pdu.outlets + 1))
+    if rack.has_switch:
+        yield Part(PartKind.SWITCH)
+
+
 def _is_there(rack: Lab, need: RequiredPart) -> bool:
     part, is_mock = need.part, rack.kind is LabKind.MOCK
     if need.ports:
@@ -48,15 +80,26 @@ def _is_there(rack: Lab, need: RequiredPart) -> bool:
     if need.how == "off":
         return (is_mock and part.kind in _POWERED_IN_A_MOCK) or _is_fed(rack, part)
     if part.kind in _OF_A_SERVER:
-        return not rack.has_switch
+        # What is attached for good is asked of the equipment itself.
+        return not rack.has_switch or need.how in _kinds_of_hosts(rack).get(part, ())
     is_missing = part.kind in _OF_A_SWITCH and not rack.has_switch
     if not is_mock or is_missing or need.how not in _OF_A_MOCK.get(part.kind, ()):
         return False
     return part.kind is not PartKind.BMC or rack.servers[part.name].bmc is not None
 
 
+def _kinds_of_hosts(rack: Lab) -> dict[Part, frozenset[str]]:
+    """The ways in which servers can break their own links and slots."""
+    from rackloop_labs.discovery import with_paths
+    from rackloop_labs.host_parts import host_parts
+
+    return {each.part: each.kinds for each in host_parts(with_paths(rack))}
+
+
 def _is_fed(rack: Lab, part: Part) -> bool:
     """Whether a management controller or an outlet of a PDU switches the power, as in any rack that has these."""
     if part.kind is PartKind.SERVER:
         return rack.servers[part.name].bmc is not None or rack.servers[part.name].outlet is not None
-    return part.kind is PartKind.OUTLET and bool(fed_by(rack, part))
+    if part.kind is PartKind.SWITCH:
+        return rack.fabric.outlet is not None
+    return part.kind is PartKind.OUTLET and (bool(fed_by(rack, part)) or feeds_switch(rack, part))

@@ -17,11 +17,11 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.host_tools import tell_of_switch
 from rackloop_drivers.rackd import RecordedIo
-from rackloop_labs._fixed_cabling import host_breakables, host_registers
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
+from rackloop_labs.host_breakables import host_breakables, host_registers
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
@@ -61,11 +61,13 @@ class PhysicalBench:
         deadline = Deadline.after(clock, _CONNECT_S)
         opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
         fabric, phy = open_fabric(lab, self._hosts, opening)
-        breakable = {} if lab.has_switch else host_breakables(lab, self._hosts)
+        live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None
+        breakable = host_breakables(lab, self._hosts, live)
         self.equipment = Equipment(
             fabric,
             phy,
             power=self.power.ports,
+            switch_power=self.power.switch,
             breakable=breakable,
             server_registers=host_registers(self._hosts, breakable),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.clock import Clock
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part, PartKind
 from rackloop_drivers.boxes import Chassis, Outlets, PowerListener, SerialLine, SimulatedController, SimulatedPlace
 from rackloop_drivers.power.redfish import serve_tls
 from rackloop_drivers.rackd import RackdLink
@@ -109,6 +109,9 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
                 where = await stack.enter_async_context(served)
                 peers.consoles[name] = {"driver": console.driver, **where}
         fed_by = {server.outlet: chassis[name] for name, server in lab.servers.items() if server.outlet is not None}
+        if lab.fabric.outlet is not None:
+            switch = str(Part(PartKind.SWITCH))
+            fed_by[lab.fabric.outlet] = Chassis(switch, switching, clock, target=switch)
         for name, described in lab.pdus.items():
             if described.is_simulated:
                 pdu = pdu_driver(described)

@@ -17,7 +17,8 @@ class RackPower:
     """The power ports of a rack, and the event logs of its controllers. Nothing is asked before it is used.
 
     ``ports`` has ``server:NAME`` for each server that has a controller (it is switched there) or an outlet (it is
-    switched there instead), and ``outlet:PDU/NUMBER`` for each outlet that feeds a server; ``event_logs`` has the
+    switched there instead), and ``outlet:PDU/NUMBER`` for each outlet that feeds a server or the switch, whose is
+    ``switch``; ``event_logs`` has the
     servers whose controller keeps one, and ``controllers`` the controllers. ``endpoints`` are those of a lab that is
     up; a physical lab's are in its description.
     """
@@ -30,6 +31,11 @@ class RackPower:
         opening = Opening(clock, self._closing)
         units = (endpoints or {}).get("pdu") or {}
         pdus = {name: pdu_driver(pdu, units.get(name)).open(opening) for name, pdu in lab.pdus.items()}
+        self.switch: str | None = None
+        if lab.has_switch and lab.fabric.outlet is not None:
+            unit, number = lab.fabric.outlet
+            self.switch = str(Part.outlet(unit, number))
+            self.ports[self.switch] = pdus[unit](number)
         for name, server in lab.servers.items():
             if server.outlet is not None:
                 unit, number = server.outlet

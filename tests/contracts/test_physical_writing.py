@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Applied
-from rackloop.errors import BadInput, GuardRefused, LabError, NotSupported
+from rackloop.errors import BadInput, FaultRefused, GuardRefused, LabError, NotSupported
+from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, Stack, load_lab, once_online
 from rackloop.portmap import Open
 from rackloop.safety import Guard, heal
@@ -106,6 +107,31 @@ def test_under_a_lease_it_is_disturbed_and_given_back(lab: Lab, store: Store, te
         assert bench.equipment.fabric.live_map(soon(60)).pairs == before
         assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(60), lease=held).undone == ()
     assert journal.standing(lab.name) == []
+
+
+def test_what_servers_break_of_their_own_links_and_slots_is_given_back_and_healed(lab: Lab, store: Store) -> None:
+    journal, drive = Journal(store), named(lab, "RL000001")
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store, SRV1))
+        bench = bench_of(stack, lab, held)
+        recorder = ActRecorder(bench.lab, journal, "run", lease=held)
+        with Faults(bench.lab, bench.equipment, CLOCK, recorder) as faults:
+            for kind in ("hot_unplug", "phy_disable"):
+                with faults.injected(FaultSpec(kind, drive)):
+                    assert "RL000001" not in serials(bench), kind
+                assert soon(60).poll(lambda: "RL000001" in serials(bench), every_s=1e-2)
+            kept = named(lab, "RL000002")
+            with pytest.raises(FaultRefused, match=rf"drive {kept} is not marked scratch: true"):
+                faults.begin(FaultSpec("hot_unplug", kept))
+        Faults(bench.lab, bench.equipment, CLOCK, recorder).begin(FaultSpec("hot_unplug", drive))
+        report = heal(bench.lab, journal, bench.equipment, CLOCK, soon(60), lease=held)
+        assert (report.problems, len(report.undone)) == ((), 1)
+        assert soon(60).poll(lambda: "RL000001" in serials(bench), every_s=1e-2)
+    assert journal.standing(lab.name) == []
+
+
+def serials(bench: Bench) -> list[str]:
+    return bench.host("srv1").run(["lsblk", "-dno", "SERIAL"], soon(60)).stdout.split()
 
 
 def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, store: Store) -> None:

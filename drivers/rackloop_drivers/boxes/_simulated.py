@@ -84,15 +84,16 @@ class LoggedEvent:
 class Chassis:
     """A server's chassis: its power, its event log, its serial line, and whether anything feeds it.
 
-    Without feed the controller is dead as well. When the feed returns, the server is as it was when it went.
+    Without feed the controller is dead as well. When the feed returns, the server is as it was when it went. Any
+    other box that an outlet feeds is a ``target`` of its own.
     """
 
-    def __init__(self, server: str, switching: PowerSwitching, clock: Clock) -> None:
+    def __init__(self, server: str, switching: PowerSwitching, clock: Clock, target: str | None = None) -> None:
         self.server = server
         self.is_fed = True
         self.line = SerialLine(_FIFO_S)
         self.events: list[LoggedEvent] = []
-        self._target = f"server:{server}"
+        self._target = target or f"server:{server}"
         self._switching = switching
         self._clock = clock
         self._numbered = 0

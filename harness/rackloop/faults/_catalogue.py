@@ -24,6 +24,12 @@ _LINES = {
     "match": Parameter("", "only lines that contain this text", type=str),
     "probability": Parameter(1.0, "the share of them", least=0.001, most=1),
 }
+_OF_SLOTS = (
+    ("hot_unplug", "the kernel of a server loses a drive, as if it were pulled out", "removed"),
+    ("slot_power_loss", "the slot of a drive loses its power", "slot_power_off"),
+    ("device_off", "an enclosure switches a drive off", "device_off"),
+    ("link_disable", "the link of a PCIe port is switched off", "link_disabled"),
+)
 _LONGEST_DROP_S = 3600
 _SLOWER = "how much longer, in microseconds; 5000 without factor"
 _UNTIL_IT_ENDS = "how long, in seconds; until the fault ends where left out"
@@ -170,33 +176,9 @@ _ALL = (
         _SERVER,
         mechanisms.BreakPart(PartKind.BMC, "unreachable"),
     ),
-    FaultKind(
-        "hot_unplug",
-        "the kernel of a server loses a drive, as if it were pulled out",
-        _SLOT,
-        mechanisms.BreakPart(PartKind.SLOT, "removed"),
-        endangers_data=True,
-    ),
-    FaultKind(
-        "slot_power_loss",
-        "the slot of a drive loses its power",
-        _SLOT,
-        mechanisms.BreakPart(PartKind.SLOT, "slot_power_off"),
-        endangers_data=True,
-    ),
-    FaultKind(
-        "device_off",
-        "an enclosure switches a drive off",
-        _SLOT,
-        mechanisms.BreakPart(PartKind.SLOT, "device_off"),
-        endangers_data=True,
-    ),
-    FaultKind(
-        "link_disable",
-        "the link of a PCIe port is switched off",
-        _SLOT,
-        mechanisms.BreakPart(PartKind.SLOT, "link_disabled"),
-        endangers_data=True,
+    *(
+        FaultKind(name, about, _SLOT, mechanisms.BreakPart(PartKind.SLOT, how), endangers_data=True)
+        for name, about, how in _OF_SLOTS
     ),
     FaultKind(
         "phy_disable",

@@ -98,8 +98,13 @@ class BreakPart(Mechanism):
         )
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
-        """Refused where it is broken so already."""
+        """Refused where it is broken so already, and where the map has the drive elsewhere than at its slot or PHY."""
         part = self._breakable(lab, equipment, request)
+        if lab.has_switch and request.target.kind is PartKind.DRIVE and self.part in {PartKind.SLOT, PartKind.PHY}:
+            at = server_port_of(lab, request.target)
+            far = equipment.fabric.live_map(deadline).pairs.peer_of(switch_port_of(lab, at))
+            if far != lab.wired_port(request.target.name):
+                return [f"{request.target.name} is not at {at.name} now, its place at the baseline; name the port"]
         if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
             return []
         return [f"{self.broken(lab, request.target)} is broken as {self.kind} already"]

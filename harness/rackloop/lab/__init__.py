@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rackloop.lab._rack import LabKind as LabKind
     from rackloop.lab._reach import acted_on as acted_on
     from rackloop.lab._reach import fed_by as fed_by
+    from rackloop.lab._reach import feeds_switch as feeds_switch
     from rackloop.lab._reach import parts_at as parts_at
     from rackloop.lab._reach import parts_for as parts_for
     from rackloop.lab._reach import parts_of as parts_of

@@ -51,6 +51,8 @@ class Fabric(Driven):
 
     ports: Annotated[int, whole(2, 4096)] = 0
     """How many ports the switch has, numbered from 1."""
+    outlet: Outlet | None = None
+    """The PDU outlet that feeds the switch, such as pdu1/8."""
 
 
 class Phy(Driven):

@@ -41,6 +41,11 @@ def fed_by(lab: Lab, outlet: Part) -> list[str]:
     ]
 
 
+def feeds_switch(lab: Lab, part: Part) -> bool:
+    """Whether a part is the outlet that the switch has its power from."""
+    return lab.fabric.outlet is not None and Part.outlet(*lab.fabric.outlet) == part
+
+
 def reach_of(lab: Lab, part: Part, pairs: Iterable[Pair] | None = None) -> Parts:
     """The parts that notice when ``part`` fails, loses its power or is taken away, the part included.
 
@@ -70,9 +75,9 @@ def reach_of(lab: Lab, part: Part, pairs: Iterable[Pair] | None = None) -> Parts
             return Parts((Part.port(server, port), *drives))
         case PartKind.SWITCH_PORT, (number,):
             return wired_at(lab, circuit(joined, int(number)))
-        case PartKind.OUTLET, _:
+        case PartKind.OUTLET, _ if not feeds_switch(lab, part):
             return Parts.all_of(reach_of(lab, Part.server(name), joined) for name in fed_by(lab, part))
-        case PartKind.SWITCH, _:
+        case PartKind.SWITCH | PartKind.OUTLET, _:
             parts = (*server_ports(lab), *map(Part.drive, lab.drives))
             return Parts.all_of(reach_of(lab, one, joined) for one in parts)
     return Parts()
@@ -118,7 +123,7 @@ def parts_at(lab: Lab, numbers: Iterable[int]) -> Parts:
 
 def parts_for(lab: Lab, part: Part) -> Parts:
     """The parts to lease for an act on a server, a drive or an outlet; for what the rack shares, the whole of it."""
-    if part.kind not in {PartKind.SERVER, PartKind.DRIVE, PartKind.OUTLET}:
+    if part.kind not in {PartKind.SERVER, PartKind.DRIVE, PartKind.OUTLET} or feeds_switch(lab, part):
         return parts_of(lab)
     return acted_on(lab, part) | [part]
 

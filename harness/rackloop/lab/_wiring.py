@@ -187,11 +187,11 @@ def _check_expanders(examined: Examined[Lab], lab: Lab) -> None:
 
 def _check_power(examined: Examined[Lab], lab: Lab) -> None:
     taken = _Taken(examined, "the outlet {thing} already feeds {by}; one server to an outlet")
-    for name, server in lab.servers.items():
-        if server.outlet is None:
+    fed: dict[KeyPath, Server | Fabric] = {("servers", name, "outlet"): server for name, server in lab.servers.items()}
+    for path, box in (fed | {("fabric", "outlet"): lab.fabric}).items():
+        if box.outlet is None:
             continue
-        path: KeyPath = ("servers", name, "outlet")
-        unit, number = server.outlet
+        unit, number = box.outlet
         if not _knows(examined, path, "PDU", unit, "pdus"):
             continue
         if (pdu := lab.pdus.get(unit)) and not 1 <= number <= pdu.outlets:

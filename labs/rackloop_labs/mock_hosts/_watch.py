@@ -14,6 +14,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError, NotConnected
 from rackloop.lab import Lab, Part
 from rackloop_drivers.rackd import RackdControl
+from rackloop_labs._fixed_cabling import CABLES
 from rackloop_labs.mock_hosts._kernel import Kernel
 from rackloop_labs.mock_hosts._truth_events import RackTruth
 from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
@@ -37,6 +38,8 @@ class HostWatch:
 
     def __init__(self, lab: Lab, control: Path, truth_log: Path, clock: Clock) -> None:
         self._clock = clock
+        # Behind a switch a drive has its power from where it is, and a server's slot gives it none.
+        self.slots_feed_drives = lab.fabric.driver == CABLES
         self._truth = RackTruth(lab)
         self._lock = RLock()
         self._rackd = RackdControl(control, clock)
@@ -204,11 +207,16 @@ class ServerActs:
             kernel.rescan_bus(self._watch.now_ns())
 
     def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
-        """Give or take the power of the NVMe drive in a port's slot; nothing where there is none."""
+        """Give or take the power of the NVMe drive in a port's slot; nothing where there is none.
+
+        Where the slot leads to the switch, the link goes and comes with its power.
+        """
         with self._watch.kernel(self._server) as kernel:
             drive = kernel.switch_slot(port.name, is_on=on)
-            if drive is not None:
+            if drive is not None and self._watch.slots_feed_drives:
                 self._watch.ask("power", target=str(Part.drive(drive)), on=on)
+            elif drive is not None:
+                self._drop(port, _AT_ONCE_MS if on else _FOR_EVER_MS, is_enabled=on)
 
     def _drop(self, port: HbaPort, down_ms: float, *, is_enabled: bool) -> None:
         with self._watch.kernel(self._server) as kernel:

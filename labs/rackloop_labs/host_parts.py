@@ -1,0 +1,82 @@
+"""The links and slots that the servers of a rack can break of themselves, by its description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rackloop.lab import Drive, Lab, Part, PartKind
+from rackloop_labs._fixed_cabling import sas_ports
+
+_SCSI = frozenset({"removed"})
+_ENCLOSED = _SCSI | {"device_off"}
+_PCIE = frozenset({"link_disabled", "removed", "slot_power_off"})
+_DISABLED = frozenset({"disabled"})
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """A PHY or a slot of a server. ``device`` is where its drive is, or the path of its port.
+
+    ``drive`` is the one that is always there: the drive that is attached, or that is in this slot of an expander.
+    """
+
+    part: Part
+    server: str
+    port: str
+    device: str
+    kinds: frozenset[str]
+    drive: str | None = None
+
+
+def host_parts(lab: Lab) -> list[HostPart]:
+    """The parts that servers can break, by the description.
+
+    Those are ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, and ``slot:SERVER/PORT/SLOT`` for one in
+    a slot of the expander there. ``lab`` has the paths of the ports that are to be reached.
+    """
+    phys = (
+        HostPart(Part(PartKind.PHY, f"{server}/{port}"), server, port, path, _DISABLED)
+        for (server, port), path in sas_ports(lab).items()
+    )
+    return [*phys, *(_slots_of_ports(lab) if lab.has_switch else _slots_of_drives(lab))]
+
+
+def _slots_of_drives(lab: Lab) -> Iterator[HostPart]:
+    """The slots of drives that are attached for good."""
+    for drive_id, drive in lab.drives.items():
+        if drive.attached is not None:
+            server, port = drive.attached
+            device = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")
+            if device:
+                yield HostPart(_slot(server, port), server, port, device, _kinds_of(drive), drive_id)
+        elif drive.expander is not None and (place := lab.expanders[drive.expander].attached) is not None:
+            yield from _in_expander(drive_id, drive, *place)
+
+
+def _slots_of_ports(lab: Lab) -> Iterator[HostPart]:
+    """The slots of ports, whatever the switch joins them to; their kinds follow from the drive at the baseline."""
+    for server, described in lab.servers.items():
+        joined = lab.joined(server)
+        for port, path in described.paths.items():
+            far = joined.get(port)
+            if far in lab.expanders:
+                for drive_id in lab.behind(far):
+                    yield from _in_expander(drive_id, lab.drives[drive_id], server, port)
+            else:
+                kinds = _SCSI | _PCIE if far is None else _kinds_of(lab.drives[far])
+                yield HostPart(_slot(server, port), server, port, path, kinds)
+
+
+def _in_expander(drive_id: str, drive: Drive, server: str, port: str) -> Iterator[HostPart]:
+    if drive.wwn is not None:
+        device = f"/dev/disk/by-id/wwn-0x{drive.wwn}"
+        yield HostPart(_slot(server, port, str(drive.slot)), server, port, device, _ENCLOSED, drive_id)
+
+
+def _kinds_of(drive: Drive) -> frozenset[str]:
+    return _PCIE if drive.traits.protocol == "nvme" else _SCSI
+
+
+def _slot(*names: str) -> Part:
+    return Part(PartKind.SLOT, "/".join(names))
