@@ -30,6 +30,7 @@ lab_app = Group(
     "check",
     "rackloop lab check labs/my-rack.yaml",
     "rackloop lab check racks/ --json",
+    "rackloop lab check mock --live",
     "rackloop lab check --schema > lab.schema.json",
 )
 def lab_check(
@@ -38,14 +39,18 @@ def lab_check(
     ] = None,
     as_json: JsonOption = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema for editors.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Use the rack once: a sector through every port, every tool, every box.")
+    ] = False,
 ) -> None:
     """Check lab descriptions.
 
-    All problems are reported at once, with their location and what to do; one in any file is exit code 2.
+    All problems are reported at once, with their location and what to do; one in any file is exit code 2. With --live
+    what fails of the rack itself is exit code 3; nothing of it is written or switched.
     """
     from rackloop_cli.lab import check as verb
 
-    raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema))
+    raise typer.Exit(verb.run(paths or [], json=as_json, schema=schema, live=live))
 
 
 @lab_app.verb("list", "rackloop lab list", "rackloop lab list --json")

@@ -7,15 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_PASS, BadInput, DescriptionError, Problem, problem_lines
+from rackloop.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_LAB_FAILED,
+    EXIT_PASS,
+    BadInput,
+    DescriptionError,
+    Problem,
+    RackloopError,
+    problem_lines,
+)
 from rackloop.units import counted
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
+    from rackloop_labs.live_check import Attempt
+
+_WITHIN_S = 120.0
 
 
-def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> int:
+def run(paths: Sequence[str], *, json: bool = False, schema: bool = False, live: bool = False) -> int:
     """Check files, folders of files and named labs; returns the exit status, 2 where there is a problem.
+
+    With ``live`` the rack of each sound description is used once, which changes nothing; what fails of it is status 3.
 
     What a run from this machine would stop at, such as a key file that is not there, is told too, and is no problem of
     the file: it may be right elsewhere. Both go to standard error, a line each; the summary, the findings as JSON or
@@ -35,9 +49,15 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
         raise BadInput(f"no .yaml file in {', '.join(paths)}: name a lab description or a folder of them")
     problems = {path: found.problems if isinstance(found, DescriptionError) else () for path, found in checked}
     here = {path: _unready(found) if isinstance(found, Lab) else () for path, found in checked}
+    used = {path: _used(found) for path, found in checked if live and isinstance(found, Lab)}
     if json:
         files = [
-            {"file": str(path), "problems": [_plain(one) for one in found], "here": [_plain(one) for one in here[path]]}
+            {
+                "file": str(path),
+                "problems": [_plain(one) for one in found],
+                "here": [_plain(one) for one in here[path]],
+                **({"live": list(map(vars, used[path]))} if path in used else {}),
+            }
             for path, found in problems.items()
         ]
         print(dumps({"schema": 1, "files": files}, indent=2))
@@ -51,7 +71,38 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False) -> in
         stops = sum(len(found) for found in here.values())
         more = f"; a run from this machine would stop at {counted(stops, 'thing')}" if stops else ""
         print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}{more}")
-    return EXIT_BAD_INPUT if any(problems.values()) else EXIT_PASS
+        for lab in (found for path, found in checked if path in used and isinstance(found, Lab)):
+            _tell(lab, used[lab.source])
+    if any(problems.values()):
+        return EXIT_BAD_INPUT
+    return EXIT_LAB_FAILED if any(one.problem for tried in used.values() for one in tried) else EXIT_PASS
+
+
+def _used(lab: Lab) -> Sequence[Attempt]:
+    """The uses that were made of the rack; one that failed where it could not be opened."""
+    from rackloop.clock import Deadline, RealClock
+    from rackloop.lab import LabState
+    from rackloop_labs import open_lab
+    from rackloop_labs.live_check import Attempt, live_check
+
+    clock = RealClock()
+    try:
+        with open_lab(lab, clock, LabState.of(lab.name), token=None) as bench:
+            return live_check(bench, Deadline.after(clock, _WITHIN_S))
+    except RackloopError as error:
+        return [Attempt(lab.name, "opens", str(error))]
+
+
+def _tell(lab: Lab, tried: Sequence[Attempt]) -> None:
+    """Each failure on standard error, and on standard output how many there were."""
+    failed = [attempt for attempt in tried if attempt.problem is not None]
+    for attempt in failed:
+        print(f"{lab.name}: {attempt}", file=sys.stderr)
+    ports = sum(1 for attempt in tried if attempt.did == "reads a sector")
+    what = (
+        f"{counted(len(tried), 'use')} of it, of {counted(ports, 'port')} and the tools of {len(lab.servers)} servers"
+    )
+    print(f"lab {lab.name} ({lab.kind}), live: {what}; {len(failed)} failed")
 
 
 def _unready(lab: Lab) -> Sequence[Problem]:

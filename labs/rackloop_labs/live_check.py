@@ -1,0 +1,152 @@
+"""A check of a rack by using all of it once, without changing anything: switch, power, servers, tools, every port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from rackloop.abilities import BlockDevice, Host
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, NotConnected, RackloopError
+from rackloop.lab import Lab
+from rackloop_drivers.block import HostPath
+from rackloop_drivers.host import run_on_all
+from rackloop_drivers.host_tools import read_health, require_tool
+from rackloop_drivers.workload import Expected, Fio, RackProbe
+from rackloop_labs.bench import Bench, drive_in_slot
+
+# The tool that each way to break a server's own links and slots takes.
+_TOOLS = {"link_disabled": "setpci", "device_off": "sg_ses"}
+# What the sector holds does not matter.
+_ANYTHING = Expected("nobody")
+_NOT_TRIED = "not tried: its server does not answer"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One use of a part of a rack: ``did`` says of ``part`` what, ``problem`` why it failed, None where it did not."""
+
+    part: str
+    did: str
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.did}: {self.problem or 'ok'}"
+
+
+def live_check(bench: Bench, deadline: Deadline) -> list[Attempt]:
+    """Every use that was made of the rack of ``bench``, in the order of its description.
+
+    Each port's first sector is read by its server, each tool that tests need runs once there, and the switch, what
+    switches power and the controllers are asked. Nothing is written or switched.
+    """
+    return [*_boxes(bench, deadline), *_servers(bench, deadline)]
+
+
+def _boxes(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
+    """The boxes that stand beside the servers."""
+    equipment = bench.equipment
+    if bench.lab.has_switch:
+        yield _tried("switch", "says its map", lambda: equipment.fabric.live_map(deadline))
+    for name, port in equipment.power.items():
+        yield _tried(name, "says whether its power is on", partial(port.is_on, deadline))
+    for server, log in bench.event_logs.items():
+        yield _tried(f"bmc:{server}", "shows its event log", partial(log.events, deadline))
+
+
+def _servers(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
+    """All servers at the same time."""
+    hosts = [bench.host(server) for server in bench.lab.servers]
+
+    def use(host: Host, deadline: Deadline) -> list[Attempt]:
+        return list(_server(bench, host, deadline))
+
+    late: dict[str, str] = {}
+    try:
+        tried = run_on_all(hosts, use, deadline)
+    except NotConnected as error:
+        # One that overstays its deadline takes the answers of the others with it: each is asked alone.
+        tried, late = {}, {name: str(why) for name, why in error.children.items()}
+    for host in hosts:
+        if host.name in late:
+            yield Attempt(host.name, "answers in time", late[host.name])
+        yield from tried.get(host.name, ())
+
+
+def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
+    name, lab = host.name, bench.lab
+    login = _tried(name, "logs in and runs a command", lambda: _require_runs(host, deadline))
+    yield login
+    ports = lab.joined(name)
+    if login.problem is not None:
+        yield from (Attempt(f"{name}.{port}", "reads a sector", _NOT_TRIED) for port in ports)
+        return
+    yield from _tools(bench, host, deadline)
+    # rackprobe is brought there with the first.
+    probe = RackProbe(host, bench.clock)
+    for port in ports:
+        yield _tried(f"{name}.{port}", "reads a sector", partial(_require_read, bench, probe, name, port, deadline))
+
+
+def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
+    """Each tool of a server, once."""
+    name = host.name
+    try:
+        health = read_health(host, None, deadline)
+    except RackloopError as error:
+        yield Attempt(name, "surveys its drives (lsblk, smartctl, nvme)", str(error))
+    else:
+        yield Attempt(name, "surveys its drives (lsblk, smartctl, nvme)")
+        unreadable = health.inventory.unreadable
+        yield from (Attempt(f"{name}:{node}", "says what it is", why) for node, why in unreadable.items())
+        yield Attempt(name, "shows its kernel's messages (dmesg)", health.log_unreadable)
+    yield _tried(name, "runs fio", lambda: Fio(host, bench.clock).version(deadline))
+    breakable = bench.equipment.breakable.items()
+    kinds = {kind for part, its in breakable for kind in its.kinds if part.partition(":")[2].split("/")[0] == name}
+    for kind in sorted(kinds & _TOOLS.keys()):
+        yield _tried(name, f"has {_TOOLS[kind]}", partial(require_tool, host, _TOOLS[kind]))
+
+
+def _require_runs(host: Host, deadline: Deadline) -> None:
+    done = host.run(["id", "-u"], deadline)
+    if done.status:
+        raise LabError(f"id -u ended with status {done.status}: {done.stderr.strip()}")
+
+
+def _require_read(bench: Bench, probe: RackProbe, server: str, port: str, deadline: Deadline) -> None:
+    """Return where the server reads the first sector of what is at a port, whatever it holds."""
+    device = _device(bench, server, port)
+    seen = probe.verify(device, _ANYTHING, deadline)
+    if seen.unreadable_sectors:
+        why = "; ".join(str(one) for one in seen.unreadable)
+        raise LabError(f"{device.probe_target()}: the first sector cannot be read: {why}")
+
+
+def _device(bench: Bench, server: str, port: str) -> BlockDevice:
+    """The device that is read through a port: behind an expander the first drive in it."""
+    lab = bench.lab
+    plugged = lab.joined(server)[port]
+    if plugged not in lab.expanders:
+        return bench.device(server, port)
+    first = min(_in_expander(lab, plugged), key=lambda drive: lab.drives[drive].slot or 0, default=None)
+    if first is None:
+        raise LabError(f"expander {plugged} has no drive by its description")
+    described = lab.drives[first]
+    if not isinstance(bench.device(server, port), HostPath):
+        return drive_in_slot(bench, server, port, described.expander_slot or 0)[1]
+    if described.wwn is None:
+        raise LabError(f"drive {first} has no wwn: in its description, by which it would be found")
+    return HostPath(bench.host(server), f"/dev/disk/by-id/wwn-0x{described.wwn}", bench.clock)
+
+
+def _in_expander(lab: Lab, expander: str) -> Iterable[str]:
+    return (name for name, drive in lab.drives.items() if drive.expander == expander)
+
+
+def _tried(part: str, did: str, use: Callable[[], object]) -> Attempt:
+    try:
+        use()
+    except RackloopError as error:
+        return Attempt(part, did, str(error))
+    return Attempt(part, did)
