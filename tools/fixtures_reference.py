@@ -56,7 +56,8 @@ the server, the slot, the enclosure, the controller or the outlet.
 _ABILITIES = """
 ### Abilities below them
 
-What the verbs above are made of. It is there on racks that have it; else NotSupported is raised, which skips the test.
+What the verbs above are made of. It is there on racks that have it; else NotSupported is raised, which blocks the test
+unless the plan says that it [may be skipped](plan-file.md#what-may-be-skipped).
 """
 _FAULT = """
 ### Faults

@@ -169,4 +169,4 @@ class ToolError(RackloopError):
 
 
 class NotSupported(RackloopError):
-    """The box, or this kind of lab, cannot do what was asked. ``str(error)`` is the reason a test skips with."""
+    """The box, or this kind of lab, cannot do what was asked. ``str(error)`` is why a test is blocked or skipped."""

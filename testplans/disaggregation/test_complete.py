@@ -60,7 +60,7 @@ HEADLINES = ("complete.overhead",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="remap a drive for each I/O by a policy, and measure what that and the store cost",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness"],
     destructive=True,
     time_class="seconds",
 )

@@ -57,7 +57,7 @@ POLL_NS = 5_000_000
 
 pytestmark = pytest.mark.rackloop(
     purpose="deploy one rack in several shapes, wipe the drives that change hands, and cut power in each shape",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness", "expander.slots"],
     destructive=True,
     time_class="seconds",
 )

@@ -70,7 +70,7 @@ HEADLINES = ("elastic.server_hours_saved", "elastic.stall")
 
 pytestmark = pytest.mark.rackloop(
     purpose="let servers come and go with the load of a day, and show that no I/O is lost when drives move",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness"],
     destructive=True,
     time_class="seconds",
 )

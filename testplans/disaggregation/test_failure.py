@@ -77,7 +77,7 @@ HEADLINES = ("failover.full_service",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="fail servers and drives, move drives to survivors and spares, and measure how soon all is served again",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness", "fault.fail_stop"],
     destructive=True,
     time_class="seconds",
 )

@@ -66,7 +66,7 @@ HEADLINES = ("rebuild.time",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="fail a server and drives under erasure-coded stripes, move or rebuild what was lost, and verify all of it",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness", "fault.fail_stop"],
     destructive=True,
     time_class="seconds",
 )

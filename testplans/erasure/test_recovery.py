@@ -64,7 +64,7 @@ MEASURES = {
 
 pytestmark = pytest.mark.rackloop(
     purpose="lose sectors and drives in every way, up to what the codes allow and beyond, and verify every byte",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "remap.announce", "blocks.harness", "fault.media_error", "fault.fail_stop"],
     destructive=True,
     time_class="minutes",
 )

@@ -34,7 +34,7 @@ HEADLINES = ("tail.latency",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="read thousands of sectors from drives that often fail at the first attempt, retried and decoded",
-    requires=[],
+    requires=["probe", "blocks.harness"],
     destructive=True,
     time_class="minutes",
 )

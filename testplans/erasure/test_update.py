@@ -25,7 +25,7 @@ HEADLINES = ("update.latency",)
 
 pytestmark = pytest.mark.rackloop(
     purpose="update some sectors in each codeword of a file, with redundancy computed anew and by difference",
-    requires=["fabric.remap"],
+    requires=["fabric.remap", "probe", "blocks.harness"],
     destructive=True,
     time_class="minutes",
 )

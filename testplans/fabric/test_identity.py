@@ -25,7 +25,7 @@ MEASURES = {
 
 pytestmark = pytest.mark.rackloop(
     purpose="remap at random many times and show that every server reads exactly the drive it should",
-    requires=["fabric.remap", "probe"],
+    requires=["fabric.remap", "probe", "remap.announce", "remap.timeline"],
     destructive=True,
     time_class="seconds",
 )

@@ -27,7 +27,7 @@ _QUICK = {Stack.WARM_PORT, Stack.COMRESET}
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the time from the switch command to a drive's first verified read, for each driver stack",
-    requires=["fabric.remap", "probe"],
+    requires=["fabric.remap", "probe", "remap.announce", "remap.timeline"],
     destructive=True,
     time_class="minutes",
 )

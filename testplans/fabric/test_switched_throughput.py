@@ -49,7 +49,7 @@ _NAP_NS = 50_000
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the throughput lost by switching the drive behind a port at every read, by block size",
-    requires=["fabric.remap", "probe"],
+    requires=["fabric.remap", "probe", "remap.announce"],
     destructive=True,
     time_class="seconds",
 )

@@ -52,11 +52,15 @@ def test_a_killed_run_is_healed_from_outside(rackloop: CommandLine) -> None:
     assert rackloop("lab", "down", LAB).status == 0
 
 
-def test_what_a_rack_cannot_do_is_skipped_with_its_reason(rackloop: CommandLine) -> None:
+def test_what_a_rack_cannot_do_is_blocked_with_its_reason(rackloop: CommandLine) -> None:
     remaps = rackloop("run", rackloop.plan(REMAP), "--lab", LAB, "--dry-run")
-    assert f"it is skipped: the rack {LAB} has fixed cabling" in remaps.out, remaps
+    assert f"it is blocked: the rack {LAB} has fixed cabling" in remaps.out, remaps
     slots = rackloop("run", "direct-attached", "--lab", "mock", "--dry-run")
-    assert slots.out.count("it is skipped: the rack mock has a switch") == 4, slots
+    assert slots.out.count("it is blocked: the rack mock has a switch") == 4, slots
+    assert "4 of them blocked: the run would end with status 3" in slots.out
+    nightly = rackloop("run", "nightly", "--lab", LAB, "--dry-run")
+    assert "it is skipped: the rack" in nightly.out
+    assert "blocked" not in nightly.out
 
 
 def test_what_would_be_done_to_a_real_rack_is_shown(rackloop: CommandLine) -> None:

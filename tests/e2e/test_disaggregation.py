@@ -37,11 +37,11 @@ def test_no_rule_of_the_four_designs_is_broken_and_the_rack_is_given_back(racklo
     assert not rackloop.processes()
 
 
-def test_a_rack_without_expanders_skips_what_needs_them_and_says_why(rackloop: CommandLine) -> None:
+def test_a_rack_without_expanders_cannot_do_what_needs_them_and_says_why(rackloop: CommandLine) -> None:
     ended = rackloop("run", rackloop.plan(CONFIGURATION), "--lab", "mock", "--out", "out")
     assert ended.status == 3, ended
     (test,) = Results(rackloop.directory / "out").summary["tests"]
     assert (test["verdict"], test["reason"]) == (
-        "skipped",
+        "blocked",
         "lab mock has 1 expanders with scratch drives; this wants 2",
     )

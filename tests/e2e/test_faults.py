@@ -63,7 +63,7 @@ def test_a_plan_breaks_its_rack_and_the_record_says_how_that_went(results: Resul
     verdicts = {name.partition("::")[2]: test["verdict"] for name, test in results.tests().items()}
     assert [verdict for name, verdict in verdicts.items() if name.startswith("broken")] == ["pass"] * 3
     assert verdicts["left_standing"] == "pass"
-    assert verdicts["not_offered"] == "skipped"
+    assert verdicts["not_offered"] == "blocked"
     assert verdicts["refused"] != "pass"
 
     phases: list[FaultPhase] = results.of_kind("fault.phase")

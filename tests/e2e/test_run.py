@@ -79,7 +79,7 @@ def test_too_few_samples_say_nothing(rackloop: CommandLine) -> None:
     assert "12 samples do not carry p99: take more" in test["reason"]
 
 
-def test_a_rack_without_a_switch_skips_what_needs_one(rackloop: CommandLine) -> None:
+def test_a_rack_without_a_switch_cannot_do_what_needs_one(rackloop: CommandLine) -> None:
     described = data_path("labs").joinpath("direct-attached.yaml").read_text()
     lab = rackloop.directory / "ours.yaml"
     # One store has a physical lab of this name on this machine, and keeps it after the test.
@@ -89,8 +89,9 @@ def test_a_rack_without_a_switch_skips_what_needs_one(rackloop: CommandLine) -> 
     ended = rackloop("run", rackloop.plan(IDENTITY, PHY), "--lab", lab, "--out", "out")
     assert ended.status == 3, ended
     results = Results(rackloop.directory / "out")
-    assert results.summary["verdict"] == "skipped"
-    assert {test["verdict"] for test in results.summary["tests"]} == {"skipped"}
+    assert results.summary["verdict"] == "blocked"
+    assert {test["verdict"] for test in results.summary["tests"]} == {"blocked"}
+    assert ended.err.index("identity cannot run here: the rack") < ended.err.index("identity: blocked")
     assert all("fixed cabling" in test["reason"] for test in results.summary["tests"])
 
 

@@ -204,11 +204,12 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Se
     for test in entries:
         console.print(
             f"\n[bold]{escape(test.test)}[/bold]"
-            + ("" if test.skipped else f"  about {format_duration(test.estimate_s)}")
+            + (f"  about {format_duration(test.estimate_s)}" if test.is_run else "")
         )
         console.print(f"  this test will {escape(test.purpose)}")
-        if test.skipped:
-            console.print(f"  it is skipped: {escape('; '.join(test.skipped))}")
+        if not test.is_run:
+            becomes, why = ("blocked", test.blocked) if test.blocked else ("skipped", test.skipped)
+            console.print(f"  it is {becomes}: {escape('; '.join(why))}")
             continue
         console.print(f"  drives erased: {escape(', '.join(test.erases)) or 'none'}")
         if disturbed := _disturbed(test, lab):
@@ -221,12 +222,14 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Se
     total_s = start_s(plan, entries) + sum(test.estimate_s for test in entries)
     erased = {drive for test in entries for drive in test.erases}
     took = f"about {format_duration(total_s)}"
-    console.print(f"\n{counted(len(entries), 'test')}, {took}, {counted(len(erased), 'drive')} erased")
+    blocked = sum(1 for test in entries if test.blocked)
+    ends = f"; {blocked} of them blocked: the run would end with status {EXIT_LAB_FAILED}" if blocked else ""
+    console.print(f"\n{counted(len(entries), 'test')}, {took}, {counted(len(erased), 'drive')} erased{ends}")
 
 
 def start_s(plan: Plan, entries: Sequence[DryRunEntry]) -> float:
     """The time to expect before the first test and after the last: the rack's start, provisioning, its end."""
-    if all(test.skipped for test in entries):
+    if not any(test.is_run for test in entries):
         return 0.0
     return _START_S + (_PROVISION_S if plan.provision is not None else 0.0)
 

@@ -52,6 +52,7 @@ class PlanEntry:
     file: str
     function: str | None = None
     requires: tuple[str, ...] = ()
+    may_skip: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     repeats: int = 1
@@ -277,6 +278,7 @@ def _entry(
         file=name,
         function=function or None,
         requires=written.requires,
+        may_skip=written.may_skip,
         parameters=parameters,
         limits=tuple(limits),
         repeats=written.repeats,

@@ -82,6 +82,8 @@ class WrittenEntry(Description):
     """The test file below testplans/ without 'test_' and '.py', such as fabric/remap_latency; '::name' for one test."""
     requires: tuple[Dotted, ...] = ()
     """What the lab must offer for it besides what the test file says itself, such as [fabric.remap]."""
+    may_skip: tuple[Dotted, ...] = ()
+    """What may be lacking: then it is skipped, not blocked; abilities, parts, equipment, such as [fabric.remap]."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """Parameters that differ from the test file's PARAMETERS, such as {remaps: 400}."""
     limits: tuple[WrittenLimit, ...] = ()

@@ -151,6 +151,11 @@ class RunDisplay:
         self._remaining.expected = dict(seconds)
         self._total = len(seconds)
 
+    def pytest_rackloop_blocked(self, reasons: Mapping[str, str]) -> None:
+        """Say before the first test which the lab cannot run."""
+        for test, reason in reasons.items():
+            self.say(f"{self._prefix()}{short_name(test)} cannot run here: {reason}")
+
     def pytest_runtest_setup(self) -> None:
         """End the run before a test where an interrupt was swallowed."""
         require_uninterrupted()

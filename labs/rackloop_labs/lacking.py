@@ -1,0 +1,82 @@
+"""The abilities that a lab lacks by its description, known before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rackloop.lab import Lab, LabKind
+
+Refusal = str | None
+
+OF_FAULTS = "fault."
+"""Before the name of a kind of fault: the ability to make it somewhere in the rack."""
+
+OF_EQUIPMENT: Mapping[str, str] = {
+    "blocks.harness": "a drive of a physical server is out of the harness's own reach: it is no NBD export",
+    "expander.slots": "the slots of an expander are reached by themselves on mock racks only",
+}
+"""What a rack of equipment lacks, and why; the bench of such a rack refuses it in the same words."""
+
+
+def _switched(lab: Lab) -> Refusal:
+    return (
+        None if lab.has_switch else f"the rack {lab.name} has fixed cabling: no switch remaps or drops anything in it"
+    )
+
+
+def _attached(lab: Lab) -> Refusal:
+    return (
+        f"the rack {lab.name} has a switch: servers break their own links and slots where drives are attached for good"
+        if lab.has_switch
+        else None
+    )
+
+
+def _reached(lab: Lab) -> Refusal:
+    """A server's own tools find the drive at a port by the path that the description gives the port."""
+    if lab.kind is not LabKind.PHYSICAL or not lab.has_switch:
+        return None
+    without = {
+        server: unnamed
+        for server, described in lab.servers.items()
+        if (unnamed := [port for port in lab.baseline.get(server, {}) if port not in described.paths])
+    }
+    if not without:
+        return None
+    ports = ", ".join(f"{server}.{port}" for server, unnamed in without.items() for port in unnamed)
+    return f"no path says what is at {ports}: add paths: to {', '.join(without)}"
+
+
+def _simulated(ability: str) -> Callable[[Lab], Refusal]:
+    return lambda lab: OF_EQUIPMENT[ability] if lab.kind is LabKind.PHYSICAL else None
+
+
+OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
+    "fabric.remap": _switched,
+    "phy.drop": _switched,
+    "host.links": _attached,
+    "probe": _reached,
+    "fio": _reached,
+    "remap.announce": _reached,
+    "remap.timeline": _reached,
+    **{ability: _simulated(ability) for ability in OF_EQUIPMENT},
+}
+"""The abilities that a test may require by name besides those of :data:`OF_FAULTS`: why a lab lacks it, or None."""
+
+
+def refusal(lab: Lab, ability: str) -> Refusal:
+    """The reason why ``lab`` lacks an ability, None where it offers it. Raises KeyError for an unknown ability."""
+    if not ability.startswith(OF_FAULTS):
+        return OFFERS[ability](lab)
+    # What the catalogue of faults is made of takes its time to load.
+    from rackloop.faults import KINDS
+    from rackloop_labs.offered import never_in
+
+    return never_in(lab, KINDS[ability.removeprefix(OF_FAULTS)])
+
+
+def abilities() -> tuple[str, ...]:
+    """The name of every ability."""
+    from rackloop.faults import KINDS
+
+    return (*OFFERS, *(f"{OF_FAULTS}{kind}" for kind in KINDS))

@@ -1,0 +1,74 @@
+"""A real rack with a switch: what it cannot do is said before the first test, and no such run is green."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.command_line import CommandLine, Results
+from tests.e2e.entries import IDENTITY, REMAP
+
+CANNOT = "cannot run here: "
+FOLLOWED = "drives coming online on a physical server cannot be followed yet"
+
+
+@pytest.fixture
+def found(rackloop: CommandLine) -> Path:
+    """The mock rack as `lab discover` describes it, a physical one, all of whose drives may be erased."""
+    # One store has a physical lab of this name on this machine, and keeps it after the test.
+    name = f"found-{os.getpid()}"
+    assert rackloop("lab", "up", "mock").status == 0
+    assert rackloop("lab", "discover", "mock", "--name", name, "--out", "found.yaml").status == 0
+    path = rackloop.directory / "found.yaml"
+    document = yaml.safe_load(path.read_text())
+    document["controllers"] = [socket.gethostname()]
+    for drive in document["drives"].values():
+        drive["scratch"] = True
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_what_a_real_rack_cannot_do_is_known_before_anything_is_erased(rackloop: CommandLine, found: Path) -> None:
+    shown = rackloop("run", "smoke", "--lab", found, "--dry-run", "--json")
+    tests = {test["test"].partition("::")[0]: test for test in json.loads(shown.out)["tests"]}
+    blocked = {name for name, test in tests.items() if test["blocked"]}
+    assert {"fabric/remap_latency", "fabric/identity", "disaggregation/failure"} <= blocked
+    assert FOLLOWED in tests["fabric/identity"]["blocked"]
+    assert {"fabric/phy_drop", "fabric/undisturbed_io"} <= tests.keys() - blocked
+    assert not any(test["skipped"] for test in tests.values())
+
+    ended = rackloop("run", rackloop.plan(REMAP, IDENTITY), "--lab", found, "--out", "out")
+    assert ended.status == 3, ended
+    assert ended.err.index(f"remap_latency {CANNOT}") < ended.err.index("remap_latency: blocked"), ended
+    results = Results(rackloop.directory / "out")
+    assert {test["verdict"] for test in results.summary["tests"]} == {"blocked"}
+    assert results.summary["verdict"] == "blocked"
+    assert results.of_kind("act.announced") == []
+    assert rackloop("lab", "down", "mock").status == 0
+
+
+def test_each_port_and_tool_is_used_once_and_what_fails_is_named(rackloop: CommandLine, found: Path) -> None:
+    live = rackloop("lab", "check", "mock", "--live")
+    assert live.status == 0, live
+    assert "16 ports" in live.out
+    assert "; 0 failed" in live.out
+    assert rackloop("power", "mock", "off", "srv2").status == 0
+    assert failed_of(rackloop, "mock") == {"srv2", *(f"srv2.p{number}" for number in range(4))}
+    assert rackloop("power", "mock", "on", "srv2").status == 0
+    # The nodes of simulated servers have no block device behind them: a real rack like this could not be read.
+    ports = {f"srv{server}.p{number}" for server in (1, 2, 3, 4) for number in range(4)}
+    assert failed_of(rackloop, str(found)) == ports
+    assert rackloop("lab", "down", "mock").status == 0
+
+
+def failed_of(rackloop: CommandLine, lab: str) -> set[str]:
+    """The parts of a lab that failed when it was used."""
+    live = rackloop("lab", "check", lab, "--live", "--json")
+    assert live.status == 3, live
+    (file,) = json.loads(live.out)["files"]
+    return {attempt["part"] for attempt in file["live"] if attempt["problem"]}
