@@ -119,11 +119,6 @@ class LeasedBench(BenchView):
             fabric=fabric,
             phy=phy,
             switch_power=None,
-            server_registers=tuple(
-                register
-                for register in whole.server_registers
-                if any(map(self._has, map(Part.of_resource, register.parts)))
-            ),
         )
 
     @property
@@ -290,11 +285,16 @@ class BenchInService(BenchView):
 
 
 def _shown(equipment: Equipment, shows: Callable[[Part], bool]) -> Equipment:
-    """The equipment with the power and the breakable parts that ``shows`` accepts."""
+    """The equipment with the power, the breakable parts and the servers' registers that ``shows`` accepts."""
     return replace(
         equipment,
         power={name: port for name, port in equipment.power.items() if shows(Part.of_resource(name))},
         breakable={name: part for name, part in equipment.breakable.items() if shows(Part.of_resource(name))},
+        server_registers=tuple(
+            register
+            for register in equipment.server_registers
+            if any(map(shows, map(Part.of_resource, register.parts)))
+        ),
     )
 
 

@@ -77,6 +77,24 @@ def test_what_is_out_is_neither_described_nor_offered(bench: BenchInService) -> 
     assert bench.equipment == whole(bench).equipment
 
 
+class Noted:
+    """A register of one part."""
+
+    def __init__(self, part: str) -> None:
+        self.parts = frozenset({part})
+
+
+def test_a_server_that_is_out_is_not_asked_for_its_notes(rack: SimRack, tmp_path: Path) -> None:
+    """It may have no power, and heal would wait for it."""
+    registers: Any = (Noted("slot:srv1/p0"), Noted("slot:srv2/p0"))
+    whole = SimBench(described(tmp_path), rack)
+    rack.equipment = replace(rack.equipment, server_registers=registers)
+    bench = BenchInService(cast(Any, whole), {SRV2})
+    assert bench.equipment.server_registers == registers[:1]
+    bench.put_back({SRV2})
+    assert bench.equipment.server_registers == registers
+
+
 def test_the_switch_shows_the_circuits_of_what_is_in_service(bench: BenchInService, clock: VirtualClock) -> None:
     assert bench.equipment.fabric.live_map(_soon(clock)).pairs == bench.lab.baseline_map() == BASELINE.without({101})
     bench.take_out({SRV2})
