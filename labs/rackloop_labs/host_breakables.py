@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rackloop.lab import Lab, Part, PartKind
+from rackloop.lab import Lab, LabKind, Part, PartKind
 from rackloop_labs.host_parts import HostPart, host_parts
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def host_breakables(
 
             breaking = AtLivePort(lab, each, live, make)
         broken[name] = HostFaults(hosts[each.server], name, breaking)
-    return broken
+    return broken | (_networks(hosts) if lab.kind is LabKind.PHYSICAL else {})
 
 
 def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
@@ -41,6 +41,15 @@ def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults
 
     of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
+
+
+def _networks(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
+    """The networks of real servers; simulated ones have a cable that can be pulled."""
+    from rackloop_drivers.host_tools import HostFaults
+    from rackloop_drivers.network import HostPartition
+
+    names = {server: str(Part(PartKind.NETWORK, server)) for server in hosts}
+    return {name: HostFaults(hosts[server], name, HostPartition(hosts[server])) for server, name in names.items()}
 
 
 def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:

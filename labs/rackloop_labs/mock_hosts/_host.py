@@ -14,6 +14,7 @@ from rackloop.errors import BadInput, RackloopError
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_hosts._console import KILLED_INIT, SYSRQ, MockConsole
 from rackloop_labs.mock_hosts._line_server import LineServer
+from rackloop_labs.mock_hosts._packet_filter import NFT, PacketFilter
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS, Planned, PowerAct, plan_power
 from rackloop_labs.mock_hosts._rootfs import HostFolder
 from rackloop_labs.mock_hosts._sandbox import Sandbox
@@ -62,6 +63,7 @@ class MockHost:
         self._sandbox: Sandbox | None = None
         self._tools: LineServer | None = None
         self._planned: asyncio.TimerHandle | None = None
+        self._packet_filter = PacketFilter()
         self._background: set[asyncio.Task[object]] = set()
 
     def attach(self, ssh: SshServer) -> None:
@@ -154,6 +156,7 @@ class MockHost:
 
     async def _boot(self) -> None:
         await self._end(HostState.OFF)
+        self._packet_filter.forget()
         self._console.boot()
         boot_id = str(uuid.uuid4())
         self._folder.boot_id.write_text(f"{boot_id}\n")
@@ -203,6 +206,8 @@ class MockHost:
             answer, planned = plan_power(tool, argv, self._clock.wall())
             if planned is not None:
                 self._plan(planned)
+        elif tool == NFT:
+            answer = self._packet_filter.nft(argv)
         elif tool in TOOLS:
             answer = await asyncio.to_thread(self._run_tool, tool, argv)
         else:

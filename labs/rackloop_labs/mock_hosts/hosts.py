@@ -25,6 +25,7 @@ from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_hosts._console import MockConsole
 from rackloop_labs.mock_hosts._debounce import debounced
 from rackloop_labs.mock_hosts._host import MockHost
+from rackloop_labs.mock_hosts._packet_filter import NFT
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS
 from rackloop_labs.mock_hosts._rootfs import HostFolder, remove
 from rackloop_labs.mock_hosts._ssh_server import USER, SshServer
@@ -219,7 +220,7 @@ def _tools(folder: Path) -> Path:
     """A folder with every emulated tool: each is a name of hosttool, which asks labd."""
     folder.mkdir(parents=True)
     shutil.copy(find_binary("hosttool"), folder / "hosttool")
-    for name in (*TOOLS, *POWER_TOOLS):
+    for name in (*TOOLS, *POWER_TOOLS, NFT):
         (folder / name).symlink_to("hosttool")
     return folder
 

@@ -1,0 +1,191 @@
+"""A server's packet filter that cuts it off: the contract on mock servers, the script on the real nft where that is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.abilities import Completed, Host
+from rackloop.clock import Deadline
+from rackloop.contracts import breakable
+from rackloop.errors import FaultRefused, LabError, ToolError
+from rackloop.faults import Faults, FaultSpec
+from rackloop.lab import LabKind, LabState, load_lab
+from rackloop.safety import heal
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal
+from rackloop_drivers.host_tools import HostFaults, HostRegister
+from rackloop_drivers.network import HostPartition
+from rackloop_labs import open_lab
+from rackloop_labs.host_breakables import host_breakables
+from rackloop_labs.mock import MockBench
+from rackloop_labs.offered import unsupported_in
+from tests.deadlines import CLOCK, soon
+
+TABLE = "table inet rackloop_partition"
+PARTITION = {"kind": "partition"}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
+    lab = load_lab("mock-direct")
+    state = LabState.of(lab.name, root=tmp_path_factory.mktemp("rack"))
+    with open_lab(lab, CLOCK, state, None, seed=1) as bench:
+        assert isinstance(bench, MockBench)
+        yield bench
+
+
+def part_of(host: Host, longest_s: float = 3600) -> HostFaults:
+    return HostFaults(host, f"network:{host.name}", HostPartition(host, longest_s))
+
+
+def is_cut(host: Host) -> bool:
+    return TABLE in host.run(["nft", "list", "tables"], soon(30)).stdout
+
+
+@pytest.mark.parametrize("clause", breakable.CONTRACT, ids=lambda clause: clause.__name__)
+def test_a_mock_server(clause: Callable[[breakable.BreakableArm], None], bench: MockBench) -> None:
+    host = bench.host("node1")
+    clause(breakable.BreakableArm(lambda: part_of(host), PARTITION, lambda: is_cut(host)))
+
+
+def test_ssh_from_the_harness_and_the_loopback_are_let_through_and_nothing_else(bench: MockBench) -> None:
+    host = bench.host("node1")
+    part_of(host).break_as("test/1", PARTITION, soon(30))
+    _, _, own, port = host.run(["sh", "-c", "echo $SSH_CONNECTION"], soon(30)).stdout.split()
+    listed = host.run(["nft", "list", "table", "inet", "rackloop_partition"], soon(30)).stdout
+    assert listed.count("policy drop;") == 3
+    accepted = [line.strip() for line in listed.splitlines() if "accept" in line]
+    assert accepted == [
+        'iif "lo" accept',
+        f"ip saddr {own} tcp dport {port} accept",
+        'oif "lo" accept',
+        f"ip daddr {own} tcp sport {port} accept",
+    ]
+    part_of(host).mend("test/1", soon(30))
+    assert not is_cut(host)
+
+
+def test_a_server_ends_it_by_itself_where_nobody_else_does(bench: MockBench) -> None:
+    host = bench.host("node2")
+    part = part_of(host, longest_s=0.2)
+    part.break_as("test/2", PARTITION, soon(30))
+    assert soon(30).poll(lambda: not is_cut(host), every_s=1e-2)
+    assert part.standing(soon(30)) == {}
+    part.mend("test/2", soon(30))
+
+
+def test_a_timer_ends_no_other_partition_than_its_own(bench: MockBench) -> None:
+    host = bench.host("node2")
+    for longest_s in (0.3, 3600):
+        part = part_of(host, longest_s)
+        part.break_as("test/3", PARTITION, soon(30))
+        if longest_s == 3600:
+            timers = host.run(
+                ["sh", "-c", "cat /run/rackloop-partition; ps -eo args | grep -c '[s]leep 0.300'"], soon(30)
+            )
+            assert timers.stdout.split()[1] == "0"
+            assert is_cut(host)
+        part.mend("test/3", soon(30))
+    assert host.run(["sh", "-c", "ls /run/rackloop-partition 2>&1"], soon(30)).status != 0
+
+
+def test_a_reboot_ends_it(bench: MockBench) -> None:
+    host = bench.host("node1")
+    part = part_of(host)
+    part.break_as("test/4", PARTITION, soon(30))
+    bench.power.ports["server:node1"].turn_off(soon(30))
+    bench.power.ports["server:node1"].turn_on(soon(30))
+    host.reconnect(soon(30))
+    assert part.standing(soon(30)) == {}
+    part.mend("test/4", soon(30))
+
+
+class Changed:
+    """A server that answers the first look otherwise."""
+
+    def __init__(self, host: Host, look: Callable[[Completed], Completed]) -> None:
+        self._host, self._look = host, look
+
+    def run(self, argv: list[str], deadline: Deadline, **more: Any) -> Completed:
+        done = self._host.run(argv, deadline, **more)
+        return self._look(done) if "look" in argv else done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+def looking(stdout: str = "", stderr: str = "", status: int = 0) -> Callable[[Completed], Completed]:
+    return lambda done: type(done)(
+        **{**vars(done), "stdout": stdout or done.stdout, "stderr": stderr, "status": status}
+    )
+
+
+@pytest.mark.parametrize(
+    ("look", "error", "said"),
+    [
+        (looking(status=5), ToolError, "nft was not found on node1: install its package nftables there"),
+        (looking("from \n"), LabError, "SSH_CONNECTION is not set.*log in as root itself"),
+        (looking("from 10.0.0.1 4 10.0.0.2 22\nmount /home\n"), FaultRefused, "/home is mounted from the network"),
+        (looking(stderr="Operation not permitted", status=1), LabError, "Operation not permitted; it takes root"),
+    ],
+)
+def test_a_server_that_cannot_be_cut_off_safely_is_left_alone(
+    bench: MockBench, look: Callable[[Completed], Completed], error: type[Exception], said: str
+) -> None:
+    host = bench.host("node1")
+    part = part_of(cast("Host", Changed(host, look)))
+    with pytest.raises(error, match=said):
+        part.break_as("test/5", PARTITION, soon(30))
+    assert not is_cut(host)
+    assert part_of(host).standing(soon(30)) == {}
+
+
+def test_the_servers_of_a_real_rack_are_cut_off_and_healed(bench: MockBench, tmp_path: Path) -> None:
+    """The journal has it, and so have the servers, whoever made it."""
+    real = bench.lab.model_copy(update={"kind": LabKind.PHYSICAL})
+    hosts = {name: bench.host(name) for name in bench.lab.servers}
+    broken = host_breakables(real, cast(Any, hosts))
+    assert {"network:node1", "network:node2"} <= broken.keys()
+    assert not any(name.startswith("network:") for name in host_breakables(bench.lab, cast(Any, hosts)))
+    assert unsupported_in(real)(FaultSpec("partition", "node1")) is None
+    registers = tuple(HostRegister(hosts[name], {f"network:{name}": broken[f"network:{name}"]}) for name in hosts)
+    equipment = Equipment(bench.equipment.fabric, None, breakable=broken, server_registers=registers)
+    with closing(open_store(tmp_path / "store.sqlite", CLOCK)) as store:
+        journal = Journal(store)
+        recorder = ActRecorder(bench.lab, journal, "run")
+        with Faults(bench.lab, equipment, CLOCK, recorder) as faults, faults.injected(FaultSpec("partition", "node2")):
+            assert is_cut(hosts["node2"])
+        assert not is_cut(hosts["node2"])
+        Faults(bench.lab, equipment, CLOCK, recorder).begin(FaultSpec("partition", "node1"))
+        assert is_cut(hosts["node1"])
+        report = heal(bench.lab, journal, equipment, CLOCK, soon(60))
+        assert (report.problems, len(report.undone)) == ((), 1)
+        assert not is_cut(hosts["node1"])
+
+
+SCRIPT = files("rackloop_drivers.network").joinpath("partition.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("family", "client"), [("ip", "192.0.2.7"), ("ip6", "2001:db8::7")])
+def test_the_real_nft_takes_what_the_script_says(family: str, client: str) -> None:
+    if shutil.which("nft", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+        pytest.skip("no nft here: its package nftables is not installed")
+    inside = (
+        f'mount -t tmpfs none /run; s=$1; sh -c "$s" p begin {family} {client} 22 60; nft list tables; '
+        'sh -c "$s" p stands; sh -c "$s" p end; sh -c "$s" p stands'
+    )
+    done = subprocess.run(
+        ["unshare", "-Urnm", "sh", "-c", inside, "try", SCRIPT], capture_output=True, text=True, timeout=60, check=False
+    )
+    if "unshare" in done.stderr:
+        pytest.skip(f"no user namespace here: {done.stderr}")
+    assert (done.stdout.split("\n")[:3], done.stderr) == ([TABLE, "yes", "no"], "")
