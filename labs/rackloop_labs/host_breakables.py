@@ -9,6 +9,7 @@ from rackloop.lab import Lab, LabKind, Part, PartKind
 from rackloop_labs.host_parts import HostPart, host_parts
 
 if TYPE_CHECKING:
+    from rackloop.abilities import Breakable, PowerPort
     from rackloop.clock import Deadline
     from rackloop.portmap import PortMap
     from rackloop_drivers.host import SshHost
@@ -41,6 +42,16 @@ def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults
 
     of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
+
+
+def crashes(lab: Lab, hosts: Mapping[str, SshHost], power: Mapping[str, PowerPort]) -> dict[str, Breakable]:
+    """The servers that can be told to panic, and given a new start by their power; simulated ones have other ways."""
+    if lab.kind is not LabKind.PHYSICAL:
+        return {}
+    from rackloop_drivers.crash import HostCrash
+
+    names = {server: str(Part.server(server)) for server in hosts}
+    return {name: HostCrash(hosts[server], name, power[name]) for server, name in names.items() if name in power}
 
 
 def _networks(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:

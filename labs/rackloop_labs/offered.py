@@ -84,6 +84,9 @@ def _is_there(rack: Lab, need: RequiredPart) -> bool:
         return not rack.has_switch or need.how in _kinds_of_hosts(rack).get(part, ())
     if rack.kind is LabKind.PHYSICAL and part.kind is PartKind.NETWORK:
         return True
+    if rack.kind is LabKind.PHYSICAL and part.kind is PartKind.SERVER and need.how == "crash":
+        # Its power is what ends it.
+        return _is_fed(rack, part)
     is_missing = part.kind in _OF_A_SWITCH and not rack.has_switch
     if not is_mock or is_missing or need.how not in _OF_A_MOCK.get(part.kind, ()):
         return False

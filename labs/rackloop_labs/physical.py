@@ -21,7 +21,7 @@ from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
-from rackloop_labs.host_breakables import host_breakables, host_registers
+from rackloop_labs.host_breakables import crashes, host_breakables, host_registers
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
@@ -68,7 +68,7 @@ class PhysicalBench:
             phy,
             power=self.power.ports,
             switch_power=self.power.switch,
-            breakable=breakable,
+            breakable={**breakable, **crashes(lab, self._hosts, self.power.ports)},
             server_registers=host_registers(self._hosts, breakable),
         )
 

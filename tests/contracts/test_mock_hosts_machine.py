@@ -57,7 +57,9 @@ def test_its_network_can_be_tuned_and_its_kernel_cannot(rack: MockRack) -> None:
     assert rack.says("srv1", f"echo 77 > {path}; cat {path}") == "77"
     assert path.read_text() == ours
     assert rack.says("srv2", f"cat {path}") == ours.strip()
-    done = rack.ssh("srv1", "echo 1 > /proc/sys/kernel/panic")
+    assert rack.says("srv1", "echo 10 > /proc/sys/kernel/panic; cat /proc/sys/kernel/panic") == "10"
+    assert rack.says("srv2", "cat /proc/sys/kernel/panic") == "0"
+    done = rack.ssh("srv1", "echo 1 > /proc/sys/kernel/panic_on_oops")
     assert done.returncode == 1
     assert b"Read-only file system" in done.stderr
 

@@ -280,15 +280,18 @@ def test_a_function_is_removed_and_found_by_a_rescan(rack: WatchedRack, tmp_path
 
 
 def test_a_slot_of_an_nvme_drive_is_switched_off_and_on(rack: WatchedRack, tmp_path: Path) -> None:
-    def has_power() -> bool:
-        return bool(rack.ask("power", target="drive:d03")["on"])
+    """The drive is behind a switch, and keeps its power: its link goes with that of the slot."""
+
+    def has_link() -> bool:
+        return rack.watch.view("srv1").ports[2].is_linked
 
     power = "bus/pci/slots/2/power"
-    write(rack, tmp_path / "a", power, "0\n", lambda: not has_power(), "srv1")
+    write(rack, tmp_path / "a", power, "0\n", lambda: not has_link(), "srv1")
+    assert rack.ask("power", target="drive:d03")["on"] is True
     sysfs = written(rack, tmp_path / "b")
     assert "nvme0n1" not in block(sysfs)
     assert attribute(sysfs, power).read_text() == "0\n"
-    write(rack, tmp_path / "c", power, "1\n", has_power, "srv1")
+    write(rack, tmp_path / "c", power, "1\n", has_link, "srv1")
 
 
 def test_a_slot_without_an_nvme_drive_has_no_switch(rack: WatchedRack, tmp_path: Path) -> None:

@@ -145,6 +145,12 @@ class MockHost:
             self._tools.close()
             await self._sysfs.close()
 
+    def _sysrq(self, letter: str) -> None:
+        """A program on the server asks its kernel to panic (``c``) or to reboot at once (``b``)."""
+        acts = {"c": self.crash, "b": self.reset}
+        if self.state is HostState.UP and letter in acts:
+            self.begin(acts[letter]())
+
     def _must_be(self, *states: HostState) -> None:
         if self.state not in states:
             wanted = " or ".join(states)
@@ -161,6 +167,7 @@ class MockHost:
         boot_id = str(uuid.uuid4())
         self._folder.boot_id.write_text(f"{boot_id}\n")
         if self._tools is None:
+            self._sysfs.on_sysrq = self._sysrq
             await self._sysfs.start()
             self._tools = await LineServer.at(self._folder.tool_socket, self._answer, _refuse)
         self._sandbox = await Sandbox.boot(self.name, self._bindings)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.errors import LabError
-from rackloop_labs.mock_hosts._sysfs import WRITTEN, Sysfs
+from rackloop_labs.mock_hosts._sysfs import SYSRQ_TRIGGER, WRITTEN, Sysfs
 
 TOOLS_FOLDER = "/opt/rackloop/bin"
 TOOL_SOCKET = "/run/rackloop/tools.sock"
@@ -63,6 +63,11 @@ class HostFolder:
         return self.path / "boot_id"
 
     @property
+    def panic(self) -> Path:
+        """The server's ``/proc/sys/kernel/panic``, which is kept and not obeyed."""
+        return self.path / "panic"
+
+    @property
     def tool_socket(self) -> Path:
         """The socket at which the emulated tools of this server find the lab."""
         return self.path / "tools.sock"
@@ -103,7 +108,7 @@ class HostFolder:
             options += ["--ro-bind-try", name, name]
         for name in ("boot", "media", "mnt", "srv"):
             options += ["--dir", f"/{name}"]
-        options += self._kernel_bindings()
+        options += self._kernel_bindings(sysfs)
         options += ["--ro-bind", str(sysfs.sys), "/sys", "--bind", str(sysfs.written), f"/sys/{WRITTEN}"]
         options += ["--dev", "/dev", "--ro-bind", str(sysfs.disk), "/dev/disk"]
         options += ["--ro-bind", str(tools), TOOLS_FOLDER]
@@ -111,15 +116,18 @@ class HostFolder:
             options += ["--bind", str(socket), str(socket)]
         return options
 
-    def _kernel_bindings(self) -> list[str]:
+    def _kernel_bindings(self, sysfs: Sysfs) -> list[str]:
         options = ["--tmpfs", "/run", "--bind", str(self.tool_socket), TOOL_SOCKET, "--proc", "/proc"]
         # The kernel is this machine's: only what belongs to the server's own network may be set. It takes user 0 of
         # a server for its own where the lab runs as root.
         for option, path in (("--ro-bind", "/proc/sys"), ("--bind", "/proc/sys/net")):
             options += [option, path, path]
         options += ["--ro-bind", str(self.boot_id), "/proc/sys/kernel/random/boot_id"]
+        # What becomes of a kernel that panics is the server's own: it stays where it is.
+        self.panic.write_text("0\n")
+        options += ["--bind", str(self.panic), "/proc/sys/kernel/panic"]
         if Path("/proc/sysrq-trigger").exists():
-            options += ["--ro-bind", "/dev/null", "/proc/sysrq-trigger"]
+            options += ["--bind", str(sysfs.written / SYSRQ_TRIGGER), "/proc/sysrq-trigger"]
         return options
 
 

@@ -24,6 +24,8 @@ from rackloop_labs.mock_hosts._tree import Entry, Link, Tree
 from rackloop_labs.mock_hosts._view import HostActs, HostView
 from rackloop_labs.mock_hosts._watch import HostWatch
 
+SYSRQ_TRIGGER = "sysrq-trigger"
+"""The file in ``written`` that is the server's ``/proc/sysrq-trigger``."""
 WRITTEN = ".written"
 """Where, below ``/sys``, the attributes are that may be written."""
 
@@ -39,7 +41,8 @@ class Sysfs:
     To be bound into its sandbox: ``sys`` read-only at ``/sys``, over it ``written`` writable at ``/sys/.written``, and
     ``disk`` read-only at ``/dev/disk``. The attributes that act when they are written are links into ``/sys/.written``,
     so a write to any other fails as on a read-only file system. A write returns before it has acted, and a value that
-    the kernel would refuse is ignored. What changes in the rack is told from the next :meth:`refresh` on.
+    the kernel would refuse is ignored. What changes in the rack is told from the next :meth:`refresh` on. ``on_sysrq``
+    is called with each letter that is written to the server's ``/proc/sysrq-trigger``.
     """
 
     def __init__(self, folder: Path, server: str, watch: HostWatch) -> None:
@@ -56,6 +59,7 @@ class Sysfs:
         # What each file of ``written`` was when it was put there: another one has been written to, and is to be obeyed.
         self._untouched: dict[Path, tuple[int, int] | None] = {}
         self._view: HostView | None = None
+        self.on_sysrq: Callable[[str], object] = lambda _letter: None
         self._inotify: Inotify | None = None
         self._obeying: asyncio.Task[None] | None = None
 
@@ -64,6 +68,7 @@ class Sysfs:
         for folder in (self.sys, self.sys / WRITTEN, self.written, self.disk, self._staging):
             folder.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(self.refresh)
+        (self.written / SYSRQ_TRIGGER).touch(mode=0o200)
         self._inotify = Inotify()
         self._inotify.add_watch(self.written, Mask.CLOSE_WRITE)
         self._obeying = asyncio.create_task(self._obey_all(self._inotify))
@@ -102,7 +107,9 @@ class Sysfs:
 
     async def _obey_all(self, inotify: Inotify) -> None:
         async for event in inotify:
-            if event.name is not None:
+            if str(event.name) == SYSRQ_TRIGGER:
+                self.on_sysrq(_read(self.written / SYSRQ_TRIGGER)[:1])
+            elif event.name is not None:
                 await self._try(self._obey, str(event.name))
 
     async def _try(self, act: Callable[..., None], *arguments: str) -> None:

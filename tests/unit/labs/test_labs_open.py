@@ -51,6 +51,9 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
             "slot:node1/p1": {"link_disabled", "removed", "slot_power_off"},
             "slot:node2/p0/0": {"device_off", "removed"},
             "slot:node2/p0/1": {"device_off", "removed"},
+            **{f"network:{name}": {"partition"} for name in lab.servers},
+            # Of those that a controller or an outlet gives a new start.
+            **{f"server:{name}": {"crash"} for name in lab.servers},
         }
         with pytest.raises(NotSupported, match="has no switch, so that no drive"):
             bench.announce([1])

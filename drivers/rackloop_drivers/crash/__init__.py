@@ -1,0 +1,3 @@
+"""Servers whose kernel panics by request, and which are given a new start by their power."""
+
+from rackloop_drivers.crash._crash import HostCrash as HostCrash

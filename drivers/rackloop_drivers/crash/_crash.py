@@ -1,0 +1,143 @@
+"""A fault: a server whose kernel was told to panic.
+
+Sources: Linux ``Documentation/admin-guide/sysrq.rst`` (``c``), ``sysctl/kernel.rst`` (``panic``) and
+``Documentation/ABI/testing/sysfs-kernel-kexec-kdump`` (``kexec_crash_loaded``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import Any
+
+from rackloop.abilities import Host, PowerPort
+from rackloop.clock import Deadline
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported
+
+_KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
+# A server that answers at all does within this; one that is taken for crashed loses its power.
+_ANSWER_S = 5.0
+_EVERY_S = 0.05
+# What would start it anew by itself is looked for, and what waits to be written goes to the disks, before it panics.
+_PREPARE = """
+[ -w "$1" ] || { echo "$1 cannot be written; it takes root, and a kernel with magic SysRq" >&2; exit 4; }
+if [ "$(cat /sys/kernel/kexec_crash_loaded 2>/dev/null)" = 1 ]; then
+    echo "kdump would start another kernel; unload it first, as by 'kdump-config unload' or 'kexec -p -u'" >&2
+    exit 4
+fi
+if [ "$(cat /proc/sys/kernel/panic)" != 0 ]; then
+    echo 0 >/proc/sys/kernel/panic || { echo "kernel.panic would have it reboot, and cannot be set to 0" >&2; exit 4; }
+fi
+sync
+"""
+
+
+class HostCrash:
+    """A :class:`~rackloop.abilities.Breakable` of a server: its one kind is ``crash``, by the magic SysRq key ``c``.
+
+    It keeps its power, and its drives their links, until ``power`` is cut and given back to end the fault; it boots
+    then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object alone, to
+    others it is ``#crashed``, while it has power and does not answer. A server that ``kernel.panic`` would have reboot
+    is told to stay; one with kdump is refused with LabError. Needs root there. ``resource`` is its name in the lab, and
+    ``trigger`` where its kernel takes SysRq keys; one that does not answer within ``answer_s`` does not at all.
+    """
+
+    kinds = frozenset({"crash"})
+
+    def __init__(
+        self,
+        host: Host,
+        resource: str,
+        power: PowerPort,
+        *,
+        trigger: str = "/proc/sysrq-trigger",
+        answer_s: float = _ANSWER_S,
+    ) -> None:
+        self._host = host
+        self._resource = resource
+        self._power = power
+        self._trigger = trigger
+        self._answer_s = answer_s
+        self._boots = False
+        self._keys: dict[str, Mapping[str, Any]] = {}
+        self._lock = Lock()
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        """Have it panic; it answers no more when this returns. Nothing where it is crashed already.
+
+        Raises NotSupported for another kind, BadInput for a key or a parameter that makes no sense, LabError where the
+        server refuses or did not panic.
+        """
+        if fault.get("kind") not in self.kinds:
+            raise NotSupported(f"{self._resource} cannot be broken as {fault.get('kind')!r}, only as crash")
+        if surplus := sorted(fault.keys() - {"kind"}):
+            raise BadInput(f"crash of {self._host.name} takes no {', '.join(surplus)}")
+        if _KEY.fullmatch(key) is None:
+            raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
+        self._require_time(deadline)
+        with self._lock:
+            if not self._is_crashed(deadline):
+                self._keys.clear()
+                if self._boots:
+                    raise LabError(f"{self._host.name} has been started anew and does not answer yet; wait for it")
+                self._panic(deadline)
+            self._keys[key] = dict(fault)
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        """Cut its power and give it back, where it is crashed and under no other key."""
+        self._require_time(deadline)
+        with self._lock:
+            if not self._is_crashed(deadline):
+                self._keys.clear()
+                return
+            if self._keys and self._keys.pop(key, None) is None:
+                return
+            if not self._keys:
+                self._power.turn_off(deadline)
+                self._power.turn_on(deadline)
+                self._boots = True
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """The crash that stands, by its keys; nothing where the server answers or has no power."""
+        self._require_time(deadline)
+        with self._lock:
+            if not self._is_crashed(deadline):
+                self._keys.clear()
+                return {}
+            return dict(self._keys) or {"#crashed": {"kind": "crash"}}
+
+    def _panic(self, deadline: Deadline) -> None:
+        done = self._host.run(["sh", "-c", _PREPARE, "prepare", self._trigger], deadline)
+        if done.status:
+            said = done.stderr.strip() or f"exit status {done.status}"
+            raise LabError(f"{self._host.name}: {said}")
+        # Its end is never heard of.
+        with suppress(LabError):
+            self._host.run(["sh", "-c", 'echo c >"$1"', "crash", self._trigger], deadline.sooner(self._answer_s))
+        if not deadline.poll(lambda: not self._answers(deadline), every_s=_EVERY_S):
+            raise DeadlineExceeded(f"{self._host.name} was told to panic, and still answers; look at its console")
+
+    def _is_crashed(self, deadline: Deadline) -> bool:
+        """Whether it has power and does not answer, though it was not given a new start that may still go on."""
+        if self._answers(deadline):
+            self._boots = False
+            return False
+        return not self._boots and self._power.is_on(deadline)
+
+    def _answers(self, deadline: Deadline) -> bool:
+        """Whether a command runs there, by a connection of now where the last one is lost."""
+        within = deadline.sooner(self._answer_s)
+        try:
+            return self._host.run(["true"], within).status == 0
+        except LabError:
+            try:
+                self._host.reconnect(within)
+                return self._host.run(["true"], within).status == 0
+            except LabError:
+                return False
+
+    def _require_time(self, deadline: Deadline) -> None:
+        if deadline.is_over():
+            raise DeadlineExceeded(f"{self._host.name}: there was no time left to ask whether it is crashed")
