@@ -123,6 +123,28 @@ class Changed:
         return getattr(self._host, name)
 
 
+class BySudo:
+    """A server whose commands are run as sudo does: without the variables of the login."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def run(self, argv: list[str], deadline: Deadline, **more: Any) -> Completed:
+        cleaned = ["sh", "-c", 'env -u SSH_CONNECTION "$@"; exit $?', "sudo", *argv]
+        return self._host.run(cleaned, deadline, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+def test_an_account_that_is_root_by_sudo_is_let_through_as_well(bench: MockBench) -> None:
+    part = part_of(cast("Host", BySudo(bench.host("node1"))))
+    part.break_as("test/6", PARTITION, soon(30))
+    listed = bench.host("node1").run(["nft", "list", "table", "inet", "rackloop_partition"], soon(30)).stdout
+    assert "ip saddr 127.0.0.1 tcp dport" in listed
+    part.mend("test/6", soon(30))
+
+
 def looking(stdout: str = "", stderr: str = "", status: int = 0) -> Callable[[Completed], Completed]:
     return lambda done: type(done)(
         **{**vars(done), "stdout": stdout or done.stdout, "stderr": stderr, "status": status}
@@ -133,7 +155,7 @@ def looking(stdout: str = "", stderr: str = "", status: int = 0) -> Callable[[Co
     ("look", "error", "said"),
     [
         (looking(status=5), ToolError, "nft was not found on node1: install its package nftables there"),
-        (looking("from \n"), LabError, "SSH_CONNECTION is not set.*log in as root itself"),
+        (looking("from \n"), LabError, "SSH_CONNECTION is not set.*look at how the account logs in"),
         (looking("from 10.0.0.1 4 10.0.0.2 22\nmount /home\n"), FaultRefused, "/home is mounted from the network"),
         (looking(stderr="Operation not permitted", status=1), LabError, "Operation not permitted; it takes root"),
     ],

@@ -68,7 +68,7 @@ class HostPartition:
         except ValueError:
             raise LabError(
                 f"{self._host.name}: sshd does not say where this connection comes from (SSH_CONNECTION is "
-                f"{' '.join(found) or 'not set'}), so that it could not be spared; log in as root itself"
+                f"{' '.join(found) or 'not set'}), so that it could not be spared; look at how the account logs in"
             ) from None
 
     def _run(self, what: str, *arguments: str, deadline: Deadline) -> str:

@@ -20,7 +20,13 @@ shift
 command -v nft >/dev/null || exit 5
 case $what in
 look)
-    echo "from $SSH_CONNECTION"
+    # sudo takes the variable away: whoever began this still has it.
+    connection=$SSH_CONNECTION process=$$
+    while [ -z "$connection" ] && [ "$process" -gt 1 ]; do
+        connection=$(tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | sed -n 's/^SSH_CONNECTION=//p')
+        process=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$process/status")
+    done
+    echo "from $connection"
     while read -r _ place kind _; do
         case $kind in
         nfs | nfs4 | cifs | smb3 | 9p | ceph | glusterfs | fuse.glusterfs | fuse.sshfs) echo "mount $place" ;;
