@@ -66,3 +66,11 @@ def test_its_outlet_takes_the_power_of_the_switch_and_its_map_comes_back(bench: 
 def test_an_outlet_that_cannot_feed_it_is_told(tmp_path: Path, outlet: str, said: str) -> None:
     with pytest.raises(DescriptionError, match=said):
         load_lab(described(tmp_path, outlet))
+
+
+def test_cables_have_no_power(tmp_path: Path) -> None:
+    text = data_path("labs").joinpath("mock-direct.yaml").read_text()
+    path = tmp_path / "direct.yaml"
+    path.write_text(text.replace("fabric: {driver: static}", "fabric: {driver: static, outlet: pdu2/8}"))
+    with pytest.raises(DescriptionError, match=r"fabric\.outlet: a static fabric has no switch; delete the key"):
+        load_lab(path)

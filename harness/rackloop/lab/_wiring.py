@@ -69,8 +69,8 @@ def _wired(lab: Lab) -> Iterator[tuple[KeyPath, int | None]]:
 def _check_fabric(examined: Examined[Lab], lab: Lab) -> None:
     wired = [(path, number) for path, number in _wired(lab) if number is not None]
     if not lab.has_switch:
-        if "ports" in lab.fabric.model_fields_set:
-            examined.report(("fabric", "ports"), "a static fabric has no switch; delete the key", key=True)
+        for key in sorted(lab.fabric.model_fields_set & {"ports", "outlet"}):
+            examined.report(("fabric", key), "a static fabric has no switch; delete the key", key=True)
         for path, _ in wired:
             examined.report(
                 path, "a static fabric has no switch ports; delete the number, and attach drives to servers"

@@ -35,6 +35,6 @@ def _described(base: type[Driven], name: str, value: str, package: str) -> dict[
     except ValueError as error:
         return found | {"keys": {}, "simulated": False, "about": str(error)}
     about = (inspect.getdoc(model) or "").partition("\n")[0]
-    hidden = {"driver", "ports"} if issubclass(model, Fabric) and model.is_fixed else {"driver"}
+    hidden = {"driver", "ports", "outlet"} if issubclass(model, Fabric) and model.is_fixed else {"driver"}
     texts = {key: text for key, text in field_texts(model).items() if key not in hidden}
     return found | {"keys": texts, "simulated": model.is_simulated, "about": about}
