@@ -1,4 +1,4 @@
-"""A fault: a server whose packet filter drops everything but the SSH of whoever asked for it.
+"""A fault: a server whose packet filter drops everything but the SSH of the harness.
 
 Sources: nft(8) for tables, base chains and their policy; sshd(8) for ``SSH_CONNECTION``.
 """

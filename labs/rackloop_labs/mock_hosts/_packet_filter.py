@@ -69,7 +69,7 @@ class PacketFilter:
         return Answer(said)
 
     def _obey(self, line: str) -> str | None:
-        """What a command prints; None where it is refused."""
+        """The output of a command; None where it is refused."""
         what, found = next(
             ((what, found) for what, known in _COMMANDS.items() if (found := known.fullmatch(line))), ("", None)
         )

@@ -16,9 +16,9 @@ from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.fabric.static import StaticFabric
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_labs._fixed_cabling import numbered
-from rackloop_labs.host_breakables import host_breakables
 from rackloop_labs._rackd_config import rackd_config
 from rackloop_labs.fabric import open_fabric
+from rackloop_labs.host_breakables import host_breakables
 from tests.deadlines import CLOCK, soon
 
 
