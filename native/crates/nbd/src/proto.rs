@@ -127,12 +127,16 @@ pub mod chunk {
 
 /// Error numbers on the wire (Linux values, fixed by the protocol).
 pub mod errno {
+    /// Not permitted.
+    pub const EPERM: u32 = 1;
     /// I/O error.
     pub const EIO: u32 = 5;
     /// Invalid argument.
     pub const EINVAL: u32 = 22;
     /// No space left.
     pub const ENOSPC: u32 = 28;
+    /// What the server has is going away, or gone.
+    pub const ESHUTDOWN: u32 = 108;
 }
 
 /// Largest request rackd accepts and rackprobe sends: 64 MiB.

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
+use nbd::server::Style;
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
-
-use crate::reply::Style;
 
 mod pending;
 

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use nbd::server::{negotiate, Inbox};
 use socket2::Socket;
 
 use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::control;
-use crate::handshake::negotiate;
-use crate::inbox::Inbox;
 use crate::running_rack::RunningRack;
 use crate::transmission::serve;
 
@@ -154,10 +153,14 @@ fn accept<S: Send + 'static>(
 fn serve_nbd(socket: Socket, running: &Arc<RunningRack>) {
     // Smaller buffers are only slower.
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    let mut inbox = Inbox::new();
+    let mut inbox = Inbox::default();
     // An error means that the client disconnected or broke the protocol: only its connection ends.
-    let _ = negotiate(&socket, &mut inbox, running).and_then(|chosen| match chosen {
-        Some(chosen) => serve(&socket, inbox, &chosen, &running.paths()[chosen.export]),
+    let chosen = negotiate(&socket, &socket, &mut inbox, running.as_ref());
+    let _ = chosen.and_then(|chosen| match chosen {
+        Some((chosen, style)) => {
+            let path = &running.paths()[chosen.export];
+            serve(&socket, inbox, chosen, style, path)
+        }
         None => Ok(()),
     });
 }

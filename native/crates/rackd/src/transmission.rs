@@ -3,15 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use nbd::proto::{cmd, errno, Request, MAX_REQUEST_BYTES, REQUEST_LEN};
+use nbd::proto::{cmd, errno, Request, REQUEST_LEN};
+use nbd::server::{refusal, Inbox, Style};
 use racksim::{Io, Kind, OnReadError};
 use socket2::Socket;
 
 use crate::clock::now_ns;
 use crate::connection::Connection;
 use crate::drive::{Bytes, Manner};
-use crate::handshake::Chosen;
-use crate::inbox::Inbox;
+use crate::exports::Chosen;
 use crate::io_path::IoPath;
 
 /// Size at which a batch of replies is sent.
@@ -23,10 +23,11 @@ const KEEP_BYTES: usize = 4 << 20;
 pub fn serve(
     socket: &Socket,
     mut inbox: Inbox,
-    chosen: &Chosen,
+    chosen: Chosen,
+    style: Style,
     path: &Arc<IoPath>,
 ) -> io::Result<()> {
-    let connection = Arc::new(Connection::new(socket.try_clone()?, chosen.style));
+    let connection = Arc::new(Connection::new(socket.try_clone()?, style));
     let mut session = Session {
         path,
         on_read_error: chosen.on_read_error,
@@ -130,31 +131,21 @@ impl Session<'_> {
 
     /// The request to the drive, or the error number of an invalid one.
     fn check(&self, request: &Request) -> Result<(Io, Manner), u32> {
-        let (kind, flags) = match request.command {
-            cmd::READ => (Kind::Read, cmd::FLAG_FUA | cmd::FLAG_DF),
-            cmd::WRITE => (Kind::Write, cmd::FLAG_FUA),
-            cmd::FLUSH => (Kind::Flush, cmd::FLAG_FUA),
-            cmd::TRIM => (Kind::Trim, cmd::FLAG_FUA),
-            cmd::WRITE_ZEROES => (Kind::WriteZeroes, cmd::FLAG_FUA | cmd::FLAG_NO_HOLE),
+        if let Some(code) = refusal(request, self.path.bytes) {
+            return Err(code);
+        }
+        let kind = match request.command {
+            cmd::READ => Kind::Read,
+            cmd::WRITE => Kind::Write,
+            cmd::FLUSH => Kind::Flush,
+            cmd::TRIM => Kind::Trim,
+            cmd::WRITE_ZEROES => Kind::WriteZeroes,
             _ => return Err(errno::EINVAL),
         };
-        let carries_data = matches!(kind, Kind::Read | Kind::Write);
-        if request.flags & !flags != 0 || (carries_data && request.length > MAX_REQUEST_BYTES) {
-            return Err(errno::EINVAL);
-        }
         let (offset, length) = match kind {
             Kind::Flush => (0, 0),
             _ => (request.offset, u64::from(request.length)),
         };
-        if offset
-            .checked_add(length)
-            .is_none_or(|end| end > self.path.bytes)
-        {
-            return Err(match kind {
-                Kind::Write | Kind::WriteZeroes => errno::ENOSPC,
-                _ => errno::EINVAL,
-            });
-        }
         let manner = Manner {
             fua: request.flags & cmd::FLAG_FUA != 0,
             no_hole: request.flags & cmd::FLAG_NO_HOLE != 0,

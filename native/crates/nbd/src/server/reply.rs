@@ -1,15 +1,15 @@
 //! Encoding of replies in the transmission phase.
 
-use nbd::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
+use crate::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
 
 /// Header of a simple reply.
-pub const SIMPLE_LEN: usize = 16;
+const SIMPLE_LEN: usize = 16;
 /// Header of a structured chunk with an offset.
-pub const OFFSET_DATA_LEN: usize = 28;
+const OFFSET_DATA_LEN: usize = 28;
 const CHUNK_LEN: usize = 20;
 
 /// A simple reply without data; `errno` 0 is success.
-pub fn simple(cookie: u64, errno: u32) -> [u8; SIMPLE_LEN] {
+fn simple(cookie: u64, errno: u32) -> [u8; SIMPLE_LEN] {
     let mut out = [0; SIMPLE_LEN];
     out[0..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     out[4..8].copy_from_slice(&errno.to_be_bytes());
@@ -28,7 +28,7 @@ fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
 }
 
 /// The header of a structured read of `length` (not 0) bytes.
-pub fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LEN] {
+fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LEN] {
     let mut out = [0; OFFSET_DATA_LEN];
     out[..CHUNK_LEN].copy_from_slice(&chunk_header(chunk::OFFSET_DATA, cookie, length + 8));
     out[CHUNK_LEN..].copy_from_slice(&offset.to_be_bytes());
@@ -38,6 +38,7 @@ pub fn offset_data(cookie: u64, offset: u64, length: u32) -> [u8; OFFSET_DATA_LE
 /// The style of a connection's replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
+    /// Every reply is a simple one.
     Simple,
     /// Reads are answered with structured chunks; everything else may stay simple.
     Structured,
@@ -45,6 +46,7 @@ pub enum Style {
 
 impl Style {
     /// Length of the header before the data of a read.
+    #[must_use]
     pub fn read_header_len(self) -> usize {
         match self {
             Self::Simple => SIMPLE_LEN,
@@ -52,7 +54,10 @@ impl Style {
         }
     }
 
-    /// Write the header of a read's data into `out`, which is [`Style::read_header_len`] long.
+    /// Write the header of a read's data into `out`.
+    ///
+    /// # Panics
+    /// When `out` is not [`Style::read_header_len`] long.
     pub fn read_header(self, cookie: u64, offset: u64, length: u32, out: &mut [u8]) {
         match self {
             Self::Simple => out.copy_from_slice(&simple(cookie, 0)),
@@ -61,6 +66,7 @@ impl Style {
     }
 
     /// The whole reply of a request that has no data to answer: not a read, or a failed or empty one.
+    #[must_use]
     pub fn without_data(self, is_read: bool, cookie: u64, errno: u32) -> Vec<u8> {
         if self == Self::Simple || !is_read {
             return simple(cookie, errno).to_vec();
@@ -77,7 +83,7 @@ impl Style {
 
 #[cfg(test)]
 mod tests {
-    use nbd::proto::errno;
+    use crate::proto::errno;
 
     use super::*;
 
