@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use sector::{Drive, Expected, SECTOR_BYTES};
 
 use crate::failure::Failure;
+use crate::hold::Use;
 use crate::io::Access;
 use crate::target::Target;
 
@@ -73,6 +74,13 @@ pub enum Command {
         It ends with {\"op\":\"quit\"} or with the end of standard input."
     )]
     Uevents(UeventsArgs),
+    /// Serve a drive of this machine by NBD over standard input and output, read-only without --allow-write
+    #[command(
+        after_help = "Example: rackprobe serve /dev/sda --serial RL000001 --size 4000787030016 --allow-write RL000001\n\
+        The export is called by the serial, and standard input and output are its only connection, as with\n\
+        nbdinfo -- [ rackprobe serve /dev/sda --serial RL000001 --size 4000787030016 ]. It ends with its input."
+    )]
+    Serve(ServeArgs),
     /// Measure generation and verification of identified sectors on a memory buffer, on one core
     #[command(after_help = "Example: rackprobe bench --bytes 64MiB --rounds 20")]
     Bench(BenchArgs),
@@ -109,17 +117,22 @@ impl Permission {
     /// The drive that may be written.
     pub fn drive(&self) -> Result<Drive, Failure> {
         match &self.allow_write {
-            Some(allowed) if *allowed == self.serial => drive(&self.serial),
-            Some(allowed) => Err(Failure::BadInput(format!(
-                "--allow-write is for drive {allowed}, not for {}: nothing is written",
-                self.serial
-            ))),
+            Some(allowed) => require_same(allowed, &self.serial).and_then(|()| drive(&self.serial)),
             None => Err(Failure::BadInput(format!(
                 "writing erases data: give --allow-write {} once it is sure that this drive may be erased",
                 self.serial
             ))),
         }
     }
+}
+
+fn require_same(allowed: &str, serial: &str) -> Result<(), Failure> {
+    if allowed == serial {
+        return Ok(());
+    }
+    Err(Failure::BadInput(format!(
+        "--allow-write is for drive {allowed}, not for {serial}: nothing is written"
+    )))
 }
 
 fn drive(serial: &str) -> Result<Drive, Failure> {
@@ -332,11 +345,9 @@ pub struct SwapArgs {
     pub no_swap: bool,
 }
 
-/// `hold`.
+/// The identity that a drive of this machine must have.
 #[derive(Debug, Args)]
-pub struct HoldArgs {
-    /// The whole drive's node
-    pub node: String,
+pub struct IdentityArgs {
     /// The serial number it must have
     #[arg(long)]
     pub serial: String,
@@ -360,6 +371,47 @@ pub struct UeventsArgs {
     /// Events of this subsystem; may be given several times, without it those of all
     #[arg(long, value_name = "NAME")]
     pub subsystem: Vec<String>,
+}
+
+/// `hold`.
+#[derive(Debug, Args)]
+pub struct HoldArgs {
+    /// The whole drive's node
+    pub node: String,
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The whole drive's node
+    pub node: String,
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+    /// The serial again, from the guard that checked that this drive may be erased
+    #[arg(long, value_name = "SERIAL")]
+    pub allow_write: Option<String>,
+    /// The caller holds the block device exclusively (O_EXCL) until this ends
+    #[arg(long, requires = "allow_write")]
+    pub claimed: bool,
+}
+
+impl ServeArgs {
+    /// The use of the drive that these permit.
+    pub fn purpose(&self) -> Result<Use, Failure> {
+        match &self.allow_write {
+            None => Ok(Use::Read),
+            Some(allowed) => {
+                require_same(allowed, &self.identity.serial)?;
+                Ok(if self.claimed {
+                    Use::WriteClaimed
+                } else {
+                    Use::Write
+                })
+            }
+        }
+    }
 }
 
 /// `bench`.

@@ -14,6 +14,7 @@ mod lines;
 mod record;
 mod relate;
 mod remap;
+mod serve;
 mod swap;
 mod tally;
 mod target;
@@ -56,6 +57,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Swap(args) => swap::run(args)?,
         Command::Hold(args) => hold::run(args)?,
         Command::Uevents(args) => uevents::run(args)?,
+        Command::Serve(args) => serve::run(args)?,
         Command::Bench(args) => lines::emit(&bench::run(args)?),
     }
     Ok(0)

@@ -4,16 +4,16 @@ mod claims;
 mod identity;
 mod node;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use crate::cli::HoldArgs;
+use crate::cli::{HoldArgs, IdentityArgs};
 use crate::failure::Failure;
 use crate::lines;
-use identity::Wanted;
-use node::{Node, Roots};
+pub use identity::Wanted;
+pub use node::{Node, Roots};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
@@ -27,15 +27,7 @@ enum Command {
 /// # Errors
 /// [`Failure::Target`] with every reason if the drive is another one, is in use, or cannot be claimed.
 pub fn run(args: &HoldArgs) -> Result<(), Failure> {
-    let wanted = Wanted {
-        serial: args.serial.clone(),
-        bytes: args.size,
-        names: [&args.wwn, &args.eui64, &args.nguid]
-            .into_iter()
-            .flatten()
-            .map(|name| name.to_ascii_lowercase())
-            .collect(),
-    };
+    let wanted = Wanted::from(&args.identity);
     let holder = Holder::take(Roots::default(), &args.node, wanted)
         .map_err(|reasons| Failure::Target(format!("{}: {}", args.node, reasons.join("; "))))?;
     lines::emit(&holder.held());
@@ -47,6 +39,55 @@ pub fn run(args: &HoldArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The user of a drive that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It is read, whoever else uses it.
+    Read,
+    /// It is written, and claimed for that.
+    Write,
+    /// It is written, and its caller holds it.
+    WriteClaimed,
+}
+
+/// The open drive at `path`, once it is the expected one, and unused where it is to be written.
+pub fn opened(
+    roots: &Roots,
+    path: &str,
+    wanted: &Wanted,
+    purpose: Use,
+) -> Result<Node, Vec<String>> {
+    let node = match purpose {
+        Use::Write => Node::claim(roots, path),
+        Use::Read | Use::WriteClaimed => Node::look(roots, path),
+    };
+    let node = node.map_err(|reason| vec![reason])?;
+    let mut reasons = identity::differences(&node, wanted);
+    if purpose != Use::Read {
+        reasons.extend(claims::of(roots, &node));
+    }
+    if reasons.is_empty() {
+        Ok(node)
+    } else {
+        Err(reasons)
+    }
+}
+
+impl From<&IdentityArgs> for Wanted {
+    fn from(args: &IdentityArgs) -> Self {
+        let names = [&args.wwn, &args.eui64, &args.nguid];
+        Self {
+            serial: args.serial.clone(),
+            bytes: args.size,
+            names: names
+                .into_iter()
+                .flatten()
+                .map(|name| name.to_ascii_lowercase())
+                .collect(),
+        }
+    }
 }
 
 /// A drive held by an open descriptor, and its persistent name.

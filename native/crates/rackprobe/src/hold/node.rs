@@ -1,4 +1,4 @@
-//! A claimed block device.
+//! An open block device, claimed or not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,7 +33,7 @@ impl Roots {
     }
 }
 
-/// A claimed block device by its descriptor, independent of what is at its path later.
+/// An open block device by its descriptor, independent of what is at its path later.
 #[derive(Debug)]
 pub struct Node {
     pub file: File,
@@ -49,6 +49,15 @@ pub struct Node {
 impl Node {
     /// Open the node O_EXCL, which the kernel refuses while a mount, swap or holder uses it or one of its partitions.
     pub fn claim(roots: &Roots, path: &str) -> Result<Self, String> {
+        Self::open(roots, path, true)
+    }
+
+    /// Open the node, whoever uses it.
+    pub fn look(roots: &Roots, path: &str) -> Result<Self, String> {
+        Self::open(roots, path, false)
+    }
+
+    fn open(roots: &Roots, path: &str, claims: bool) -> Result<Self, String> {
         let path = roots.node(path);
         let said = |error: io::Error| format!("it cannot be opened: {error}; is it plugged in?");
         let is_block = fs::metadata(&path)
@@ -56,7 +65,7 @@ impl Node {
             .file_type()
             .is_block_device();
         let mut flags = OFlags::CLOEXEC;
-        if is_block {
+        if is_block && claims {
             flags |= OFlags::EXCL;
         }
         // Reading is enough to claim it, and closing what was not open for writing sends udev no event.
@@ -72,7 +81,7 @@ impl Node {
         if found.file_type().is_block_device() != is_block || !(is_block || found.is_file()) {
             return Err("it is no block device".into());
         }
-        if !is_block && flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if claims && !is_block && flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err("it is in use (another process has its lock)".into());
         }
         let number = if is_block {

@@ -1,0 +1,29 @@
+//! The content of a drive that is served, wherever it lies.
+
+use std::io;
+
+use nbd::server::Offer;
+
+/// Blocks that many threads read and write at once. Ranges lie within them, and begin and end between blocks.
+pub trait Medium: Send + Sync {
+    /// What clients are told of it.
+    fn offer(&self) -> Offer;
+
+    /// Fill `buffer`, which begins on a page, with the bytes from `offset` on.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Put bytes there; `data` begins on a page.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Make completed writes durable.
+    fn flush(&self) -> io::Result<()>;
+
+    /// Give up what is there.
+    fn trim(&self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// Put zeroes there, in the place that is kept where it `keeps_place`.
+    fn zero(&self, offset: u64, length: u64, keeps_place: bool) -> io::Result<()>;
+
+    /// Whether the drive as a whole answers no more, so that an I/O error says nothing of sectors.
+    fn is_gone(&self) -> bool;
+}
