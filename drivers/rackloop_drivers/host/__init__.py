@@ -8,3 +8,4 @@ from rackloop_drivers.host._shell import ShellStream as ShellStream
 from rackloop_drivers.host._shell import open_shell as open_shell
 from rackloop_drivers.host._ssh import NOBODY as NOBODY
 from rackloop_drivers.host._ssh import SshHost as SshHost
+from rackloop_drivers.host._stream import SshStream as SshStream

@@ -12,7 +12,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop_drivers.host._line_buffer import LineBuffer
-from rackloop_drivers.host._wrapper import ZERO, Head, Tail
+from rackloop_drivers.host._wrapper import ZERO, Head, OpenTail, Tail
 
 if TYPE_CHECKING:
     from paramiko import Channel
@@ -43,12 +43,21 @@ class SshProcess:
 
     What the leader leaves behind in its group is killed when it ends; a daemon that means to stay makes a session of
     its own. A command that a signal N ended has the status 128 + N. Bytes that are not UTF-8 are replaced. One
-    thread may read lines while others write, wait or kill. What it prints is taken while a caller reads or waits;
-    with 2 MiB not taken it has to wait.
+    thread may read lines while others write, wait or kill. A stream is read as bytes instead, none of them held back
+    for what may come behind them. What it prints is taken while a caller reads or waits; with 2 MiB not taken it has
+    to wait.
     """
 
     def __init__(
-        self, host: str, argv: tuple[str, ...], label: str, channel: Channel, clock: Clock, owner: Owner
+        self,
+        host: str,
+        argv: tuple[str, ...],
+        label: str,
+        channel: Channel,
+        clock: Clock,
+        owner: Owner,
+        *,
+        is_stream: bool = False,
     ) -> None:
         self._host = host
         self._argv = argv
@@ -56,7 +65,7 @@ class SshProcess:
         self._clock = clock
         self._owner = owner
         self._head = Head()
-        self._tail = Tail(label)
+        self._tail = OpenTail(label) if is_stream else Tail(label)
         self._stderr_tail = Tail(label)
         self._lines = LineBuffer()
         self._stderr = bytearray()
@@ -113,6 +122,23 @@ class SshProcess:
             if line is None and self._lost:
                 raise self._lost
             return line
+
+    def write_bytes(self, data: bytes) -> None:
+        """Give the command ``data`` on its standard input; waits while it does not read. Raises as write_line does."""
+        if not self._send(data):
+            raise ToolError(f"{self}: it no longer reads its input{self._complaint()}")
+
+    def read_bytes(self, deadline: Deadline) -> bytes:
+        """What has come of the standard output of a stream, once anything has; nothing at its end.
+
+        Raises DeadlineExceeded where nothing came in time, and NotConnected when the connection was lost.
+        """
+        with self._sole_reader(deadline):
+            while not (data := self._lines.rest_bytes()) and not self._lines.is_complete:
+                self._progress(deadline, "printed nothing in time")
+            if not data and self._lost:
+                raise self._lost
+            return data
 
     def wait(self, deadline: Deadline) -> Completed:
         """Close the command's input and wait for its end.

@@ -18,6 +18,7 @@ from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess
+from rackloop_drivers.host._stream import SshStream
 from rackloop_drivers.host._watchdog import Watchdog
 from rackloop_drivers.host._wrapper import quoted, wrapped
 
@@ -80,6 +81,7 @@ class SshHost:
     def __init__(self, access: SshAccess, clock: Clock, working_for: str = NOBODY) -> None:
         self._access = access
         self._clock = clock
+        self._working_for = working_for
         self._label = f"{working_for}/{secrets.token_hex(8)}."
         self._connections = 0
         self._slots = threading.BoundedSemaphore(_SESSIONS)
@@ -90,6 +92,7 @@ class SshHost:
         self._watchdog: Watchdog | None = None
         self._refusal: LoginRefused | None = None
         self._running: set[SshProcess] = set()
+        self._apart: set[SshStream] = set()
         self._has_orphans = False
         self._folder = ""
         self._is_closed = False
@@ -116,12 +119,28 @@ class SshHost:
         stdout, done = self._run(argv, deadline, stdin.encode())
         return Completed(done.argv, done.status, stdout.decode(errors="replace"), done.stderr)
 
-    def start(self, argv: Sequence[str]) -> SshProcess:
+    def start(self, argv: Sequence[str], *, is_stream: bool = False) -> SshProcess:
         """Start a command whose input and output are lines; its :meth:`~SshProcess.wait` says if it is missing.
 
-        Raises DeadlineExceeded when there is no room for it within 30 s.
+        Those of a stream are bytes. Raises DeadlineExceeded when there is no room for it within 30 s.
         """
-        return self._start(argv, Deadline.after(self._clock, _OWN_S))
+        return self._start(argv, Deadline.after(self._clock, _OWN_S), is_stream=is_stream)
+
+    def open_stream(self, argv: Sequence[str]) -> SshStream:
+        """Start a command whose input and output are bytes, on a connection of its own, so that no other waits for it.
+
+        Closed with this host, if not before.
+        """
+        with self._lock:
+            self._must_be_open()
+        stream = SshStream(SshHost(self._access, self._clock, self._working_for), argv, self._forget)
+        with self._lock:
+            self._apart.add(stream)
+            is_late = self._is_closed
+        if is_late:
+            stream.close()
+            self._must_be_open()
+        return stream
 
     def find(self, program: str) -> str | None:
         """The path of ``program`` on PATH, or None."""
@@ -189,7 +208,7 @@ class SshHost:
         with self._lock:
             if self._is_closed:
                 return
-            running = tuple(self._running)
+            running: tuple[SshStream | SshProcess, ...] = (*self._apart, *self._running)
         stuck: list[str] = []
         for process in running:
             try:
@@ -235,12 +254,16 @@ class SshHost:
                 process.kill()
             raise
 
-    def _start(self, argv: Sequence[str], deadline: Deadline) -> SshProcess:
+    def _forget(self, stream: SshStream) -> None:
+        with self._lock:
+            self._apart.discard(stream)
+
+    def _start(self, argv: Sequence[str], deadline: Deadline, *, is_stream: bool = False) -> SshProcess:
         command = quoted(argv)
         if not self._slots.acquire(timeout=min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
             raise DeadlineExceeded(f"{self.name}: {_SESSIONS} commands run there already, and none ended in time")
         try:
-            process = self._open(argv, command, deadline)
+            process = self._open(argv, command, deadline, is_stream=is_stream)
         except BaseException:
             self._slots.release()
             raise
@@ -248,7 +271,7 @@ class SshHost:
             self._running.add(process)
         return process
 
-    def _open(self, argv: Sequence[str], command: str, deadline: Deadline) -> SshProcess:
+    def _open(self, argv: Sequence[str], command: str, deadline: Deadline, *, is_stream: bool) -> SshProcess:
         """Start the command over the connection there is; one that turns out to be lost is made anew, once."""
         connection = self._connected(deadline)
         try:
@@ -256,9 +279,10 @@ class SshHost:
         except NotConnected:
             connection = self._connected(deadline)
             channel = connection.open_session(deadline)
-        process = SshProcess(self.name, tuple(argv), connection.label, channel, self._clock, self)
+        label = connection.label
+        process = SshProcess(self.name, tuple(argv), label, channel, self._clock, self, is_stream=is_stream)
         try:
-            connection.execute(channel, wrapped(command, connection.label), str(process), deadline)
+            connection.execute(channel, wrapped(command, label), str(process), deadline)
         except BaseException:
             channel.close()
             raise

@@ -108,3 +108,26 @@ class Tail:
             output = data[: len(data) - held]
         self._held = data[len(output) :]
         return output
+
+
+class OpenTail(Tail):
+    """The end of a stream whose bytes do not wait for those behind them, as an answer would wait for its question.
+
+    Where the mark comes in two pieces, the first is taken for output.
+    """
+
+    def strip(self, chunk: bytes) -> bytes:
+        """The part of ``chunk`` that is the command's output."""
+        if self.status is not None:
+            return b""
+        given = len(self._held)
+        data = self._held + chunk
+        output, found, rest = data.partition(self._mark)
+        if not found:
+            self._held = data[1 - len(self._mark) :]
+            return chunk
+        self._held = found + rest
+        number, newline, _ = rest.partition(b"\n")
+        if newline:
+            self.status = int(number)
+        return output[given:]

@@ -1,0 +1,124 @@
+"""A command whose input and output are bytes: none is held back, and it takes no other command's place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import DeadlineExceeded, LabError, ToolError
+from rackloop_drivers.host import SshAccess, SshHost, SshStream
+from rackloop_labs import ssh_accesses
+from tests.deadlines import CLOCK, soon
+from tests.fio_process import labelled
+from tests.mock_rack import running_mock_rack
+from tests.sshd_process import running_sshd
+
+# More than the sessions that sshd serves of one connection.
+MANY = 12
+
+
+@contextmanager
+def openssh(_folder: Path) -> Iterator[SshAccess]:
+    with running_sshd() as sshd:
+        yield sshd.access()
+
+
+@contextmanager
+def mock(folder: Path) -> Iterator[SshAccess]:
+    with running_mock_rack(folder) as rack:
+        yield ssh_accesses(rack.lab, rack.endpoints)["srv1"]
+
+
+@pytest.fixture(scope="module", params=[openssh, mock], ids=["sshd", "mock"])
+def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshAccess]:
+    with request.param(tmp_path_factory.mktemp("rack")) as arm:
+        yield arm
+
+
+@pytest.fixture
+def streaming(access: SshAccess) -> Iterator[SshHost]:
+    with SshHost(access, CLOCK, f"streams/{os.getpid()}") as host:
+        yield host
+
+
+def read(stream: SshStream, length: int) -> bytes:
+    """So many bytes, or all there are."""
+    data = b""
+    while len(data) < length and (more := stream.read_bytes(soon(30))):
+        data += more
+    return data
+
+
+def test_bytes_that_could_begin_a_mark_are_not_held_back(streaming: SshHost) -> None:
+    stream = streaming.open_stream(("cat",))
+    for data in (b"\0", b"\0rackloop-end", b"\0rackloop-end streams/", bytes(range(256)), b"\xff\n\0"):
+        stream.write_bytes(data)
+        assert read(stream, len(data)) == data
+    stream.close()
+
+
+def test_many_bytes_come_as_they_were_sent(streaming: SshHost) -> None:
+    data = os.urandom(5 << 20)
+    stream = streaming.open_stream(("head", "-c", str(len(data)), "/dev/zero"))
+    assert read(stream, len(data)) == bytes(len(data))
+    stream.close()
+    stream = streaming.open_stream(("cat",))
+    for at in range(0, len(data), 1 << 18):
+        part = data[at : at + (1 << 18)]
+        stream.write_bytes(part)
+        assert read(stream, len(part)) == part
+    stream.close()
+
+
+def test_its_end_is_told(streaming: SshHost) -> None:
+    stream = streaming.open_stream(("sh", "-c", "echo trouble >&2; exit 3"))
+    assert stream.read_bytes(soon(30)) == b""
+    ended = stream.wait(soon(30))
+    assert (ended.status, ended.stderr) == (3, "trouble\n")
+    with pytest.raises(ToolError, match="no longer reads"):
+        stream.write_bytes(b"x")
+    stream.close()
+    stream.close()
+
+
+def test_a_missing_program_is_named(streaming: SshHost) -> None:
+    stream = streaming.open_stream(("rackloop-nonesuch",))
+    assert stream.read_bytes(soon(30)) == b""
+    with pytest.raises(ToolError, match="rackloop-nonesuch was not found"):
+        stream.wait(soon(30))
+    stream.close()
+
+
+def test_who_waits_for_bytes_waits_until_the_deadline(streaming: SshHost) -> None:
+    stream = streaming.open_stream(("sleep", "1000"))
+    with pytest.raises(DeadlineExceeded, match="printed nothing in time"):
+        stream.read_bytes(soon(0.05))
+    stream.close()
+
+
+def test_streams_take_no_commands_place(streaming: SshHost) -> None:
+    with ExitStack() as stack:
+        streams = [streaming.open_stream(("cat",)) for _ in range(MANY)]
+        for stream in streams:
+            stack.callback(stream.close)
+        assert streaming.run(("echo", "here"), soon(30)).stdout == "here\n"
+        for stream in streams:
+            stream.write_bytes(b"x")
+            assert stream.read_bytes(soon(30)) == b"x"
+
+
+def test_they_end_with_their_host(access: SshAccess) -> None:
+    working_for = f"ending/{os.getpid()}"
+    with SshHost(access, CLOCK, working_for) as host:
+        stream = host.open_stream(("sh", "-c", "echo on; exec sleep 1000"))
+        assert read(stream, 3) == b"on\n"
+        assert labelled(working_for)
+    assert soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
+    with pytest.raises(ToolError, match="no longer reads"):
+        stream.write_bytes(b"x")
+    with pytest.raises(LabError, match="closed"):
+        host.open_stream(("cat",))
