@@ -11,7 +11,7 @@ from rackloop.abilities import DriveIdentity, WritableDrive
 from rackloop.clock import Deadline, RealClock
 from rackloop.lab import Lab, load_lab
 from rackloop.safety import Guard
-from rackloop_drivers.block import DevicePath, NbdExport
+from rackloop_drivers.block import DevicePath, HostPath, NbdExport
 from tests.leased import EverythingLeased
 
 _WWN = "5000c500a0000001"
@@ -41,7 +41,7 @@ class _Described:
         return {}
 
 
-def minted(device: NbdExport | DevicePath, serial: str = "RL1") -> WritableDrive:
+def minted(device: NbdExport | DevicePath | HostPath, serial: str = "RL1") -> WritableDrive:
     """Permission to overwrite ``device``, whose drive has this serial; to be closed, or a path stays claimed."""
     size = device.size_bytes
     described = _lab().drives["d1"].model_copy(update={"serial": serial, "size": size})

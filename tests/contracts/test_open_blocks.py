@@ -1,4 +1,4 @@
-"""Drives as blocks, whichever way I/O reaches them: rackd's exports, an nbdkit, a file and a loop device."""
+"""Drives as blocks, whichever way I/O reaches them: rackd's exports, an nbdkit, a file, a loop device, a server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from rackloop.abilities.blocks import BLOCK_BYTES, FailFastBlocks, IoFailed, Par
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, LabError, NotConnected, NotSupported
 from rackloop.lab import load_profile
-from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.block.nbd_session import FailFastNbdSession
+from rackloop_drivers.block import DevicePath, HostPath, NbdExport
+from rackloop_drivers.block.nbd_session import FailFastNbdSession, NbdSession
 from rackloop_drivers.block.path_session import PathSession
 from rackloop_drivers.open_blocks import open_blocks
 from tests.deadlines import CLOCK
+from tests.drive_server import running_drive_server
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, drive, running_rackd, small_rack, tell
 from tests.writable_drive import minted
@@ -69,16 +70,31 @@ def a_loop_device(tmp_path: Path) -> Iterator[DevicePath]:
             subprocess.run(("losetup", "--detach", made.stdout.strip()), check=True)
 
 
-WAYS: dict[str, Callable[[Path], AbstractContextManager[NbdExport | DevicePath]]] = {
+@contextmanager
+def a_servers_drive(tmp_path: Path) -> Iterator[HostPath]:
+    with running_drive_server(tmp_path) as server:
+        yield server.device
+
+
+@contextmanager
+def a_servers_loop_device(tmp_path: Path) -> Iterator[HostPath]:
+    with a_loop_device(tmp_path) as loop, running_drive_server(tmp_path, node=loop.path) as server:
+        yield server.device
+
+
+Device = NbdExport | DevicePath | HostPath
+WAYS: dict[str, Callable[[Path], AbstractContextManager[Device]]] = {
     "rackd": an_export,
     "nbdkit": an_nbdkit,
     "file": a_file,
     "loop device": a_loop_device,
+    "server": a_servers_drive,
+    "server's loop device": a_servers_loop_device,
 }
 
 
 @pytest.fixture(params=WAYS)
-def device(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NbdExport | DevicePath]:
+def device(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Device]:
     with WAYS[request.param](tmp_path) as device:
         yield device
 
@@ -96,7 +112,7 @@ def spoil(rackd: RunningRackd, *offsets: int) -> None:
         tell(rackd, "fault", drive="d01", fault=fault)
 
 
-def test_a_long_write_is_read_back_whole_and_only_where_it_was_put(device: NbdExport | DevicePath) -> None:
+def test_a_long_write_is_read_back_whole_and_only_where_it_was_put(device: Device) -> None:
     data = content(5 * MIB + 3 * BLOCK_BYTES)
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks:
         assert blocks.size_bytes == 64 * MIB
@@ -110,7 +126,7 @@ def test_a_long_write_is_read_back_whole_and_only_where_it_was_put(device: NbdEx
 
 
 @pytest.mark.parametrize("shift", [0, 1, 512])
-def test_views_are_written_from_and_read_into_wherever_they_lie(device: NbdExport | DevicePath, shift: int) -> None:
+def test_views_are_written_from_and_read_into_wherever_they_lie(device: Device, shift: int) -> None:
     data = content(2 * MIB)
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks, mmap.mmap(-1, 3 * MIB) as memory:
         with memoryview(memory) as whole, whole[shift : shift + len(data)] as view:
@@ -122,7 +138,7 @@ def test_views_are_written_from_and_read_into_wherever_they_lie(device: NbdExpor
         assert blocks.read(BLOCK_BYTES, len(data)) == data
 
 
-def test_rows_of_sectors_are_written_as_the_bytes_they_are(device: NbdExport | DevicePath) -> None:
+def test_rows_of_sectors_are_written_as_the_bytes_they_are(device: Device) -> None:
     data = content(3 * MIB)
     rows = np.frombuffer(bytearray(data), np.uint8).reshape(-1, BLOCK_BYTES)
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks:
@@ -133,20 +149,20 @@ def test_rows_of_sectors_are_written_as_the_bytes_they_are(device: NbdExport | D
         assert rows.tobytes() == data
 
 
-def test_nothing_is_nothing(device: NbdExport | DevicePath) -> None:
+def test_nothing_is_nothing(device: Device) -> None:
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks:
         blocks.write(0, b"")
         assert blocks.read(0, 0) == b""
 
 
-def test_threads_share_a_session(device: NbdExport | DevicePath) -> None:
+def test_threads_share_a_session(device: Device) -> None:
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks, ThreadPoolExecutor(4) as threads:
         wanted = {number * 4 * MIB: content(3 * MIB, number) for number in range(8)}
         list(threads.map(blocks.write, wanted, wanted.values()))
         assert list(threads.map(lambda offset: blocks.read(offset, 3 * MIB), wanted)) == list(wanted.values())
 
 
-def test_without_the_guards_permission_nothing_is_written(device: NbdExport | DevicePath) -> None:
+def test_without_the_guards_permission_nothing_is_written(device: Device) -> None:
     with open_blocks(device, CLOCK) as blocks:
         with pytest.raises(BadInput, match="WritableDrive"):
             blocks.write(0, content(BLOCK_BYTES))
@@ -159,14 +175,14 @@ def test_without_the_guards_permission_nothing_is_written(device: NbdExport | De
         assert blocks.read(0, BLOCK_BYTES) == bytes(BLOCK_BYTES)
 
 
-def test_beyond_the_end_is_an_error_and_the_session_goes_on(device: NbdExport | DevicePath) -> None:
+def test_beyond_the_end_is_an_error_and_the_session_goes_on(device: Device) -> None:
     with minted(device) as permit, open_blocks(permit, CLOCK) as blocks:
         with pytest.raises(IoFailed):
             blocks.read(62 * MIB, 4 * MIB)
         assert blocks.read(62 * MIB, 2 * MIB) == bytes(2 * MIB)
 
 
-def test_a_closed_session_says_so(device: NbdExport | DevicePath) -> None:
+def test_a_closed_session_says_so(device: Device) -> None:
     blocks = open_blocks(device, CLOCK)
     blocks.close()
     with pytest.raises(NotConnected, match="closed"):
@@ -174,11 +190,12 @@ def test_a_closed_session_says_so(device: NbdExport | DevicePath) -> None:
     blocks.close()
 
 
-def test_only_what_can_fail_fast_offers_to(device: NbdExport | DevicePath) -> None:
+def test_only_what_can_fail_fast_offers_to(device: Device) -> None:
     with open_blocks(device, CLOCK) as blocks:
         is_rackds = isinstance(device, NbdExport) and device.export == "drive.d01"
         assert isinstance(blocks, FailFastBlocks) == is_rackds
         assert isinstance(blocks, PathSession) == isinstance(device, DevicePath)
+        assert (type(blocks) is NbdSession) == (not is_rackds and not isinstance(device, DevicePath))
 
 
 def test_a_path_goes_beside_the_page_cache_and_is_claimed(tmp_path: Path) -> None:
@@ -256,8 +273,8 @@ def test_a_long_read_is_several_requests_in_flight_together(tmp_path: Path) -> N
     assert sum(request.arrived_ns < first_answer_ns for request in requests) > 1
 
 
-class _Remote:
-    """A drive of another machine, as a HostPath is."""
+class _OutOfReach:
+    """A device of a kind that no session knows."""
 
     size_bytes = MIB
 
@@ -275,8 +292,8 @@ class _Remote:
 
 
 def test_what_cannot_be_reached_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotSupported, match="another machine"):
-        open_blocks(_Remote(), CLOCK)
+    with pytest.raises(NotSupported, match="nothing reaches one from here"):
+        open_blocks(_OutOfReach(), CLOCK)
     with pytest.raises(LabError, match="no drive at"):
         open_blocks(DevicePath(tmp_path / "none"), CLOCK)
     with pytest.raises(NotConnected, match="is the lab up"):

@@ -102,7 +102,7 @@ class Sysfs:
             self._view = view
             tree = build_tree(view)
             add_machine(tree, self._server, os.cpu_count() or 1)
-            self._write(tree, {**disk_links(view), **node_files(view)})
+            self._write(tree, {**disk_links(view), **node_files(view, self._watch.nbd)})
             self._changes = changes
 
     async def _obey_all(self, inotify: Inotify) -> None:

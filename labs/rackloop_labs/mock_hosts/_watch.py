@@ -15,6 +15,7 @@ from rackloop.errors import LabError, NotConnected
 from rackloop.lab import Lab, Part
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs._fixed_cabling import CABLES
+from rackloop_labs._rackd_config import NBD_SOCKET
 from rackloop_labs.mock_hosts._kernel import Kernel
 from rackloop_labs.mock_hosts._truth_events import RackTruth
 from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
@@ -31,15 +32,16 @@ _AT_ONCE_MS = 0.001
 class HostWatch:
     """The servers of a mock lab, followed through rackd's truth log from its first record.
 
-    ``truth_log`` is the file of the rackd behind ``control``; both must be there. Every call returns within
-    milliseconds and is safe from several threads. Raises NotConnected where rackd does not answer, LabError once its
-    truth log lacks a record: what the servers see is not known then.
+    ``truth_log`` is the file of the rackd behind ``control``; both must be there. ``nbd`` is where its exports
+    are. Every call returns within milliseconds and is safe from several threads. Raises NotConnected where rackd does
+    not answer, LabError once its truth log lacks a record: what the servers see is not known then.
     """
 
     def __init__(self, lab: Lab, control: Path, truth_log: Path, clock: Clock) -> None:
         self._clock = clock
         # Behind a switch a drive has its power from where it is, and a server's slot gives it none.
         self.slots_feed_drives = lab.fabric.driver == CABLES
+        self.nbd = control.with_name(NBD_SOCKET)
         self._truth = RackTruth(lab)
         self._lock = RLock()
         self._rackd = RackdControl(control, clock)

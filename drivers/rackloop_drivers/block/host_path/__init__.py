@@ -1,3 +1,4 @@
 """A drive of a server, by its node there, and what holds it for one user."""
 
 from rackloop_drivers.block.host_path._driver import HostPath as HostPath
+from rackloop_drivers.block.host_path._serving import Serving as Serving

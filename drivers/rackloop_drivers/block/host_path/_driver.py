@@ -9,6 +9,7 @@ from rackloop.abilities.inventory import SeenDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
 from rackloop_drivers.block.host_path._holder import Holder
+from rackloop_drivers.block.host_path._serving import Serving
 from rackloop_drivers.host_tools import name_of, read_drive
 
 _LOOK_S = 30.0
@@ -70,8 +71,7 @@ class HostPath:
             if self._name is None:
                 raise LabError(f"{self.location}: drive {self._only.serial} is not claimed; ask the guard")
             return self._name
-        seen = self._seen()
-        return f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
+        return _place(self._seen())
 
     def usage(self) -> BlockUsage:
         """The users of the drive on its server, as lsblk says."""
@@ -86,10 +86,26 @@ class HostPath:
         """Have rackprobe hold the drive on its server, until the claim is closed; it is checked there once more."""
         # Should another drive be there by now, the holder finds it out.
         seen = self._last or self._seen()
-        node = f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
-        holder = Holder(self._executor, self._clock, node, self._only or seen.identity)
+        holder = Holder(self._executor, self._clock, _place(seen), self._only or seen.identity)
         self._name = holder.name
         return holder
 
+    def serve(self, *, writes: bool) -> Serving:
+        """Have rackprobe serve the drive that is there to this machine, with ``writes`` to be written while it is held.
+
+        Raises as :class:`Serving` does, and LabError where the drive to be served alone is not claimed.
+        """
+        if self._only is not None:
+            identity, node = self._only, self.probe_target()
+        else:
+            seen = self._seen()
+            identity, node = seen.identity, _place(seen)
+        return Serving(self._executor, self._clock, self.location, node, identity, writes=writes)
+
     def _seen(self) -> SeenDrive:
         return self.seen(Deadline.after(self._clock, _LOOK_S))
+
+
+def _place(seen: SeenDrive) -> str:
+    """The by-path name of a drive, which leads to whatever is there later, else its node."""
+    return f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device

@@ -13,6 +13,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError
 from rackloop.native import find_binary
+from rackloop_drivers.block.host_path._identity_options import identity_options
 from rackloop_drivers.host_tools import deliver
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ class Holder:
         self._asking = Lock()
         binary = find_binary("rackprobe")
         program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
-        names = [f"--{kind}={identity.identifiers[kind]}" for kind in _NAMES if kind in identity.identifiers]
-        what = [f"--serial={identity.serial}", f"--size={identity.size_bytes}", *names]
-        self._process = executor.start([program, "hold", *what, "--", node])
+        self._process = executor.start([program, "hold", *identity_options(identity), "--", node])
         try:
             held = self._answer("held", deadline)
             self.name = str(held["name"])
@@ -82,6 +81,3 @@ class Holder:
         except (KeyError, TypeError, ValueError):
             pass
         raise ProtocolError(f"rackprobe hold should have said {event!r}, but said {line!r}")
-
-
-_NAMES = ("wwn", "eui64", "nguid")

@@ -6,13 +6,13 @@ import ctypes
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from errno import ENOENT
 from threading import Lock
 
 from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import DeadlineExceeded, NotConnected, NotSupported, ToolError
+from rackloop.errors import DeadlineExceeded, NotConnected, RackloopError, ToolError
 from rackloop_drivers.block.nbd_session._library import Completion, library, reason
+from rackloop_drivers.block.nbd_session._way import Way
 
 # How soon a request in flight notices that its connection was given up.
 _LOOK_MS = 20
@@ -29,28 +29,28 @@ class Request:
 
 
 class NbdConnection:
-    """One connection to the export at ``target``: one call at a time, its requests in flight together.
+    """One connection to the export that ``way`` leads to: one call at a time, its requests in flight together.
 
-    Each request is answered within ``within_s`` of the answer before it. Raises NotConnected where nothing answers at
-    ``target``, NotSupported where something does that has no such export, ToolError where libnbd is not installed.
+    Each request is answered within ``within_s`` of the answer before it. The way is closed with it. Raises as the way
+    does where it cannot be gone, DeadlineExceeded where nothing answers in time, ToolError where libnbd is not
+    installed.
     """
 
-    def __init__(self, target: str, clock: Clock, within_s: float) -> None:
-        self.target = target
+    def __init__(self, way: Way, clock: Clock, within_s: float) -> None:
+        self.target = str(way)
+        self._way = way
         self._clock = clock
         self._within_s = within_s
         self._lock = Lock()
         self._is_given_up = False
-        self._library = library()
-        self._handle: int | None = self._library.nbd_create()
-        if self._handle is None:
-            raise ToolError(f"libnbd has no room for a connection: {reason()}")
-        if self._library.nbd_connect_uri(self._handle, target.encode()) < 0:
-            why, is_unknown = reason(), self._library.nbd_get_errno() == ENOENT
+        self._handle: int | None = None
+        try:
+            self._library = library()
+            self._handle = self._library.nbd_create()
+            self._connect()
+        except BaseException:
             self._end()
-            if is_unknown and "handshake" in why:
-                raise NotSupported(f"{target}: {why}")
-            raise NotConnected(f"{target}: {why}; is the lab up?")
+            raise
 
     def carry_out(
         self,
@@ -73,7 +73,7 @@ class NbdConnection:
                 return self._carry_out(what, deque(enumerate(requests)), permitted, in_flight)
             except IoFailed:
                 raise
-            except (NotConnected, DeadlineExceeded):
+            except RackloopError:
                 # Buffers must not be written to once they are given up: no handle, no write.
                 self._end()
                 raise
@@ -86,6 +86,16 @@ class NbdConnection:
         self._is_given_up = True
         with self._lock:
             self._end()
+
+    def _connect(self) -> None:
+        if self._handle is None:
+            raise ToolError(f"libnbd has no room for a connection: {reason()}")
+        self._way.connect(self._library, self._handle)
+        deadline = Deadline.after(self._clock, self._within_s)
+        while self._library.nbd_aio_is_connecting(self._handle) > 0:
+            self._look("its greeting", deadline)
+        if self._library.nbd_aio_is_ready(self._handle) <= 0:
+            raise self._way.lost(reason())
 
     def _carry_out(
         self, what: str, waiting: deque[tuple[int, Request]], permitted: Collection[int], in_flight: int
@@ -135,7 +145,7 @@ class NbdConnection:
         try:
             while self._library.nbd_aio_in_flight(self._handle) > 0:
                 self._look("what was interrupted", deadline)
-        except (NotConnected, DeadlineExceeded):
+        except RackloopError:
             self._end()
         except BaseException:
             self._end()
@@ -148,12 +158,17 @@ class NbdConnection:
         if deadline.is_over():
             raise DeadlineExceeded(f"{what} at {self.target} was not answered in {self._within_s:g} s")
         if self._library.nbd_poll(self._handle, _LOOK_MS) < 0:
-            raise NotConnected(f"{self.target}: {reason()}; is the lab up?")
+            raise self._way.lost(reason())
 
     def _failure(self, what: str) -> IoFailed:
-        return IoFailed(f"{what} at {self.target}: {reason()}", self._library.nbd_get_errno())
+        """The error of a request that was answered with one. Raises where none is answered any more."""
+        said, number = reason(), self._library.nbd_get_errno()
+        if self._library.nbd_aio_is_dead(self._handle) > 0 or self._library.nbd_aio_is_closed(self._handle) > 0:
+            raise self._way.lost(said)
+        return IoFailed(f"{what} at {self.target}: {said}", number)
 
     def _end(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
             self._library.nbd_close(handle)
+        self._way.close()

@@ -41,7 +41,10 @@ def library() -> Any:
     loaded.nbd_aio_command_completed.argtypes = (handle, ctypes.c_uint64)
     loaded.nbd_aio_peek_command_completed.argtypes = (handle,)
     loaded.nbd_aio_peek_command_completed.restype = cookie
-    loaded.nbd_aio_in_flight.argtypes = (handle,)
+    loaded.nbd_set_export_name.argtypes = (handle, ctypes.c_char_p)
+    loaded.nbd_aio_connect_socket.argtypes = (handle, ctypes.c_int)
+    for name in ("in_flight", "is_connecting", "is_ready", "is_dead", "is_closed"):
+        getattr(loaded, f"nbd_aio_{name}").argtypes = (handle,)
     loaded.nbd_poll.argtypes = (handle, ctypes.c_int)
     loaded.nbd_get_error.restype = ctypes.c_char_p
     return loaded

@@ -12,6 +12,7 @@ from rackloop.abilities.blocks import UNREADABLE_ERRNOS
 from rackloop.clock import Clock
 from rackloop.errors import NotSupported
 from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
+from rackloop_drivers.block.nbd_session._way import way_to
 from rackloop_drivers.block_io import Permit, address_of, unfilled_bytes
 
 # A longer read or write is several requests in flight together.
@@ -31,16 +32,21 @@ class _HasTwin(Protocol):
 class NbdSession:
     """The export behind ``device`` as Blocks (:mod:`rackloop.abilities.blocks`), one call at a time, on one connection.
 
+    A drive of a server (HostPath) is an export too: ``rackprobe serve`` there, over SSH, which ends with the session. A
+    session that was lost, whether on the way or there, answers nothing any more; open another.
+
     A long read or write is split, its pieces are in flight together and each is answered within ``within_s`` of the
     one before. It writes only where the guard permits it: where ``device`` is a WritableDrive that is still open.
-    Closed with the context it is used in. Raises NotSupported for a device that is no NBD export, or one the server
-    has not, NotConnected where nothing answers there, ToolError where libnbd is not installed.
+    Closed with the context it is used in. Raises NotSupported for a device that is no NBD export and not at a server,
+    or an export that its server has not, NotConnected where nothing answers there, LabError with every reason where
+    the server will not serve it, ToolError where libnbd is not installed.
     """
 
     def __init__(self, device: BlockDevice | WritableDrive, clock: Clock, *, within_s: float = 5.0) -> None:
         self._permit = Permit(device)
-        self._connection = NbdConnection(_target(self._permit.device), clock, within_s)
-        self.size_bytes = self._permit.device.size_bytes
+        way = way_to(self._permit.device, writes=self._permit.is_given)
+        self.size_bytes = way.size_bytes
+        self._connection = NbdConnection(way, clock, within_s)
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises IoFailed, NotConnected, DeadlineExceeded; after the latter the session is closed."""
@@ -87,9 +93,10 @@ class FailFastNbdSession(NbdSession):
     """
 
     def __init__(self, device: BlockDevice | WritableDrive, clock: Clock, *, within_s: float = 5.0) -> None:
+        twin = _twin(Permit(device).device)
         super().__init__(device, clock, within_s=within_s)
         try:
-            self._hurried = NbdConnection(_target(_twin(self._permit.device)), clock, within_s)
+            self._hurried = NbdConnection(way_to(twin, writes=False), clock, within_s)
         except BaseException:
             super().close()
             raise
@@ -116,13 +123,6 @@ class FailFastNbdSession(NbdSession):
         """End both connections."""
         self._hurried.close()
         super().close()
-
-
-def _target(device: BlockDevice) -> str:
-    target = device.probe_target()
-    if not target.startswith(("nbd:", "nbd+unix:")):
-        raise NotSupported(f"{target} is no NBD export: only the drives of a mock rack are reached this way")
-    return target
 
 
 def _twin(device: BlockDevice) -> BlockDevice:
