@@ -12,14 +12,18 @@ from rackloop.safety.maintenance import OutOfService, OutOfServiceStore, State
 from rackloop.safety.store import Store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_cli.shared.own_lease import leased_by_hand
+from rackloop_drivers.host import NOBODY
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.bench_view import BenchInService
 
 
 @contextmanager
-def running_bench(lab: Lab, clock: Clock) -> Iterator[Bench]:
-    """The bench of a lab that is up already, for reading; nothing is brought up for a command."""
-    with open_lab(lab, clock, LabState.of(lab.name), None, bring_up=False) as bench:
+def running_bench(lab: Lab, clock: Clock, working_for: str = NOBODY) -> Iterator[Bench]:
+    """The bench of a lab that is up already, for reading; nothing is brought up for a command.
+
+    ``working_for`` is for whom commands run on its servers, as :class:`~rackloop_drivers.host.SshHost` takes it.
+    """
+    with open_lab(lab, clock, LabState.of(lab.name), None, working_for=working_for, bring_up=False) as bench:
         yield bench
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 
 from rackloop.abilities import BlockDevice, Drive, WritableDrive
@@ -88,12 +88,15 @@ def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[
         refuse_in_maintenance(lab, wanted, in_maintenance(lab, store))
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
-        with holding(leases, wanted, terms) as held:
-            with running_bench(lab, clock) as bench:
-                seen = bench.survey()
-                behind, device = _reached(bench, drive, server, port)
-                permit = Guard(lab, held, seen=seen).writable(drive, behind, device, Deadline.after(clock, _WITHIN_S))
+        with holding(leases, wanted, terms) as held, ExitStack() as stack:
+            bench = stack.enter_context(running_bench(lab, clock, f"{lab.name}/{held.lease.id}"))
+            seen = bench.survey()
+            behind, device = _reached(bench, drive, server, port)
+            permit = Guard(lab, held, seen=seen).writable(drive, behind, device, Deadline.after(clock, _WITHIN_S))
             with permit:
+                if lab.kind is LabKind.MOCK:
+                    # I/O goes to rackd. Elsewhere what holds and serves the drive ends with the bench.
+                    stack.close()
                 yield DriveByHand(drive, f"{server}.{port}", permit, lab, held)
 
 
