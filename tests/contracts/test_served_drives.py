@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotConnected, NotSupported
+from rackloop.native import find_binary
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_drivers.block.nbd_session._connection import NbdConnection, Request
@@ -23,7 +29,7 @@ from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive
 from tests.deadlines import CLOCK, soon
-from tests.drive_server import BYTES, MIB, DriveServer, running_drive_server
+from tests.drive_server import BYTES, MIB, SERIAL, WWN, DriveServer, running_drive_server
 from tests.fio_process import labelled
 from tests.writable_drive import minted
 
@@ -176,6 +182,39 @@ def test_without_permission_the_server_writes_nothing_either(server: DriveServer
             connection.carry_out("write", [request])
     connection.close()
     assert server.content.read_bytes() == bytes(BYTES)
+
+
+@pytest.mark.skipif(shutil.which("nbdcopy") is None, reason="libnbd's programs are not installed")
+def test_other_clients_understand_it(server: DriveServer, tmp_path: Path) -> None:
+    content = os.urandom(BYTES)
+    server.content.write_bytes(content)
+    what = (f"--serial={SERIAL}", f"--size={BYTES}", f"--wwn={WWN}", "--", f"/dev/disk/by-id/wwn-0x{WWN}")
+    served = shlex.join((str(find_binary("rackprobe")), "serve", *what))
+    environment = {**os.environ, "SSH_ORIGINAL_COMMAND": served}
+    address, copy = tmp_path / "nbd.sock", tmp_path / "copy"
+
+    def answer(listener: socket.socket) -> None:
+        """Give each caller a server of its own, until the listener is shut."""
+        with suppress(OSError):
+            while True:
+                caller, _ = listener.accept()
+                with caller:
+                    subprocess.run(
+                        (str(server.folder / "command"),), env=environment, stdin=caller, stdout=caller, check=False
+                    )
+
+    with closing(socket.socket(socket.AF_UNIX)) as listener, ThreadPoolExecutor(1) as thread:
+        listener.bind(str(address))
+        listener.listen()
+        thread.submit(answer, listener)
+        try:
+            argv = ("nbdinfo", "--json", f"nbd+unix:///?socket={address}")
+            [export] = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)["exports"]
+            assert (export["export-size"], export["is_read_only"], export["block_size_minimum"]) == (BYTES, True, 512)
+            subprocess.run(("nbdcopy", f"nbd+unix:///{SERIAL}?socket={address}", str(copy)), check=True)
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+    assert copy.read_bytes() == content
 
 
 def test_a_client_that_talks_nonsense_is_left(server: DriveServer) -> None:

@@ -77,8 +77,8 @@ pub enum Command {
     /// Serve a drive of this machine by NBD over standard input and output, read-only without --allow-write
     #[command(
         after_help = "Example: rackprobe serve /dev/sda --serial RL000001 --size 4000787030016 --allow-write RL000001\n\
-        The export is called by the serial, and standard input and output are its only connection, as with\n\
-        nbdinfo -- [ rackprobe serve /dev/sda --serial RL000001 --size 4000787030016 ]. It ends with its input."
+        The export is called by the serial, and standard input and output are its only connection, as libnbd's\n\
+        nbd_connect_command makes one. It ends with its input."
     )]
     Serve(ServeArgs),
     /// Measure generation and verification of identified sectors on a memory buffer, on one core

@@ -69,7 +69,8 @@ impl Exports for Only<'_> {
     }
 
     fn find(&self, name: &str) -> Option<()> {
-        (name == self.name).then_some(())
+        // The empty name is the default export.
+        (name == self.name || name.is_empty()).then_some(())
     }
 
     fn offer(&self, _export: &()) -> Offer {
