@@ -134,7 +134,9 @@ def test_a_store_decodes_what_a_drive_of_a_server_lost(rackd: RackdControl, perm
 
 def test_stripes_lie_on_drives_of_a_server(permitted: Permit) -> None:
     with ExitStack() as stack:
-        sessions = {port: stack.enter_context(open_blocks(permitted(port), CLOCK)) for port in PORTS}
+        sessions = {port: open_blocks(permitted(port), CLOCK) for port in PORTS}
+        for session in sessions.values():
+            stack.callback(session.close)
         drives = {port: Part(session, 128 * MIB, 8 * MIB) for port, session in sessions.items()}
         format_store(drives, StripeCode(2, 1, 8 * BLOCK_BYTES), seed=5)
         with StripedStore(drives, CLOCK) as store:
@@ -162,7 +164,7 @@ def test_a_drive_that_a_hand_moves_away_gives_no_wrong_data(
 ) -> None:
     baseline = [list(pair) for pair in lab.baseline_map()]
     by_port = dict(lab.baseline_map())
-    mine, others = lab.servers["srv1"].ports["p0"], lab.servers["srv2"].ports["p0"]
+    mine, others = lab.switch_port("srv1", "p0"), lab.switch_port("srv2", "p0")
     with open_blocks(permitted("p0"), CLOCK) as blocks:
         blocks.write(0, b"\1" * MIB)
         blocks.flush()

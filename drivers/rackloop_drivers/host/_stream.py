@@ -44,6 +44,14 @@ class SshStream:
         """See :meth:`SshProcess.write_bytes`."""
         self._process.write_bytes(data)
 
+    def read_line(self, deadline: Deadline) -> str | None:
+        """See :meth:`SshProcess.read_line`."""
+        return self._process.read_line(deadline)
+
+    def write_line(self, line: str) -> None:
+        """See :meth:`SshProcess.write_line`."""
+        self._process.write_line(line)
+
     def wait(self, deadline: Deadline) -> Completed:
         """End its input and wait for its end; see :meth:`SshProcess.wait`."""
         return self._process.wait(deadline)

@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import Host
+from rackloop.abilities import Host, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block.host_path._identity_options import identity_options
+from rackloop_drivers.block.host_path._streaming_host import StreamingHost
 from rackloop_drivers.host_tools import deliver
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class Holder:
         self._asking = Lock()
         binary = find_binary("rackprobe")
         program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
-        self._process = executor.start([program, "hold", *identity_options(identity), "--", node])
+        # Not one of the commands that a connection has room for: drives are held by the dozen, and for long.
+        start = executor.open_stream if isinstance(executor, StreamingHost) else executor.start
+        self._process: Process = start([program, "hold", *identity_options(identity), "--", node])
         try:
             held = self._answer("held", deadline)
             self.name = str(held["name"])
@@ -65,7 +68,7 @@ class Holder:
         """Let others claim the drive; closing twice does nothing."""
         with contextlib.suppress(LabError):
             self._process.wait(Deadline.after(self._clock, _END_S))
-            return
+        # Of one that has ended it gives back the connection.
         self._process.kill()
 
     def _answer(self, event: str, deadline: Deadline) -> Mapping[str, Any]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from rackloop.abilities import Completed, Host
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, NotSupported, RackloopError, ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.block.host_path._identity_options import identity_options
+from rackloop_drivers.block.host_path._streaming_host import StreamingHost
 from rackloop_drivers.host_tools import deliver, name_of
 
 if TYPE_CHECKING:
@@ -24,22 +24,6 @@ _END_S = 3.0
 # How long a thread waits for bytes before it waits again: there is nothing else for it to do.
 _SPELL_S = 3600.0
 _CHUNK_BYTES = 256 << 10
-
-
-class Stream(Protocol):
-    """A command on a server that reads and writes bytes."""
-
-    def read_bytes(self, deadline: Deadline) -> bytes: ...
-    def write_bytes(self, data: bytes) -> None: ...
-    def wait(self, deadline: Deadline) -> Completed: ...
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class StreamingHost(Host, Protocol):
-    """A Host on which a command can have a connection of its own for its bytes, as SshHost has it."""
-
-    def open_stream(self, argv: Sequence[str]) -> Stream: ...
 
 
 class Serving:
@@ -71,7 +55,7 @@ class Serving:
         try:
             greeting = self._greeting(deadline)
         except BaseException:
-            self._stream.close()
+            self._stream.kill()
             raise
         self._ours, self._theirs = socket.socketpair()
         self._threads = [
@@ -95,7 +79,8 @@ class Serving:
     def close(self) -> None:
         """Have the server give the drive up; closing twice does nothing.
 
-        The server's program ends with its input. What does not end in time is killed.
+        The server's program ends with its input. What does not end in time is killed, and where the server does not
+        answer, it is left to its watchdog.
         """
         self._note(NotConnected(f"{self.where}: the session is closed; open another"))
         self._hang_up()
@@ -103,12 +88,11 @@ class Serving:
         self._theirs.close()
         with contextlib.suppress(RackloopError):
             self._stream.wait(Deadline.after(self._clock, _END_S))
-        try:
-            self._stream.close()
-        finally:
-            for thread in self._threads:
-                thread.join(_END_S)
-            self._ours.close()
+        with contextlib.suppress(RackloopError):
+            self._stream.kill()
+        for thread in self._threads:
+            thread.join(_END_S)
+        self._ours.close()
 
     def _greeting(self, deadline: Deadline) -> bytes:
         """What rackprobe says once it has looked at the drive, and not before."""
