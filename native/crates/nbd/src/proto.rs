@@ -135,7 +135,7 @@ pub mod errno {
     pub const EINVAL: u32 = 22;
     /// No space left.
     pub const ENOSPC: u32 = 28;
-    /// What the server has is going away, or gone.
+    /// The drive is going away, or gone.
     pub const ESHUTDOWN: u32 = 108;
 }
 

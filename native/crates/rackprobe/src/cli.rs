@@ -7,7 +7,6 @@ use clap::{Args, Parser, Subcommand};
 use sector::{Drive, Expected, SECTOR_BYTES};
 
 use crate::failure::Failure;
-use crate::hold::Use;
 use crate::io::Access;
 use crate::target::Target;
 
@@ -398,19 +397,12 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The use of the drive that these permit.
-    pub fn purpose(&self) -> Result<Use, Failure> {
-        match &self.allow_write {
-            None => Ok(Use::Read),
-            Some(allowed) => {
-                require_same(allowed, &self.identity.serial)?;
-                Ok(if self.claimed {
-                    Use::WriteClaimed
-                } else {
-                    Use::Write
-                })
-            }
+    /// Whether the drive may be written.
+    pub fn may_write(&self) -> Result<bool, Failure> {
+        if let Some(allowed) = &self.allow_write {
+            require_same(allowed, &self.identity.serial)?;
         }
+        Ok(self.allow_write.is_some())
     }
 }
 

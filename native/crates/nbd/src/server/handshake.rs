@@ -10,7 +10,7 @@ use crate::proto::{
 /// Maximum length of option data.
 const MAX_OPTION_BYTES: u32 = 64 << 10;
 
-/// What a client is told of an export.
+/// The description of an export for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     /// Size in bytes.
@@ -36,7 +36,7 @@ pub trait Exports {
     /// The export of a name; `None` where there is none.
     fn find(&self, name: &str) -> Option<Self::Export>;
 
-    /// What is told of an export.
+    /// The description of an export.
     fn offer(&self, export: &Self::Export) -> Offer;
 }
 

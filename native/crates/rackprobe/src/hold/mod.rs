@@ -44,7 +44,7 @@ pub fn run(args: &HoldArgs) -> Result<(), Failure> {
 /// The user of a drive that is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It is read, whoever else uses it.
+    /// It is read, beside any other user.
     Read,
     /// It is written, and claimed for that.
     Write,

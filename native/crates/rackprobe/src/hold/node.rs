@@ -52,7 +52,7 @@ impl Node {
         Self::open(roots, path, true)
     }
 
-    /// Open the node, whoever uses it.
+    /// Open the node without a claim.
     pub fn look(roots: &Roots, path: &str) -> Result<Self, String> {
         Self::open(roots, path, false)
     }

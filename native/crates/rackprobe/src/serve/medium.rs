@@ -6,7 +6,7 @@ use nbd::server::Offer;
 
 /// Blocks that many threads read and write at once. Ranges lie within them, and begin and end between blocks.
 pub trait Medium: Send + Sync {
-    /// What clients are told of it.
+    /// The description for clients.
     fn offer(&self) -> Offer;
 
     /// Fill `buffer`, which begins on a page, with the bytes from `offset` on.

@@ -22,7 +22,11 @@ use medium::Medium;
 /// [`Failure::BadInput`] where the permission is another drive's; [`Failure::Target`] with every reason if the drive is
 /// another one or must not be written, or where the client broke the protocol.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let purpose = args.purpose()?;
+    let purpose = match (args.may_write()?, args.claimed) {
+        (false, _) => Use::Read,
+        (true, false) => Use::Write,
+        (true, true) => Use::WriteClaimed,
+    };
     let wanted = Wanted::from(&args.identity);
     let failed = |reason: String| Failure::Target(format!("{}: {reason}", args.node));
     let roots = Roots::default();

@@ -20,7 +20,7 @@ const REQUESTS_AT_ONCE: usize = 1024;
 const BYTES_AT_ONCE: usize = 32 << 20;
 /// Room for a reply's header in front of its data, which begins on a page.
 const PAGE: usize = 4096;
-/// How long the end waits for what is being executed: a client that left wants no answer, and a drive may never give one.
+/// Time that the end gives to what is being executed: a client that left wants no answer, and a drive may never give one.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Negotiate and serve `medium` as the export `name`, until the client leaves.
@@ -258,7 +258,7 @@ impl<W: Write + Send + 'static> Work<W> {
         }
     }
 
-    /// Wait until another request may be executed; `false` where nobody is left to answer.
+    /// Wait until another request may be executed; `false` where the client is gone.
     fn admit(&self, bytes: usize) -> bool {
         let mut load = unpoisoned(&self.load);
         while !load.has_room_for(bytes) && !load.is_client_gone {

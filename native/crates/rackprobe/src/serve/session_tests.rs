@@ -107,7 +107,7 @@ fn request(command: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     request.encode().to_vec()
 }
 
-/// What a session says to a client that says all of `script`, and how it ends.
+/// The words of a session to a client that says all of `script`, and its end.
 fn said(medium: Box<dyn Medium>, script: Vec<u8>) -> (Vec<u8>, io::Result<()>) {
     let said = Said::default();
     let ended = serve(Cursor::new(script), said.clone(), medium, SERIAL);
