@@ -200,7 +200,11 @@ def test_other_clients_understand_it(server: DriveServer, tmp_path: Path) -> Non
                 caller, _ = listener.accept()
                 with caller:
                     subprocess.run(
-                        (str(server.folder / "command"),), env=environment, stdin=caller, stdout=caller, check=False
+                        (str(server.folder / "command"),),
+                        env=environment,
+                        stdin=caller.fileno(),
+                        stdout=caller.fileno(),
+                        check=False,
                     )
 
     with closing(socket.socket(socket.AF_UNIX)) as listener, ThreadPoolExecutor(1) as thread:

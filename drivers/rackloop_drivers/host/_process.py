@@ -129,7 +129,7 @@ class SshProcess:
             raise ToolError(f"{self}: it no longer reads its input{self._complaint()}")
 
     def read_bytes(self, deadline: Deadline) -> bytes:
-        """What has come of the standard output of a stream, once anything has; nothing at its end.
+        """The bytes of a stream's standard output that have come, once any have; none at its end.
 
         Raises DeadlineExceeded where nothing came in time, and NotConnected when the connection was lost.
         """

@@ -18,7 +18,7 @@ class _Host(Protocol):
 
 
 class SshStream:
-    """What :meth:`~rackloop_drivers.host.SshHost.open_stream` gives: one thread may read while another writes.
+    """A command of :meth:`~rackloop_drivers.host.SshHost.open_stream`: one thread may read while another writes.
 
     The connection is its own: what goes over it keeps no other command waiting, and takes none of the server's
     sessions from them. The command ends with it, and by its watchdog's hand where the harness dies.

@@ -95,7 +95,7 @@ class Serving:
         self._ours.close()
 
     def _greeting(self, deadline: Deadline) -> bytes:
-        """What rackprobe says once it has looked at the drive, and not before."""
+        """The first words of rackprobe, which it says once it has looked at the drive."""
         if greeting := self._stream.read_bytes(deadline):
             return greeting
         raise LabError(self._last_words())
@@ -133,7 +133,7 @@ class Serving:
         raise BrokenPipeError
 
     def _last_words(self) -> str:
-        """What rackprobe said as it ended."""
+        """The words of a rackprobe that has ended."""
         ended = self._stream.wait(Deadline.after(self._clock, _END_S))
         said = ended.stderr.strip().removeprefix("rackprobe: ") or f"rackprobe ended with status {ended.status}"
         return f"{self.where} is not served: {said}"

@@ -95,7 +95,7 @@ class ServedWay:
             raise self.lost(reason())
 
     def lost(self, said: str) -> RackloopError:
-        """Why the server answers no more."""
+        """The reason why the server answers no more."""
         return self._serving.loss(said)
 
     def close(self) -> None:
