@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rackloop_labs import ssh_accesses
 from tests.deadlines import CLOCK, soon
 from tests.fio_process import labelled
 from tests.mock_rack import running_mock_rack
-from tests.sshd_process import running_sshd
+from tests.sshd_process import require_sudo, running_sshd
 
 # More than the sessions that sshd serves of one connection.
 MANY = 12
@@ -28,12 +29,19 @@ def openssh(_folder: Path) -> Iterator[SshAccess]:
 
 
 @contextmanager
+def sudo(_folder: Path) -> Iterator[SshAccess]:
+    require_sudo()
+    with running_sshd() as sshd:
+        yield replace(sshd.access(), sudo=True)
+
+
+@contextmanager
 def mock(folder: Path) -> Iterator[SshAccess]:
     with running_mock_rack(folder) as rack:
         yield ssh_accesses(rack.lab, rack.endpoints)["srv1"]
 
 
-@pytest.fixture(scope="module", params=[openssh, mock], ids=["sshd", "mock"])
+@pytest.fixture(scope="module", params=[openssh, sudo, mock], ids=["sshd", "sudo", "mock"])
 def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshAccess]:
     with request.param(tmp_path_factory.mktemp("rack")) as arm:
         yield arm
