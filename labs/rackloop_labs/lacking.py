@@ -12,7 +12,6 @@ OF_FAULTS = "fault."
 """Before the name of a kind of fault: the ability to make it somewhere in the rack."""
 
 OF_EQUIPMENT: Mapping[str, str] = {
-    "blocks.harness": "a drive of a physical server is out of the harness's own reach: it is no NBD export",
     "expander.slots": "the slots of an expander are reached by themselves on mock racks only",
 }
 """What a rack of equipment lacks, and why; the bench of such a rack refuses it in the same words."""
@@ -59,6 +58,7 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "fio": _reached,
     "remap.announce": _reached,
     "remap.timeline": _reached,
+    "blocks.harness": _reached,
     **{ability: _simulated(ability) for ability in OF_EQUIPMENT},
 }
 """The abilities that a test may require by name besides those of :data:`OF_FAULTS`: why a lab lacks it, or None."""
