@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
@@ -12,7 +11,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop_drivers.host._line_buffer import LineBuffer
-from rackloop_drivers.host._wrapper import ZERO, Head, OpenTail, Tail
+from rackloop_drivers.host._wrapper import ZERO, Head, OpenTail, Tail, told
 
 if TYPE_CHECKING:
     from paramiko import Channel
@@ -82,7 +81,7 @@ class SshProcess:
         channel.in_stderr_buffer.set_event(self._news)
 
     def __str__(self) -> str:
-        return f"{self._host}: {shlex.join(self._argv)}"
+        return f"{self._host}: {told(self._argv)}"
 
     @property
     def pid(self) -> int | None:

@@ -20,7 +20,7 @@ from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream
 from rackloop_drivers.host._watchdog import Watchdog
-from rackloop_drivers.host._wrapper import quoted, wrapped
+from rackloop_drivers.host._wrapper import quoted, told, wrapped
 
 NOBODY = "-/-"
 """For whom a command runs that is not of a lab under a lease."""
@@ -330,7 +330,7 @@ class SshHost:
 
     def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
         """Run a short command of our own to its end, whether or not there is room for another."""
-        what = f"{self.name}: {shlex.join(argv)}"
+        what = f"{self.name}: {told(argv)}"
         with contextlib.closing(connection.open_session(deadline)) as channel:
             connection.execute(channel, shlex.join(argv), what, deadline)
             if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):

@@ -55,6 +55,11 @@ def quoted(argv: Sequence[str]) -> str:
     return text
 
 
+def told(argv: Sequence[str]) -> str:
+    """A command as messages show it: of a script its first line alone."""
+    return shlex.join(f"{text.strip().splitlines()[0]} ..." if "\n" in text.strip() else text for text in argv)
+
+
 def wrapped(command: str, label: str) -> str:
     """The text that has a login shell of the POSIX kind run what was :func:`quoted`.
 

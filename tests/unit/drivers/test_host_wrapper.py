@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop_drivers.host._wrapper import Head, Tail, quoted, wrapped
+from rackloop_drivers.host._wrapper import Head, Tail, quoted, told, wrapped
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - marks a command's output, and opens nothing
 END = f"\0rackloop-end {TOKEN} ".encode()
@@ -99,3 +99,8 @@ def test_a_whole_line_is_not_held_back() -> None:
     assert tail.strip(b" a line\n") == b" a line\n"
     assert tail.strip(b"\0") == b""
     assert tail.strip(b"no mark\n") == b"\0no mark\n"
+
+
+def test_a_script_is_told_by_its_first_line() -> None:
+    script = "\nread_drives\nexit 0\n"
+    assert told(["sh", "-c", script, "survey", "a drive"]) == "sh -c 'read_drives ...' survey 'a drive'"
